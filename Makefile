@@ -1,0 +1,59 @@
+# Every target makes .venv when it is missing and is quick when it is there.
+# PYTHON chooses the interpreter, 3.11 or newer: make demo PYTHON=python3.12
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt
+WORK := kg,llm,report,stats,faiss-cpu,dev
+REST := sources,embed,openclip,generate,publish,scale
+
+.PHONY: demo test lint env env-all bench bench-full docs clean
+.DEFAULT_GOAL := demo
+
+demo: .venv/core
+	@$(BIN)/culturekit demo
+
+test: .venv/env
+	$(BIN)/python -m pytest
+
+lint: .venv/env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+env: .venv/env
+env-all: .venv/env-all
+
+bench: .venv/env
+	$(BIN)/python benchmarks/run_all.py
+
+bench-full: .venv/env
+	$(BIN)/python benchmarks/run_all.py --full
+
+docs: .venv/env
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf .venv runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "culturekit needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "making .venv with $$($(PYTHON) --version)" >&2
+	@$(PYTHON) -m venv .venv
+
+.venv/core: .venv/bin/python pyproject.toml constraints.txt
+	@test -e .venv/env || { echo "installing what the demo needs" >&2; $(INSTALL) -e .; }
+	@touch $@
+
+.venv/env: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing what contributors need; no torch" >&2
+	@$(INSTALL) -e '.[$(WORK)]'
+	@touch $@ .venv/core
+
+.venv/env-all: .venv/env
+	@echo "installing the rest; torch for the CPU" >&2
+	@$(INSTALL) -e '.[$(WORK),$(REST)]'
+	@touch $@

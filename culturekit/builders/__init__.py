@@ -1,0 +1,1 @@
+"""From the graph to the cultural space, its prompts and their like."""

@@ -1,0 +1,35 @@
+"""The command line: parse, call, print. Nothing is computed here."""
+
+import sys
+
+__all__ = ["main"]
+
+INTERNAL_ERROR = 70
+UPSTREAM_UNAVAILABLE = 3
+
+
+def main() -> None:
+    """Run the command line and leave with the exit code that says how it went."""
+    from culturekit.cli.app import app
+    from culturekit.errors import ConfigError, CultureKitError
+
+    try:
+        app(prog_name="culturekit")
+    except ConfigError as error:
+        leave(f"{error}\nerror: {error.problem}; nothing was run", error.exit_code)
+    except CultureKitError as error:
+        leave(f"error: {error}", error.exit_code)
+    except OSError as error:
+        leave(f"error: the system refused: {error}", UPSTREAM_UNAVAILABLE)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        leave("error: this is a mistake in culturekit, not in what you did; please report it", INTERNAL_ERROR)
+
+
+def leave(message: str, code: int) -> None:
+    """Say why, and go."""
+    sys.stdout.flush()
+    print(message, file=sys.stderr)
+    sys.exit(code)

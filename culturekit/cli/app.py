@@ -1,0 +1,57 @@
+"""All commands under one name."""
+
+import logging
+from typing import Annotated
+
+import typer
+
+from culturekit import __version__
+from culturekit.cli import image_commands, kg_commands, look_commands, run_commands, score_commands, space_commands
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="culturekit",
+    help="Measure how well text-to-image models know the world's cultures, with evidence for every number.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def show_version(value: bool) -> None:
+    """Print the version and leave."""
+    if value:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done, on stderr.")] = False,
+) -> None:
+    """Set up what all commands share."""
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.DEBUG if verbose else logging.WARNING)
+
+
+app.command(epilog="Example: culturekit demo")(run_commands.demo)
+app.command(epilog="Example: culturekit run recipes/cube.yaml --until cspace")(run_commands.run)
+app.command(epilog="Example: culturekit plan recipes/cube.yaml")(run_commands.plan)
+app.command(
+    epilog="Example: culturekit generate --backend 'simulated?temperature=2' --prompts prompts/prompts.parquet "
+    "--repeats 50 --slots 8 --out images"
+)(image_commands.generate)
+app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
+app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
+    look_commands.trace
+)
+app.add_typer(kg_commands.app, name="kg")
+app.add_typer(space_commands.cspace_app, name="cspace")
+app.add_typer(space_commands.prompts_app, name="prompts")
+app.add_typer(image_commands.index_app, name="index")
+app.add_typer(score_commands.score_app, name="score")
+app.add_typer(score_commands.metrics_app, name="metrics")
+app.add_typer(look_commands.config_app, name="config")

@@ -1,0 +1,44 @@
+"""`culturekit trace` and `culturekit config`: looking at what is there."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+
+__all__ = ["config_app", "trace"]
+
+config_app = typer.Typer(no_args_is_help=True, help="Recipes as a format.")
+
+
+def trace(
+    score: Annotated[str, typer.Argument(help="RUN#ROW, or RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME.")],
+    image: Annotated[str | None, typer.Option(help="Walk by this image. [the first one of the score]")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Walk one score back: matches, image, prompt, artifact, path of QIDs, line of the dump."""
+    from culturekit.trail.tell import trail_lines
+    from culturekit.trail.walk_back import find_score, walk_back
+
+    folder, row = find_score(score)
+    trail = walk_back(folder, row, image_id=image)
+    if as_json:
+        print(json.dumps(asdict(trail), default=str))
+        return
+    for line in trail_lines(trail):
+        print(line)
+
+
+@config_app.callback()
+def config_group() -> None:
+    """Keep `config` a group while it has one command."""
+
+
+@config_app.command(epilog="Example: culturekit config schema > recipe.schema.json")
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of a recipe, for editors; with --json on one line."""
+    from culturekit.config.schema import recipe_schema
+
+    print(json.dumps(recipe_schema(), indent=None if as_json else 2))

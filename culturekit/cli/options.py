@@ -1,0 +1,16 @@
+"""Options that several commands share, so that they mean the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["AsJson", "Out", "Seed", "Wait", "Workers"]
+
+Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes to use; the result never depends on it. [all cores]")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and progress as JSON lines.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run in the same folder instead of refusing.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]

@@ -1,0 +1,139 @@
+"""`culturekit run`, `plan`, `demo` and `report`: whole recipes."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson, Out, Wait, Workers
+from culturekit.cli.progress import progress_for
+from culturekit.cli.stages import as_data, line_about, run_one
+
+if TYPE_CHECKING:
+    from culturekit.config.recipe import Recipe
+    from culturekit.pipeline.run_stage import StageRun
+
+__all__ = ["demo", "plan", "report", "run"]
+
+RUNS = Path("runs")
+NAME_WIDTH = 18
+
+Settings = Annotated[list[str], typer.Option("--set", help="Set one value of the recipe: key=value. Repeatable.")]
+Workdir = Annotated[Path | None, typer.Option(help="Folder of the run. [runs/NAME]")]
+
+
+def run(
+    recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    until: Annotated[str | None, typer.Option(help="Stop after this stage.")] = None,
+    workdir: Workdir = None,
+    workers: Workers = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a recipe; what is finished and still answers is reused, what was cut goes on."""
+    from culturekit.config.load import find_recipe, load_recipe
+
+    path = find_recipe(str(recipe))
+    run_all(
+        load_recipe(path, settings),
+        workdir or RUNS / path.stem,
+        until=until,
+        workers=workers,
+        wait=wait,
+        as_json=as_json,
+    )
+
+
+def demo(workdir: Workdir = None, workers: Workers = None, as_json: AsJson = False) -> None:
+    """Run the cube recipe on what comes with culturekit: which of these five models is lying?"""
+    from culturekit.config.load import find_recipe, load_recipe
+
+    run_all(
+        load_recipe(find_recipe("cube")),
+        workdir or RUNS / "cube",
+        until=None,
+        workers=workers,
+        wait=False,
+        as_json=as_json,
+    )
+
+
+def run_all(
+    recipe: "Recipe", workdir: Path, *, until: str | None, workers: int | None, wait: bool, as_json: bool
+) -> None:
+    """Run a recipe and print what came of it, the report last."""
+    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.run_recipe import run_recipe
+
+    def finished(stage_run: "StageRun") -> None:
+        if not as_json:
+            typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
+
+    with progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+        runs = run_recipe(
+            recipe,
+            workdir,
+            engine=engine,
+            progress=progress,
+            until=until,
+            wait=wait,
+            on_start=lambda stage: progress.stage(stage.name),
+            on_end=finished,
+        )
+    page = workdir / "report/report.html"
+    if as_json:
+        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], "report": shown(page)}))
+        return
+    reused = sum(stage_run.state == "reused" for stage_run in runs)
+    typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
+    if (workdir / "scores").is_dir():
+        print_headline(workdir)
+    if runs[-1].name == "report":
+        print(f"report: {shown(page)}")
+
+
+def shown(path: Path) -> str:
+    """Write a path relative to where the command runs, when it lies below."""
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
+
+
+def print_headline(workdir: Path) -> None:
+    """Print the headline scores."""
+    from culturekit.pipeline.report_stage import folders_of
+    from culturekit.report.headline import headline_lines
+
+    for line in headline_lines(folders_of(workdir)):
+        print(line)
+
+
+def plan(
+    recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
+    settings: Settings = [],  # noqa: B006 - typer copies it
+    workdir: Workdir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a run would do, cost and take; nothing is sent and nothing is written."""
+    from culturekit.config.load import find_recipe, load_recipe
+    from culturekit.pipeline.plan import plan_lines, plan_recipe
+
+    path = find_recipe(str(recipe))
+    steps = plan_recipe(load_recipe(path, settings), workdir or RUNS / path.stem)
+    if as_json:
+        print(json.dumps([step.as_data() for step in steps]))
+        return
+    for line in plan_lines(steps):
+        print(line)
+
+
+def report(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
+    out: Out,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the report of a run: one HTML file, with its thumbnails beside it."""
+    from culturekit.pipeline.report_stage import folders_of, report_stage
+
+    run_one(report_stage(folders_of(run_folder)), out, wait=wait, as_json=as_json)

@@ -1,0 +1,53 @@
+"""Running one stage for a command, and saying how it went."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from culturekit.cli.progress import progress_for
+
+if TYPE_CHECKING:
+    from culturekit.pipeline.run_stage import StageRun
+    from culturekit.pipeline.stage import Stage
+
+__all__ = ["line_about", "run_one"]
+
+QUARANTINED = "malformed"
+"""How the reasons begin that set rows aside for a person to look at."""
+
+
+def run_one(stage: "Stage", out: Path, *, wait: bool, as_json: bool, workers: int | None = 1) -> None:
+    """Run a stage into a folder; leave with 1 when rows were set aside."""
+    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.run_stage import run_stage
+
+    with progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+        progress.stage(stage.name)
+        run = run_stage(stage, out, engine=engine, progress=progress, wait=wait)
+    print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
+    if any(reason.startswith(QUARANTINED) for reason in run.manifest.drops):
+        raise typer.Exit(1)
+
+
+def as_data(run: "StageRun") -> dict[str, object]:
+    """Give a stage's end as data."""
+    return {
+        "stage": run.manifest.stage,
+        "folder": str(run.folder),
+        "state": run.state,
+        "counts": dict(run.manifest.counts),
+        "drops": dict(run.manifest.drops),
+        "sha256": run.manifest.sha256,
+        "seconds": round(run.seconds, 3),
+    }
+
+
+def line_about(run: "StageRun", *, width: int) -> str:
+    """Say in one line how a stage ended."""
+    counts = ", ".join(f"{count:,} {name}" for name, count in run.manifest.counts.items())
+    drops = ", ".join(f"{count:,} {reason}" for reason, count in run.manifest.drops.items())
+    left_out = f" (left out: {drops})" if drops else ""
+    name = run.name if width else str(run.folder)
+    return f"{name:<{width}}  {run.state:<7}  {counts}{left_out}  {run.seconds:.1f} s"

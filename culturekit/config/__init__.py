@@ -1,0 +1,1 @@
+"""Recipes: YAML that is checked whole before anything runs."""

@@ -1,0 +1,77 @@
+"""What a value of a recipe must be besides well-formed; each says what is wrong in one line."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from culturekit.errors import UsageError
+from culturekit.kg.concepts import concept_path, shipped_concepts
+from culturekit.metrics.score_qvs import QvsOptions, check_options
+from culturekit.registry import Registry
+from culturekit.storage.package_data import shipped
+from culturekit.storage.yaml_model import closest
+
+__all__ = ["SAMPLE", "checked_spec", "dump_path", "existing_concept", "existing_dump", "scorable", "unique_names"]
+
+SAMPLE = "sample"
+"""Stands for the Wikidata sample that comes with culturekit."""
+
+
+def dump_path(name: str) -> Path:
+    """Find a dump file; `sample` is the bundled one."""
+    return shipped("kg/sample/wikidata-sample.json.gz") if name == SAMPLE else Path(name)
+
+
+def checked_spec(registry: Registry[Any]) -> Callable[[str], str]:
+    """Accept a SPEC whose name and options the registry knows."""
+
+    def check(spec: str) -> str:
+        try:
+            registry.check(spec)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+        return spec
+
+    return check
+
+
+def existing_dump(name: str) -> str:
+    """Accept a dump that is there."""
+    if not dump_path(name).is_file():
+        raise ValueError(f"there is no dump file {name!r}; expected a path, or {SAMPLE} for the bundled one")
+    return name
+
+
+def existing_concept(name: str) -> str:
+    """Accept a shipped concept, or a root config that is there."""
+    if not concept_path(name).is_file():
+        names = shipped_concepts()
+        raise ValueError(f"there is no concept {name!r}{closest(name, names)}, or the path of a root config")
+    return name
+
+
+def scorable(options: QvsOptions) -> QvsOptions:
+    """Accept options that the scores can be computed with."""
+    try:
+        check_options(options)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return options
+
+
+class Named(Protocol):
+    """Something with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+def unique_names(models: Sequence[Named]) -> Sequence[Named]:
+    """Accept models that all have a name of their own."""
+    names = [model.name for model in models]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two models are called {', '.join(twice)}")
+    return models

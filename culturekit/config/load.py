@@ -1,0 +1,65 @@
+"""A recipe file, and what the command line sets over it, to a checked recipe."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from culturekit.config.recipe import Recipe
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.package_data import shipped, shipped_names
+from culturekit.storage.yaml_model import validate
+from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, parse_yaml, read_yaml
+
+__all__ = ["find_recipe", "load_recipe", "shipped_recipes"]
+
+
+def shipped_recipes() -> list[str]:
+    """List the recipes that come with culturekit."""
+    return shipped_names("recipes", ".yaml")
+
+
+def find_recipe(name: str) -> Path:
+    """Find a recipe file by path, or a shipped one by name."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    if name in shipped_recipes():
+        return shipped(f"recipes/{name}.yaml")
+    raise UsageError(
+        "there is no such recipe", where=name, expected=f"a YAML file, or one of: {', '.join(shipped_recipes())}"
+    )
+
+
+def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
+    """Read a recipe and set `key=value` pairs over it; all problems are raised together."""
+    source = read_yaml(path)
+    for setting in settings:
+        source = with_setting(source, setting)
+    return validate(source, Recipe)
+
+
+def with_setting(source: YamlSource, setting: str) -> YamlSource:
+    """Set one value, such as `seed=7` or `models.0.backend=simulated?noise=1`."""
+    key, equals, text = setting.partition("=")
+    where = f"--set {key}"
+    if not equals or not key:
+        raise ConfigError([Problem(f"expected key=value, found {setting!r}", "--set")])
+    path: KeyPath = tuple(int(part) if part.isdecimal() else part for part in key.split("."))
+    value = parse_yaml(text, name=where).value
+    places = {place: at for place, at in source.places.items() if place[: len(path)] != path}
+    return YamlSource(
+        source.name, replaced(source.value, path, value, where), {**places, path: Place(where, 0)}, source.problems
+    )
+
+
+def replaced(tree: YamlValue, path: KeyPath, value: YamlValue, where: str) -> YamlValue:
+    """Copy a tree with one value replaced; missing mappings on the way are made."""
+    if not path:
+        return value
+    first, rest = path[0], path[1:]
+    if isinstance(tree, list) and isinstance(first, int) and first < len(tree):
+        return [replaced(item, rest, value, where) if number == first else item for number, item in enumerate(tree)]
+    if tree is None or isinstance(tree, dict):
+        mapping = dict(tree or {})
+        mapping[str(first)] = replaced(mapping.get(str(first)), rest, value, where)
+        return mapping
+    raise ConfigError([Problem(f"there is nothing at {first!r} to set", where)])

@@ -1,0 +1,71 @@
+"""A recipe: one YAML file that says everything a run depends on."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.popularity import SOURCES
+from culturekit.builders.prompts import PromptOptions
+from culturekit.config.checks import checked_spec, existing_concept, existing_dump, scorable, unique_names
+from culturekit.generation.backends import BACKENDS
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.mapping import MappingOptions
+from culturekit.index.scorers import SCORERS
+from culturekit.kg.concepts import CountryCode
+from culturekit.kg.ingest import IngestOptions
+from culturekit.llm.clients import CLIENTS
+from culturekit.metrics.score_qvs import QvsOptions
+from culturekit.storage.yaml_model import StrictModel, not_empty
+
+__all__ = ["Model", "Recipe", "References"]
+
+ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS))]
+
+
+class Model(StrictModel):
+    """A text-to-image model to evaluate; its name is free, and stands in every table."""
+
+    name: ModelName
+    backend: BackendSpec
+
+
+class References(StrictModel):
+    """Pictures that show each artifact as it is: the index is made from them."""
+
+    backend: BackendSpec
+    per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
+
+
+class Recipe(StrictModel):
+    """The CUBE evaluation, from the dump to the report."""
+
+    recipe: Literal["cube"]
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)]
+    ingest: IngestOptions = IngestOptions()
+    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)]
+    countries: tuple[CountryCode, ...] | None = None
+    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
+    popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
+    prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))
+    references: References
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
+    mapping: MappingOptions = MappingOptions()
+    images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
+    scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
+
+    @model_validator(mode="after")
+    def images_have_prompts(self) -> "Recipe":
+        """Make sure that images are made of prompts that are built."""
+        missing = sorted(set(self.images.kinds) - set(self.prompts.kinds))
+        if missing:
+            raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
+        if "cube" not in self.prompts.kinds:
+            raise ValueError(
+                "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"
+            )
+        return self

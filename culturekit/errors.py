@@ -1,0 +1,127 @@
+"""The errors culturekit raises, one leaf per thing a caller would handle differently.
+
+```
+CultureKitError               70  ours: please report it
+├── UsageError                 2  a flag, a file or a name given by the user is wrong
+│   ├── ConfigError            2  a YAML file has problems, all of them listed
+│   ├── MissingDependency      2  an optional package or a key is not there
+│   └── FolderInUse            2  another run holds the folder
+├── UpstreamUnavailable        3  a server or a provider did not answer
+├── IntegrityError             4  bytes are not what their manifest or their format promises
+└── BudgetReached              5  the money allowed is spent; everything bought is kept
+```
+
+The number is the exit code of the command line.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "BudgetReached",
+    "ConfigError",
+    "CultureKitError",
+    "FolderInUse",
+    "IntegrityError",
+    "MissingDependency",
+    "Problem",
+    "UpstreamUnavailable",
+    "UsageError",
+]
+
+
+class CultureKitError(Exception):
+    """Something culturekit can explain: what is wrong, where, and what to do next."""
+
+    exit_code = 70
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+    ) -> None:
+        """Keep the parts apart, so that a caller can show or test each."""
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Say it in one paragraph: where, what, expected, found, what next."""
+        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        if self.expected:
+            text += f"; expected {self.expected}"
+        if self.found:
+            text += f"{',' if self.expected else ';'} found {self.found}"
+        return f"{text}. {self.hint}" if self.hint else text
+
+
+class UsageError(CultureKitError):
+    """The command line or an argument asks for something that cannot be done."""
+
+    exit_code = 2
+
+
+class MissingDependency(UsageError):
+    """An optional package, a key or a program is needed and is not there."""
+
+
+class FolderInUse(UsageError):
+    """Another run is working in the folder."""
+
+
+class UpstreamUnavailable(CultureKitError):
+    """A server did not answer, or answered that it cannot serve now."""
+
+    exit_code = 3
+
+
+class IntegrityError(CultureKitError):
+    """Bytes on disk are not what their format or their manifest promises."""
+
+    exit_code = 4
+
+
+class BudgetReached(CultureKitError):
+    """The next request could cost more than what is left of the budget."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a file the user wrote, with its place."""
+
+    message: str
+    where: str
+    line: int = 0
+    key: str = ""
+
+    def __str__(self) -> str:
+        """Write `file:line: key: message`, leaving out what is not known."""
+        place = f"{self.where}:{self.line}" if self.line else self.where
+        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+
+
+class ConfigError(UsageError):
+    """A file the user wrote has problems; all of them are listed, in file order."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Order the problems as the reader meets them in the file."""
+        self.problems = tuple(sorted(problems, key=lambda p: (p.where, p.line, p.key, p.message)))
+        count = len(self.problems)
+        super().__init__(f"{count} problem{'' if count == 1 else 's'}")
+
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[tuple[Problem, ...]]]:
+        """Cross process borders whole."""
+        return type(self), (self.problems,)
+
+    def __str__(self) -> str:
+        """Write one line per problem."""
+        return "\n".join(str(problem) for problem in self.problems)

@@ -1,0 +1,75 @@
+"""What a text-to-image backend is: requests in, pictures or reasons out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Failure", "ImageBackend", "ImageReply", "ImageRequest", "Picture", "Pixels"]
+
+Pixels: TypeAlias = NDArray[np.uint8]
+"""uint8 (height, width, 3), RGB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequest:
+    """One image to make. The text is what a model sees; the rest says what the text was made from."""
+
+    prompt_id: str
+    text: str
+    negative_text: str | None
+    seed: int
+    repeat: int
+    slot: int
+    concept: str | None
+    country: str | None
+    artifact_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image that was made, and what the backend says of it.
+
+    `truth_artifact_id` and `truth_country` are known to the simulated backend only; a culture-free
+    picture has none.
+    """
+
+    pixels: Pixels
+    seed_honoured: bool
+    prompt_revised: str | None = None
+    rewriter: str = "off"
+    safety: str | None = None
+    provider_params: Mapping[str, object] = field(default_factory=dict)
+    truth_artifact_id: str | None = None
+    truth_country: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An image that was not made, and why: `refused`, `filtered` or `failed`."""
+
+    status: str
+    reason: str
+
+
+ImageReply: TypeAlias = Picture | Failure
+
+
+class ImageBackend(Protocol):
+    """A text-to-image model, or something that stands for one."""
+
+    @property
+    def version(self) -> str | None:
+        """What exactly answers, as far as it is known."""
+        ...
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether its pictures come with what they show."""
+        ...
+
+    def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
+        """Answer each request, in order; an image that cannot be made is a Failure, not an exception."""
+        ...

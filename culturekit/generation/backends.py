@@ -1,0 +1,19 @@
+"""The text-to-image backends that culturekit knows by name."""
+
+from culturekit.generation.backend import ImageBackend
+from culturekit.registry import Entry, Registry
+
+__all__ = ["BACKENDS"]
+
+BACKENDS: Registry[ImageBackend] = Registry(
+    "backend",
+    [
+        Entry(
+            "simulated",
+            "culturekit.generation.simulated_backend:make",
+            "a model with known bias, which draws artifacts of a CSpace as emblems",
+            options="culturekit.generation.simulated_backend:Options",
+            needs=("cspace",),
+        ),
+    ],
+)

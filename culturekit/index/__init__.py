@@ -1,0 +1,1 @@
+"""From images to vectors to the nearest artifact."""

@@ -1,0 +1,41 @@
+"""A data set of vectors on disk: `vectors.npy` and, in row order, `ids.parquet`."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import IntegrityError
+from culturekit.index.encoder import Vectors
+from culturekit.records.schemas import VECTOR_IDS
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["load_vectors", "save_vectors"]
+
+
+def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
+    """Write unit vectors, float32 (n, dim), and what each belongs to."""
+    with (out / "vectors.npy").open("wb") as file:
+        np.save(file, np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+    rows = pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema)
+    write_table(out, VECTOR_IDS, rows)
+
+
+def load_vectors(folder: Path) -> tuple[Vectors, list[str]]:
+    """Open the vectors of a folder, memory-mapped, with their ids."""
+    try:
+        vectors: Vectors = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+    except (FileNotFoundError, ValueError) as error:
+        raise IntegrityError("not a folder of vectors", where=str(folder), found=str(error)) from error
+    ids = read_table(folder / "ids.parquet", VECTOR_IDS)["id"].to_list()
+    if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(ids):
+        raise IntegrityError(
+            "the vectors and their ids do not belong together",
+            where=str(folder),
+            expected=f"float32 ({len(ids)}, dim)",
+            found=f"{vectors.dtype} {vectors.shape}",
+        )
+    return vectors, ids

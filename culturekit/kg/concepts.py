@@ -1,0 +1,96 @@
+"""Root-node configs: which classes a concept grows from, how far, and for which countries."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from culturekit.kg.countries import countries
+from culturekit.kg.qids import Qid
+from culturekit.storage.package_data import shipped, shipped_names
+from culturekit.storage.yaml_model import StrictModel, closest, load_model, not_empty
+
+__all__ = [
+    "Concept",
+    "CountryCode",
+    "Exclusions",
+    "Root",
+    "concept_path",
+    "load_concept",
+    "shipped_concepts",
+    "with_hops",
+]
+
+FOLDER = "kg/concepts"
+
+
+def check_country(code: str) -> str:
+    """Accept the ISO code of a country that culturekit knows."""
+    if code not in countries():
+        raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}")
+    return code
+
+
+CountryCode = Annotated[str, AfterValidator(check_country)]
+Hops = Annotated[int, Field(ge=1, le=40)]
+
+
+class Root(StrictModel):
+    """A class that a concept grows from."""
+
+    qid: Qid
+    label: str
+    hops: Hops | None = None
+    expect: tuple[int, int] | None = None
+    subconcept: str | None = None
+
+
+class Exclusions(StrictModel):
+    """Classes that cut the walk, and items that are never artifacts."""
+
+    classes: tuple[Qid, ...] = ()
+    items: tuple[Qid, ...] = ()
+
+
+class Concept(StrictModel):
+    """A concept: its roots and the rules of the walk."""
+
+    concept: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+    hops: Hops
+    roots: Annotated[tuple[Root, ...], AfterValidator(not_empty)]
+    follow: tuple[Literal["P31", "P279"], ...] = ("P31", "P279")
+    country_properties: tuple[Literal["P495", "P17"], ...] = ("P495", "P17")
+    countries: Literal["all"] | tuple[CountryCode, ...] = "all"
+    exclude: Exclusions = Exclusions()
+    languages: tuple[str, ...] = ("en",)
+
+    def hops_of(self, root: Root) -> int:
+        """How far to walk from a root."""
+        return root.hops or self.hops
+
+    def subconcept_of(self, roots: list[str]) -> str | None:
+        """Name the subconcept of what these roots reach: that of the first root, in config order, that has one."""
+        return next((root.subconcept for root in self.roots if root.qid in roots and root.subconcept), None)
+
+
+def with_hops(concept: Concept, hops: int | None) -> Concept:
+    """Walk the same number of hops from every root, over what the config says; None changes nothing."""
+    if hops is None:
+        return concept
+    roots = tuple(root.model_copy(update={"hops": None}) for root in concept.roots)
+    return concept.model_copy(update={"hops": hops, "roots": roots})
+
+
+def shipped_concepts() -> list[str]:
+    """List the concepts that come with culturekit."""
+    return shipped_names(FOLDER, ".yaml")
+
+
+def concept_path(name: str) -> Path:
+    """Find a shipped concept by name, or take a path as it is."""
+    return shipped(f"{FOLDER}/{name}.yaml") if name in shipped_concepts() else Path(name)
+
+
+def load_concept(name: str) -> Concept:
+    """Load a concept by shipped name or by path."""
+    return load_model(concept_path(name), Concept)

@@ -1,0 +1,146 @@
+"""Compressed bytes to plain bytes, strictly: a cut or a flipped bit is an error with its place, never a shorter file.
+
+Python's own `gzip` and `bz2` readers end quietly at some cuts between members; these do not.
+"""
+
+import bz2
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from isal import igzip_lib, isal_zlib
+
+from culturekit.errors import IntegrityError, MissingDependency, UsageError
+
+__all__ = ["STDIN", "Chunk", "read_chunks"]
+
+STDIN = Path("-")
+CHUNK_BYTES = 262_144
+BROKEN_GZIP = cast("type[Exception]", igzip_lib.IsalError)
+GZIP_WINDOW = 31
+"""zlib's number for a gzip header and the largest window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Plain bytes, and where they begin: the member, counted from 0, and the offset within it."""
+
+    member: int
+    offset: int
+    content: bytes
+
+
+class Inflater(Protocol):
+    """The part of a decompressor that a member needs."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the member has ended, its checksum included."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """What came after the end of the member."""
+        ...
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Take compressed bytes, give plain ones."""
+        ...
+
+
+def read_chunks(path: Path) -> Iterator[Chunk]:
+    """Read a dump file by its suffix: `.gz`, `.bz2`, `.zst`, anything else as it is; `-` is standard input."""
+    if path != STDIN and not path.is_file():
+        raise UsageError("there is no such dump file", where=str(path))
+    with ExitStack() as stack:
+        file = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
+        inflater = {".gz": gzip_member, ".bz2": bz2.BZ2Decompressor, ".zst": ZstdFrame}.get(path.suffix)
+        if inflater is None:
+            yield from read_plain(file)
+        else:
+            yield from read_members(file, inflater, name=str(path))
+
+
+def read_plain(file: BinaryIO) -> Iterator[Chunk]:
+    """Read bytes as they are, as one member."""
+    offset = 0
+    while content := file.read(CHUNK_BYTES):
+        yield Chunk(0, offset, content)
+        offset += len(content)
+
+
+def read_members(file: BinaryIO, new_member: Callable[[], Inflater], *, name: str) -> Iterator[Chunk]:
+    """Read members one after the other; each must end with its own end mark and checksum."""
+    member, offset, started, position = 0, 0, 0, 0
+    inflater: Inflater | None = None
+    while compressed := file.read(CHUNK_BYTES):
+        position += len(compressed)
+        while compressed:
+            if inflater is None:
+                inflater, offset, started = new_member(), 0, position - len(compressed)
+            try:
+                content = inflater.decompress(compressed)
+            except (BROKEN_GZIP, OSError, ValueError, EOFError) as error:
+                raise damaged(name, member, started, position, str(error)) from error
+            if content:
+                yield Chunk(member, offset, content)
+                offset += len(content)
+            compressed = inflater.unused_data if inflater.eof else b""
+            if inflater.eof:
+                inflater, member = None, member + 1
+    if inflater is not None:
+        raise damaged(name, member, started, position, "the file ends inside the member")
+    if member == 0:
+        raise damaged(name, 0, 0, 0, "the file is empty")
+
+
+def damaged(name: str, member: int, started: int, position: int, problem: str) -> IntegrityError:
+    """Say where a compressed file is broken."""
+    return IntegrityError(
+        f"damaged: {problem}",
+        where=name,
+        found=f"the damage in member {member}, which starts at byte {started}, at or before byte {position}",
+        hint="Nothing was published. Download the file again and check it against the published checksum.",
+    )
+
+
+def gzip_member() -> Inflater:
+    """Start a gzip member."""
+    member: Inflater = isal_zlib.decompressobj(wbits=GZIP_WINDOW)
+    return member
+
+
+class ZstdFrame:
+    """A zstd frame whose errors are ValueErrors, so that nobody else needs to know the package."""
+
+    def __init__(self) -> None:
+        """Start a frame."""
+        try:
+            import zstandard
+        except ModuleNotFoundError as error:
+            raise MissingDependency(
+                "reading .zst needs the package zstandard, which is not installed",
+                hint="Install it with: pip install -c constraints.txt 'culturekit[kg]'",
+            ) from error
+        self.frame = zstandard.ZstdDecompressor().decompressobj()
+        self.error = zstandard.ZstdError
+
+    @property
+    def eof(self) -> bool:
+        """Whether the frame has ended, its checksum included."""
+        return bool(self.frame.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        """What came after the end of the frame."""
+        return bytes(self.frame.unused_data)
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Take compressed bytes, give plain ones."""
+        try:
+            return bytes(self.frame.decompress(data))
+        except self.error as error:
+            raise ValueError(str(error)) from error

@@ -1,0 +1,59 @@
+"""The embedded client: fixed rules over the data of a request, offline and the same for ever.
+
+It reads names, not the world. It finds what gives itself away by its wording, and lets the rest pass.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from culturekit.errors import UsageError
+from culturekit.llm.client import Reply, Request
+from culturekit.registry import Spec
+
+__all__ = ["RulesClient", "make"]
+
+ORGANISATION = re.compile(
+    r"\b(company|corporation|brand|restaurant chain|manufacturer|organi[sz]ation|inc\.?|ltd\.?)\b"
+)
+EVENT_OR_WORK = re.compile(r"\b(film|album|song|novel|episode|video game|television series|human|person)\b")
+FRAGMENT = re.compile(r"\b(fragment|drawing|sketch|study|photograph) of\b")
+
+
+class RulesClient:
+    """Answers the tasks it has rules for."""
+
+    model = "rules-1"
+    caveat = "The `rules` judge reads wording only: it cannot tell whether a dish is really eaten in a country."
+
+    def ask(self, request: Request) -> Reply:
+        """Apply the rule of the task."""
+        rule = RULES.get(request.task)
+        if rule is None:
+            raise UsageError(
+                f"the rules client has no rules for {request.task}",
+                expected=" or ".join(sorted(RULES)),
+                hint="Name a language model instead.",
+            )
+        return Reply(msgspec.json.encode(rule(request.data)).decode())
+
+
+def judge_candidate(data: Mapping[str, object]) -> dict[str, str]:
+    """Judge a candidate for the cultural space by the words of its label and description."""
+    text = f"{data.get('label') or ''} {data.get('description') or ''}".casefold()
+    verdict = "keep"
+    if ORGANISATION.search(text) or EVENT_OR_WORK.search(text):
+        verdict = "remove"
+    elif FRAGMENT.search(text):
+        verdict = "review"
+    return {"id": str(data["id"]), "verdict": verdict}
+
+
+RULES: Mapping[str, Callable[[Mapping[str, object]], dict[str, str]]] = {"cspace.filter": judge_candidate}
+
+
+def make(spec: Spec) -> RulesClient:
+    """Make the client; it takes no options."""
+    spec.refuse_options()
+    return RulesClient()

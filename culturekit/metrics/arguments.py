@@ -1,0 +1,55 @@
+"""Checks of arguments; each error names the argument, the rule and the value received."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.errors import UsageError
+
+__all__ = ["argument_error", "check_choice", "check_order", "check_size", "finite_vector"]
+
+LONGEST_SHOWN = 80
+
+
+def argument_error(name: str, rule: str, value: object) -> UsageError:
+    """Make the error for an argument that breaks its rule; a long value is cut."""
+    shown = repr(value)
+    if len(shown) > LONGEST_SHOWN:
+        shown = f"{shown[:LONGEST_SHOWN]}..."
+    return UsageError(f"{name} must be {rule}", found=shown)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if value not in choices:
+        raise argument_error(name, " or ".join(map(repr, choices)), value)
+
+
+def check_order(q: float) -> None:
+    """Refuse an order of the Vendi score that is not above zero; infinity is an order."""
+    if not q > 0:
+        raise argument_error("q", "a number above 0, or infinity", q)
+
+
+def check_size(size: int) -> None:
+    """Refuse a batch size below one."""
+    if size != int(size) or size < 1:
+        raise argument_error("size", "a whole number of at least 1", size)
+
+
+def finite_vector(name: str, values: ArrayLike, *, length: int | None = None) -> NDArray[np.float64]:
+    """Read numbers as float64, (n,); all are finite, and there are `length` of them."""
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error(name, "a sequence of numbers", values) from error
+    if vector.ndim != 1 or len(vector) == 0:
+        raise argument_error(name, "a sequence of at least one number", values)
+    if length is not None and len(vector) != length:
+        raise argument_error(name, f"of length {length}, like what it belongs to", f"length {len(vector)}")
+    finite = np.isfinite(vector)
+    if not finite.all():
+        first = int(np.argmin(finite))
+        raise argument_error(f"{name}[{first}]", "finite", float(vector[first]))
+    return vector

@@ -1,0 +1,113 @@
+"""What each metric is: range, direction, source, and what a reader may get wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+__all__ = ["CATALOG", "Direction", "Metric"]
+
+Direction: TypeAlias = Literal["higher", "lower", "neither"]
+
+CUBE = "Kannen et al. 2024, Beyond Aesthetics: Cultural Competence in Text-to-Image Models (CUBE), section 5"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The description of a metric, for the command line, the documentation and the report.
+
+    Attributes:
+        name: as it stands in the `metric` column of a scores table.
+        title: for people.
+        formula: in plain text.
+        low: the smallest value possible.
+        high: the largest value possible.
+        direction: whether `higher` or `lower` values are better, or `neither`.
+        unit: as it stands in the `unit` column.
+        paper: where it was defined.
+        inputs: the tables and columns it reads.
+        pitfalls: what a reader may get wrong, one sentence or two each.
+        licence: of the weights that it needs; empty when it needs none.
+    """
+
+    name: str
+    title: str
+    formula: str
+    low: float
+    high: float
+    direction: Direction
+    unit: str
+    paper: str
+    inputs: tuple[str, ...]
+    pitfalls: tuple[str, ...]
+    licence: str = ""
+
+
+MAPPING_PITFALLS = (
+    "Labels come from a mapping of images to artifacts, and the mapping errs. A score of mapped labels is called "
+    "mapped diversity; only a score adjusted by a human audit is called corrected. A worse encoder can raise the "
+    "mapped diversity of a model that always shows the same. params.labels says which labels were used.",
+    "VS/N depends on N: compare values of the same size only. The headline is size 8, as in the paper.",
+    "A percentile bootstrap over images is broken for VS: resampling makes duplicates, duplicates lower diversity, "
+    "and the interval never covers (0 % measured at a nominal 95 %). The intervals here are t intervals over "
+    "repeats, stratified by prompt, and speak about these prompts.",
+)
+
+QUALITY = Metric(
+    name="quality",
+    title="Quality",
+    formula="mean of s(x), over the images of a repeat, then repeats, then prompts",
+    low=0.0,
+    high=1.0,
+    direction="higher",
+    unit="share",
+    paper=CUBE,
+    inputs=("matches: image_id, model, concept, prompt_id, repeat", "quality: image_id, scorer, value"),
+    pitfalls=(
+        "The scale is the scorer's own: HPS-v2 lies near 0.2 to 0.35 and is no probability. Values of two scorers "
+        "cannot be compared.",
+        "Scorers judge looks, and prefer what they were trained on; none of them knows whether a picture is right "
+        "about a culture.",
+    ),
+    licence="that of the scorer named in params.scorer",
+)
+
+VS = Metric(
+    name="vs",
+    title="Mapped diversity (Vendi score over batch size)",
+    formula="VS/N with N = 8; VS = (sum of L_i^q)^(1/(1-q)), at q = 1 exp(-sum of L_i ln L_i), L_i the eigenvalues of "
+    "K/N, k(i,j) = w1*[same continent] + w2*[same country] + w3*[same artifact]",
+    low=0.0,
+    high=1.0,
+    direction="higher",
+    unit="share",
+    paper=CUBE,
+    inputs=("matches: image_id, model, concept, prompt_id, repeat, slot, rank, artifact, country, continent, method",),
+    pitfalls=(
+        *MAPPING_PITFALLS,
+        "A picture that shows no culture has no label; under missing=distinct it is unlike every other and counts "
+        "as diverse.",
+    ),
+)
+
+QVS = Metric(
+    name="qvs",
+    title="Quality-weighted mapped diversity",
+    formula="qVS = mean of s(x) * VS/N, per batch of N = 8, then averaged like vs",
+    low=0.0,
+    high=1.0,
+    direction="higher",
+    unit="share",
+    paper=CUBE,
+    inputs=(*VS.inputs, "quality: image_id, scorer, value"),
+    pitfalls=(
+        *MAPPING_PITFALLS,
+        "It is a product: a dull model with handsome pictures and a diverse model with poor ones can tie. Read it "
+        "beside quality and vs.",
+        "It inherits the scale of the scorer: with HPS-v2 it cannot come near 1.",
+    ),
+    licence=QUALITY.licence,
+)
+
+CATALOG: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in (QUALITY, QVS, VS)})
+"""Every metric by the name it has in a scores table."""

@@ -1,0 +1,165 @@
+"""The images of one model and one concept: their labels, their quality, their repeats and batches."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.batch_diversity import Batches, Partial, cut_batches, diversity_of_batches
+from culturekit.metrics.diversity import vendi_of_codes
+from culturekit.metrics.kernels import Weights
+from culturekit.metrics.labels import LEVELS, Missing, code_labels
+from culturekit.records.schemas import MATCHES, QUALITY
+from culturekit.records.tables import Table
+
+__all__ = ["ImageCollection", "Repeats", "checked", "image_collections", "quality_by_scorer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """The repeats of a collection, in the order of its images.
+
+    Attributes:
+        of_image: int64, (n_images,) and sorted: the number of each image's repeat.
+        prompts: str, (n_repeats,): the prompt of each repeat.
+        numbers: int64, (n_repeats,): which repeat of that prompt it is.
+    """
+
+    of_image: NDArray[np.int64]
+    prompts: NDArray[np.str_]
+    numbers: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCollection:
+    """The images of one model and concept, ordered by prompt, repeat and slot.
+
+    Attributes:
+        model: the model's name.
+        concept: the concept, or None.
+        method: how the images were labelled; `truth` where the simulator said what it drew.
+        images: str, (n_images,): image ids.
+        codes: int64, (n_images, 3): labels as codes, for continent, country, artifact.
+        batches: which images make which batch; a collection without repeats is one batch.
+        repeats: None where the images name neither prompt nor repeat.
+    """
+
+    model: str
+    concept: str | None
+    method: str
+    images: pl.Series
+    codes: NDArray[np.int64]
+    batches: Batches
+    repeats: Repeats | None
+
+    @property
+    def label_kind(self) -> str:
+        """`truth` for labels that are known, `mapped` for labels that a method found."""
+        return "truth" if self.method == "truth" else "mapped"
+
+    def quality(self, scores: pl.DataFrame) -> NDArray[np.float64]:
+        """Look up a quality table of one scorer, float64 (n_images,), NaN where it lacks an image."""
+        wanted = pl.DataFrame({"image_id": self.images})
+        found = wanted.join(scores, on="image_id", how="left", maintain_order="left")
+        return found["value"].to_numpy().astype(np.float64)
+
+    def diversity(self, *, weights: Weights, q: float) -> NDArray[np.float64]:
+        """Compute VS/N of each batch, float64 (n_batches,)."""
+        if self.repeats is None:
+            # One batch of any size: no N×N kernel is made for it.
+            return np.array([vendi_of_codes(self.codes, weights=weights, q=q) / len(self.codes)])
+        return diversity_of_batches(self.codes, self.batches, weights=weights, q=q)
+
+
+def image_collections(
+    matches: pl.DataFrame, *, missing: Missing, size: int, partial: Partial
+) -> Iterator[ImageCollection]:
+    """Take the nearest match of each image, and part the images by model and concept, in alphabetical order."""
+    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    ordered = nearest.sort("model", "concept", "prompt_id", "repeat", "slot", "image_id")
+    for images in ordered.partition_by("model", "concept", maintain_order=True):
+        codes = code_labels(images.select(LEVELS), missing=missing, normalize=True)
+        repeats = repeats_of(images)
+        yield ImageCollection(
+            model=images["model"][0],
+            concept=images["concept"][0],
+            method=only_method(images),
+            images=images["image_id"],
+            codes=codes,
+            batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_image, size, partial),
+            repeats=repeats,
+        )
+
+
+def checked(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Keep the declared columns of a table, or say in which ways it does not conform."""
+    known = frame.select(name for name in frame.columns if name in table.columns)
+    problems = table.problems(known)
+    if problems:
+        raise UsageError(f"not a {table.name} table: {'; '.join(problems)}")
+    return known
+
+
+def only_method(images: pl.DataFrame) -> str:
+    """Give the method that labelled the images of one model and concept; several would be two measurements in one."""
+    method, *others = images["method"].unique().sort().to_list()
+    if others:
+        raise UsageError(
+            f"images of one model and concept are labelled by {len(others) + 1} methods",
+            where=place_of(images),
+            expected="one method",
+            found=", ".join([method, *others]),
+            hint="Score the matches of each method on their own.",
+        )
+    return str(method)
+
+
+def place_of(images: pl.DataFrame) -> str:
+    """Name the model and concept of some images in an error."""
+    return f"model {images['model'][0]!r}, concept {images['concept'][0]!r}"
+
+
+def one_batch(images: int) -> Batches:
+    """Put all images into one batch."""
+    return Batches(np.arange(images)[None, :], np.ones((1, images), np.bool_))
+
+
+def repeats_of(images: pl.DataFrame) -> Repeats | None:
+    """Find the repeats of ordered images; None when no image has both a prompt and a repeat."""
+    placed = images.filter(pl.col("prompt_id").is_not_null() & pl.col("repeat").is_not_null()).height
+    if placed == 0:
+        return None
+    if placed < images.height:
+        raise UsageError(
+            f"{images.height - placed} of {images.height} images lack a prompt or a repeat",
+            where=place_of(images),
+            expected="both for all images of a model and concept, or for none",
+            hint="Without them only the diversity of the whole collection can be computed.",
+        )
+    keys = images.select("prompt_id", "repeat")
+    of_image = keys.to_struct().rle_id().to_numpy().astype(np.int64)
+    each = keys.unique(maintain_order=True)
+    return Repeats(
+        of_image=of_image,
+        prompts=np.array(each["prompt_id"].to_list(), np.str_),
+        numbers=each["repeat"].to_numpy().astype(np.int64),
+    )
+
+
+def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Part a quality table by scorer, in alphabetical order; no table gives no scorers."""
+    if quality is None:
+        return {}
+    table = checked(quality, QUALITY)
+    unusable = table.filter(~pl.col("value").is_finite())
+    if unusable.height:
+        raise UsageError(
+            f"the quality of {unusable.height} images is not finite",
+            where=f"scorer {unusable['scorer'][0]!r}",
+            expected="a number for each image",
+            found=f"{unusable['value'][0]} for image {unusable['image_id'][0]!r}",
+        )
+    return {rows["scorer"][0]: rows.select("image_id", "value") for rows in table.sort("scorer").partition_by("scorer")}

@@ -1,0 +1,93 @@
+"""The Vendi score of similarities of any kind, and of feature vectors."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.metrics.arguments import argument_error, check_order
+from culturekit.metrics.spectra import effective_number
+
+__all__ = ["vendi_features", "vendi_kernel"]
+
+TOLERANCE = 1e-6
+"""What rounding may do to a kernel: cosines of float32 vectors are off by a few times 1e-7."""
+
+
+def vendi_kernel(K: ArrayLike, *, q: float = 1.0) -> float:  # noqa: N803 - the name is part of the contract
+    """Compute the Vendi score of a kernel.
+
+    Args:
+        K: float, (n, n): similarities, symmetric and positive semi-definite, with ones on the diagonal.
+            For q < 1 they should have been computed in float64: the rounding of float32 looks like rank.
+        q: the order, above 0; infinity is allowed.
+
+    Returns:
+        The score, between 1 and n.
+
+    Raises:
+        UsageError: K is no such kernel, or q no order.
+    """
+    check_order(q)
+    kernel = matrix("K", K)
+    if kernel.shape[0] != kernel.shape[1]:
+        raise argument_error("K", "square", f"shape {kernel.shape}")
+    check_similarities(kernel)
+    eigenvalues = spectrum(kernel, items=len(kernel))
+    if eigenvalues[0] < -TOLERANCE:
+        raise argument_error("K", "positive semi-definite", f"an eigenvalue of {eigenvalues[0] * len(kernel):.3g}")
+    return float(effective_number(eigenvalues, q=q))
+
+
+def vendi_features(X: ArrayLike, *, q: float = 1.0) -> float:  # noqa: N803 - the name is part of the contract
+    """Compute the Vendi score of feature vectors under cosine similarity.
+
+    Args:
+        X: float, (n, dim): one vector per item, not all zero. Rows are normalised here. The spectrum comes
+            from X Xᵀ/n or XᵀX/n, whichever is smaller: their eigenvalues are the same but for zeros.
+        q: the order, above 0; infinity is allowed.
+
+    Returns:
+        The score, between 1 and n.
+
+    Raises:
+        UsageError: X holds no such vectors, or q is no order.
+    """
+    check_order(q)
+    features = matrix("X", X)
+    norms = np.linalg.norm(features, axis=1)
+    if not norms.all():
+        row = int(np.argmin(norms))
+        raise argument_error(f"X[{row}]", "a vector other than zero", features[row])
+    unit = features / norms[:, None]
+    gram = unit @ unit.T if unit.shape[0] <= unit.shape[1] else unit.T @ unit
+    return float(effective_number(spectrum(gram, items=len(unit)), q=q))
+
+
+def spectrum(gram: NDArray[np.float64], *, items: int) -> NDArray[np.float64]:
+    """Give the eigenvalues of a symmetric matrix over the number of items, smallest first."""
+    return np.asarray(np.linalg.eigvalsh(gram / items), np.float64)
+
+
+def matrix(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Read a matrix of finite numbers with at least one cell."""
+    try:
+        cells = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error(name, "a matrix of numbers", values) from error
+    if cells.ndim != 2 or cells.size == 0:
+        raise argument_error(name, "a matrix with at least one cell", f"shape {cells.shape}")
+    if not np.isfinite(cells).all():
+        raise argument_error(
+            name, "finite in every cell", f"{np.count_nonzero(~np.isfinite(cells))} cells that are not"
+        )
+    return cells
+
+
+def check_similarities(kernel: NDArray[np.float64]) -> None:
+    """Refuse a square matrix, (n, n), that is not symmetric or does not give each item similarity 1 with itself."""
+    asymmetry = float(np.abs(kernel - kernel.T).max())
+    if asymmetry > TOLERANCE:
+        raise argument_error("K", "symmetric", f"cells that differ by {asymmetry:.3g}")
+    diagonal = np.diagonal(kernel)
+    worst = int(np.argmax(np.abs(diagonal - 1)))
+    if abs(diagonal[worst] - 1) > TOLERANCE:
+        raise argument_error(f"K[{worst}, {worst}]", "1, like the whole diagonal", float(diagonal[worst]))

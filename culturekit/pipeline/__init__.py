@@ -1,0 +1,1 @@
+"""Stages as data: what each reads, writes and depends on; run, resume and plan; engines."""

@@ -1,0 +1,105 @@
+"""The `cube` recipe as stages: from the dump to the report, one folder each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from culturekit.config.checks import dump_path
+from culturekit.config.recipe import Recipe
+from culturekit.generation.runner import ImagePlan
+from culturekit.kg.concepts import Concept, load_concept
+from culturekit.pipeline.graph_stages import extract_stage, filter_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.image_stages import (
+    generate_stage,
+    index_stage,
+    map_stage,
+    quality_stage,
+    score_stage,
+    truth_stage,
+)
+from culturekit.pipeline.report_stage import report_stage
+from culturekit.pipeline.stage import Stage
+from culturekit.registry import parse_spec
+from culturekit.report.run_folders import RunFolders
+
+__all__ = ["cube_stages"]
+
+TRUTHFUL = "simulated"
+"""The backend whose images come with what they show."""
+
+
+def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
+    """List the stages of a run, each after what it reads."""
+    concepts = scoped_concepts(recipe)
+    space = workdir / "cspace/cspace.parquet"
+    return [
+        ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
+        extract_stage(workdir / "graph", concepts),
+        filter_stage(workdir / "candidates/candidates.parquet", concepts, recipe.judge),
+        release_stage(workdir / "filter/kept.parquet", concepts, recipe.popularity),
+        prompts_stage(space, recipe.prompts, seed=recipe.seed),
+        *index_stages(recipe, workdir),
+        *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
+        scores_of(recipe, workdir),
+        report_stage(folders(recipe, workdir)),
+    ]
+
+
+def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
+    """Load the root configs; the recipe's countries, where given, take the place of theirs."""
+    concepts = [load_concept(name) for name in recipe.concepts]
+    if recipe.countries is None:
+        return concepts
+    return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+
+
+def index_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
+    """Draw the references and build the index from them."""
+    space, prompts = workdir / "cspace/cspace.parquet", workdir / "prompts/prompts.parquet"
+    references = generate_stage(
+        prompts,
+        ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",)),
+        backend=recipe.references.backend,
+        model="references",
+        seed=recipe.seed,
+        name="references",
+        cspace=space,
+    )
+    images = workdir / "references/images.parquet"
+    return [references, index_stage(space, images, encoder=recipe.encoder, prompts=prompts)]
+
+
+def model_stages(recipe: Recipe, name: str, backend: str, workdir: Path) -> list[Stage]:
+    """Make, map and rate the images of one model; folders carry its name."""
+    space, prompts = workdir / "cspace/cspace.parquet", workdir / "prompts/prompts.parquet"
+    images = workdir / f"images-{name}/images.parquet"
+    stages = [
+        generate_stage(
+            prompts, recipe.images, backend=backend, model=name, seed=recipe.seed, name=f"images-{name}", cspace=space
+        ),
+        map_stage(workdir / "index", images, recipe.mapping, name=f"matches-{name}"),
+        quality_stage(images, scorer=recipe.quality, name=f"quality-{name}"),
+    ]
+    return [*stages, truth_stage(images, space, name=f"truth-{name}")] if knows_truth(backend) else stages
+
+
+def knows_truth(backend: str) -> bool:
+    """Tell whether the images of a backend come with what they show."""
+    return parse_spec(backend).name == TRUTHFUL
+
+
+def folders(recipe: Recipe, workdir: Path) -> RunFolders:
+    """Describe the run's folders to its report."""
+    truthful = frozenset(model.name for model in recipe.models if knows_truth(model.backend))
+    return RunFolders(workdir, tuple(model.name for model in recipe.models), truthful)
+
+
+def scores_of(recipe: Recipe, workdir: Path) -> Stage:
+    """Score all models together."""
+    names = [model.name for model in recipe.models]
+    truthful = [model.name for model in recipe.models if knows_truth(model.backend)]
+    return score_stage(
+        {f"matches-{name}": workdir / f"matches-{name}/matches.parquet" for name in names},
+        {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in names},
+        recipe.scores,
+        truth={f"truth-{name}": workdir / f"truth-{name}/matches.parquet" for name in truthful},
+    )

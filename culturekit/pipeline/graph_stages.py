@@ -1,0 +1,101 @@
+"""The stages from a dump to the cultural space and its prompts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from culturekit.builders.cspace import release
+from culturekit.builders.cspace_filter import TASK, filter_candidates, wording
+from culturekit.builders.popularity import SOURCES
+from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.kg.concepts import Concept
+from culturekit.kg.extract import extract
+from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.llm.clients import CLIENTS
+from culturekit.pipeline.stage import Stage
+from culturekit.storage.digests import digest_bytes
+from culturekit.storage.package_data import shipped
+
+__all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "release_stage"]
+
+COUNTRIES = "kg/countries.yaml"
+TEMPLATES = "builders/wording/cube_prompts.yaml"
+
+
+def ingest_stage(dump: Sequence[Path], options: IngestOptions, *, name: str = "graph") -> Stage:
+    """Read a dump into a graph."""
+    return Stage(
+        name,
+        "ingest",
+        1,
+        lambda work: ingest(work, dump, options),
+        {f"dump-{number}": path for number, path in enumerate(dump)},
+        asdict(options),
+        packages=("isal", "msgspec", "numpy", "polars"),
+    )
+
+
+def extract_stage(graph: Path, concepts: Sequence[Concept], *, name: str = "candidates") -> Stage:
+    """Walk a graph from the roots of concepts."""
+    return Stage(
+        name,
+        "extract",
+        1,
+        lambda work: extract(work, graph, concepts),
+        {"graph": graph, "countries": shipped(COUNTRIES)},
+        described(concepts),
+    )
+
+
+def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, name: str = "filter") -> Stage:
+    """Judge candidates."""
+    client = CLIENTS.make(judge)
+    options = {
+        "judge": judge,
+        "model": client.model,
+        "task": TASK,
+        "wording": digest_bytes(wording().encode()),
+        **described(concepts),
+    }
+    return Stage(
+        name,
+        "filter",
+        1,
+        lambda work: filter_candidates(work, candidates, concepts, client),
+        {"candidates": candidates, "countries": shipped(COUNTRIES)},
+        options,
+        packages=("msgspec", "polars"),
+    )
+
+
+def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, name: str = "cspace") -> Stage:
+    """Release the cultural space."""
+    source = SOURCES.make(popularity)
+    return Stage(
+        name,
+        "release",
+        1,
+        lambda work: release(work, kept, concepts, source),
+        {"kept": kept, "countries": shipped(COUNTRIES)},
+        {"popularity": popularity, **described(concepts)},
+        packages=("polars",),
+    )
+
+
+def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str = "prompts") -> Stage:
+    """Build prompts."""
+    return Stage(
+        name,
+        "prompts",
+        1,
+        lambda work: build_prompts(work, cspace, options, seed=seed),
+        {"cspace": cspace, "countries": shipped(COUNTRIES), "templates": shipped(TEMPLATES)},
+        asdict(options),
+        {"draw": seed} if options.per is not None else {},
+        packages=("polars",),
+    )
+
+
+def described(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give the concepts as they stand in a manifest."""
+    return {"concepts": {concept.concept: concept.model_dump(mode="json") for concept in concepts}}

@@ -1,0 +1,41 @@
+"""Large inputs are hashed once: a file of the same place, size and time of change is the one hashed before."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from culturekit.storage.manifest import RUN_RECORD, InputRecord, read_manifest
+
+__all__ = ["WORTH_REMEMBERING", "Traces", "known_inputs", "traces_of"]
+
+WORTH_REMEMBERING = 64_000_000
+"""Bytes from which hashing takes longer than a reader would like to wait."""
+
+Traces = Mapping[str, tuple[int, int]]
+"""Size and time of change, in nanoseconds, of inputs by role."""
+
+
+class RunRecord(msgspec.Struct):
+    """The part of a run record that tells inputs apart."""
+
+    traces: dict[str, tuple[int, int]] = {}
+
+
+def traces_of(inputs: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
+    """Note size and time of change of the large files among inputs."""
+    sizes = {role: path.stat() for role, path in inputs.items() if path.is_file()}
+    return {role: (s.st_size, s.st_mtime_ns) for role, s in sizes.items() if s.st_size >= WORTH_REMEMBERING}
+
+
+def known_inputs(final: Path, inputs: Mapping[str, Path]) -> dict[str, InputRecord]:
+    """Give the records of large inputs that have not changed since the stage in `final` finished."""
+    manifest = read_manifest(final)
+    if manifest is None:
+        return {}
+    try:
+        before = msgspec.json.decode((final / RUN_RECORD).read_bytes(), type=RunRecord).traces
+    except (FileNotFoundError, msgspec.DecodeError):
+        return {}
+    now = traces_of(inputs)
+    return {role: manifest.inputs[role] for role in now if now[role] == before.get(role) and role in manifest.inputs}

@@ -1,0 +1,124 @@
+"""What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.prompt_templates import templates
+from culturekit.config.recipe import Recipe
+from culturekit.kg.concepts import load_concept
+from culturekit.pipeline.cube import cube_stages
+from culturekit.pipeline.known_inputs import known_inputs
+from culturekit.pipeline.stage import Stage, input_records, key_of
+from culturekit.storage.manifest import read_manifest
+
+__all__ = ["PlannedStage", "plan_lines", "plan_recipe"]
+
+SECONDS_PER_UNIT = {"ingest": 1.0e-6, "generate": 2.0e-3, "index": 1.5e-3, "map": 1.5e-3, "quality": 1.0e-3}
+"""Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
+
+BYTES_PER_UNIT = {"ingest": 1.0, "generate": 6_000.0, "index": 1_500.0, "map": 1_600.0, "quality": 20.0}
+"""Written per byte of dump, or per image: the same script."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """One stage of a plan; None is what cannot be known before the stages in front have run."""
+
+    name: str
+    state: str
+    units: int | None = None
+    unit: str = ""
+    bytes: int | None = None
+    seconds: float | None = None
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+
+    def as_data(self) -> dict[str, object]:
+        """Give the stage as data."""
+        return asdict(self)
+
+
+def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
+    """Plan every stage; nothing is sent and nothing is written."""
+    planned: list[PlannedStage] = []
+    undone: set[Path] = set()
+    for stage in cube_stages(recipe, workdir):
+        folder = workdir / stage.name
+        state = state_of(stage, folder, undone)
+        if state == "done":
+            planned.append(PlannedStage(stage.name, state))
+            continue
+        undone.add(folder)
+        units, unit = units_of(stage, recipe, workdir)
+        planned.append(
+            PlannedStage(
+                stage.name,
+                state,
+                units,
+                unit,
+                bytes=scaled(units, BYTES_PER_UNIT.get(stage.kind)),
+                seconds=scaled(units, SECONDS_PER_UNIT.get(stage.kind)),
+            )
+        )
+    return planned
+
+
+def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
+    """Tell whether a stage is done, cut off, out of date, or not begun."""
+    manifest = read_manifest(folder)
+    begun = folder.with_name(f".{folder.name}.partial").is_dir()
+    if any(path in undone or path.parent in undone for path in stage.inputs.values()):
+        return "cut off" if begun else "to do" if manifest is None else "to check again"
+    if manifest is not None and manifest.key == key_of(
+        stage, input_records(stage.inputs, known=known_inputs(folder, stage.inputs))
+    ):
+        return "done"
+    return "cut off" if begun else "to do" if manifest is None else "out of date"
+
+
+def units_of(stage: Stage, recipe: Recipe, workdir: Path) -> tuple[int | None, str]:
+    """Count what a stage works on, as far as that can be known now."""
+    if stage.kind == "ingest":
+        return sum(path.stat().st_size for path in stage.inputs.values()), "bytes"
+    if stage.kind in {"map", "quality", "truth"} or (stage.kind == "generate" and stage.name != "references"):
+        prompts = prompt_count(recipe.images.kinds, recipe, workdir)
+        return None if prompts is None else prompts * recipe.images.repeats * recipe.images.slots, "images"
+    if stage.kind in {"generate", "index"}:
+        prompts = prompt_count(("cube",), recipe, workdir)
+        return None if prompts is None else prompts * recipe.references.per_artifact, "images"
+    return None, ""
+
+
+def prompt_count(kinds: Sequence[str], recipe: Recipe, workdir: Path) -> int | None:
+    """Count the prompts of some kinds: from the table, or from the templates where they alone decide."""
+    table = workdir / "prompts/prompts.parquet"
+    if table.is_file():
+        prompts = pl.read_parquet(table, columns=["kind"])
+        return prompts.filter(pl.col("kind").is_in(list(kinds))).height
+    if set(kinds) != {"underspecified"}:
+        return None
+    concepts = [load_concept(name).concept for name in recipe.concepts]
+    return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
+
+
+def scaled(units: int | None, rate: float | None) -> int | None:
+    """Multiply, where both are known, and round up."""
+    return None if units is None or rate is None else int(units * rate) + 1
+
+
+def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
+    """Write a plan as a table."""
+    yield f"{'stage':<20} {'state':<14} {'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>8} {'USD':>8}"
+    for step in steps:
+        work = "" if step.units is None else f"{step.units:,} {step.unit}"
+        size = "" if step.bytes is None else f"{step.bytes / 1e6:,.1f}"
+        minutes = "" if step.seconds is None else f"{step.seconds / 60:,.2f}"
+        yield (
+            f"{step.name:<20} {step.state:<14} {work:>18} {size:>8} {minutes:>8} "
+            f"{step.requests:>9,} {step.tokens:>8,} {step.dollars:>8,.2f}"
+        )
+    yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."

@@ -1,0 +1,61 @@
+"""A whole run: every stage in order, each reused, resumed or built."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from culturekit.config.recipe import Recipe
+from culturekit.errors import UsageError
+from culturekit.pipeline.cube import cube_stages
+from culturekit.pipeline.report_stage import RECIPE_RECORD
+from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.stage import Stage
+from culturekit.records.work import Engine, Progress
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import canonical_json
+from culturekit.storage.locks import hold
+
+__all__ = ["run_recipe", "stages_until"]
+
+LOCK = ".lock"
+
+
+def run_recipe(
+    recipe: Recipe,
+    workdir: Path,
+    *,
+    engine: Engine,
+    progress: Progress,
+    until: str | None = None,
+    wait: bool = False,
+    on_start: Callable[[Stage], None] = lambda _: None,
+    on_end: Callable[[StageRun], None] = lambda _: None,
+) -> list[StageRun]:
+    """Run the stages of a recipe in a folder; what is finished and still answers is not done again."""
+    stages = stages_until(cube_stages(recipe, workdir), until)
+    workdir.mkdir(parents=True, exist_ok=True)
+    runs = []
+    with hold(workdir / LOCK, wait=wait):
+        write_atomically(workdir / RECIPE_RECORD, canonical_json(recipe.model_dump(mode="json")) + b"\n")
+        for stage in stages:
+            on_start(stage)
+            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait)
+            on_end(run)
+            runs.append(run)
+    return runs
+
+
+def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:
+    """Cut the stages after a name, or after the last whose name begins with it: `images` means all images."""
+    if until is None:
+        return stages
+    ends = [number for number, stage in enumerate(stages) if stage.name == until or stage.name.startswith(f"{until}-")]
+    if not ends:
+        names = [stage.name for stage in stages]
+        near = difflib.get_close_matches(until, names, n=1)
+        raise UsageError(
+            f"there is no stage {until!r}",
+            expected=", ".join(names),
+            hint=f"Did you mean {near[0]!r}?" if near else "",
+        )
+    return stages[: ends[-1] + 1]

@@ -1,0 +1,121 @@
+"""Run one stage, unless its finished folder already answers."""
+
+import logging
+import os
+import platform
+import shutil
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from culturekit import __version__
+from culturekit.errors import UpstreamUnavailable
+from culturekit.pipeline.known_inputs import known_inputs, traces_of
+from culturekit.pipeline.stage import Stage, check_sizes, input_records, key_of
+from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest
+from culturekit.storage.stage_folder import Staging, staging
+
+__all__ = ["StageRun", "run_stage"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """How a stage ended: its manifest, and whether the work was there already or went on from a cut run."""
+
+    name: str
+    folder: Path
+    manifest: Manifest
+    state: str
+    seconds: float
+
+
+def run_stage(stage: Stage, final: Path, *, engine: Engine, progress: Progress, wait: bool = False) -> StageRun:
+    """Make sure that a folder holds the finished stage."""
+    started = time.perf_counter()
+    inputs = input_records(stage.inputs, known=known_inputs(final, stage.inputs))
+    key = key_of(stage, inputs)
+    with staging(final, stage=stage.kind, wait=wait) as place:
+        manifest = read_manifest(final)
+        if manifest is not None and manifest.key == key:
+            check_sizes(final, manifest)
+            return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
+        goes_on = place.open(key)
+        logger.debug("%s %s in %s", "resuming" if goes_on else "starting", stage.name, final)
+        manifest = build(stage, place, inputs, key, engine=engine, progress=progress, started=started)
+        return StageRun(stage.name, final, manifest, "resumed" if goes_on else "built", time.perf_counter() - started)
+
+
+def build(
+    stage: Stage,
+    place: Staging,
+    inputs: Mapping[str, InputRecord],
+    key: str,
+    *,
+    engine: Engine,
+    progress: Progress,
+    started: float,
+) -> Manifest:
+    """Do the work of a stage and publish it."""
+    work = Work(dict(stage.inputs), place.out, place.scratch, engine, progress)
+    try:
+        outcome = stage.run(work)
+        manifest = make_manifest(stage, place.out, inputs, key, outcome)
+        place.publish(manifest, run_record(stage, place.final, engine, time.perf_counter() - started))
+    except OSError as error:
+        raise storage_error(error, place) from error
+    return manifest
+
+
+def make_manifest(stage: Stage, out: Path, inputs: Mapping[str, InputRecord], key: str, outcome: Outcome) -> Manifest:
+    """Describe a finished folder."""
+    rows = {f"{name}.parquet": count for name, count in outcome.counts.items()}
+    content, outputs = describe_outputs(out, rows)
+    return Manifest(
+        stage=stage.kind,
+        version=stage.version,
+        key=key,
+        sha256=content,
+        code={"culturekit": __version__},
+        packages={"python": platform.python_version(), **{name: version(name) for name in stage.packages}},
+        inputs=inputs,
+        options=stage.options,
+        seeds=stage.seeds,
+        counts=dict(sorted(outcome.counts.items())),
+        drops=dict(sorted(outcome.drops.items())),
+        notes=outcome.notes,
+        outputs=outputs,
+    )
+
+
+def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> bytes:
+    """Note what may differ between two runs that give the same bytes."""
+    record = {
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "workers": engine.workers,
+        "inputs": {role: os.path.relpath(path, final) for role, path in sorted(stage.inputs.items())},
+        "traces": traces_of(stage.inputs),
+    }
+    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+
+
+def storage_error(error: OSError, place: Staging) -> UpstreamUnavailable:
+    """Explain a full or failing disk; the last finished folder is untouched."""
+    free = shutil.disk_usage(place.final.parent).free
+    return UpstreamUnavailable(
+        f"the stage could not be written: {error.strerror or error}",
+        where=str(error.filename or place.partial),
+        found=f"{free:,} bytes free on that disk",
+        hint="What was finished before is intact. Make room and run the same command again: it goes on from here.",
+    )

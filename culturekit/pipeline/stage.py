@@ -1,0 +1,102 @@
+"""A stage: finished inputs and options in, one folder out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.manifest import MANIFEST, InputRecord, Manifest, read_manifest
+
+__all__ = ["Estimate", "Stage", "check_sizes", "input_records", "key_of"]
+
+Json = object
+"""Anything canonical JSON can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a stage will take, told before it runs."""
+
+    bytes: int = 0
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage as data; `run` is the only thing in it that does anything.
+
+    `name` is the folder's name in a run, `kind` what the stage is. `version` goes up when the same
+    inputs and options begin to give other bytes.
+    """
+
+    name: str
+    kind: str
+    version: int
+    run: Callable[[Work], Outcome]
+    inputs: Mapping[str, Path]
+    options: Mapping[str, Json] = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    packages: tuple[str, ...] = ("numpy", "polars")
+    estimate: Estimate = Estimate()
+
+
+def input_records(
+    inputs: Mapping[str, Path], *, known: Mapping[str, InputRecord] = MappingProxyType({})
+) -> dict[str, InputRecord]:
+    """Name each input by content; what is known already is not hashed again."""
+    return {role: known.get(role) or record_of(path) for role, path in sorted(inputs.items())}
+
+
+def record_of(path: Path) -> InputRecord:
+    """Hash a file, and know a stage folder by the hashes in its manifest."""
+    if path.is_dir():
+        manifest = read_manifest(path)
+        if manifest is None:
+            raise UsageError("not a finished stage folder", where=str(path), expected="a folder with a manifest.json")
+        check_sizes(path, manifest)
+        return InputRecord(manifest.sha256, path.name, stage=manifest.stage)
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path))
+    content = digest_file(path)
+    manifest = read_manifest(path.parent)
+    record = manifest.outputs.get(path.name) if manifest else None
+    if record is not None and record.sha256 != content:
+        raise changed(path)
+    return InputRecord(content, path.name, stage=manifest.stage if manifest and record else "")
+
+
+def check_sizes(folder: Path, manifest: Manifest) -> None:
+    """Make sure that the files of a finished stage are there with the sizes its manifest lists."""
+    for name, record in manifest.outputs.items():
+        path = folder / name
+        if not path.exists() or (path.is_file() and path.stat().st_size != record.bytes):
+            raise changed(path)
+
+
+def changed(path: Path) -> IntegrityError:
+    """Say that a file is not what its stage wrote."""
+    return IntegrityError(
+        "changed or removed since its stage finished",
+        where=str(path),
+        expected=f"the file that {path.parent / MANIFEST} lists",
+        hint="Remove the folder, and the next run makes it again.",
+    )
+
+
+def key_of(stage: Stage, inputs: Mapping[str, InputRecord]) -> str:
+    """Hash everything that decides the bytes of the result."""
+    return digest(
+        {
+            "kind": stage.kind,
+            "version": stage.version,
+            "inputs": {role: record.sha256 for role, record in inputs.items()},
+            "options": stage.options,
+            "seeds": stage.seeds,
+        }
+    )

@@ -1,0 +1,1 @@
+"""Frozen types and table schemas that cross the borders between packages."""

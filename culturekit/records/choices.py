@@ -1,0 +1,14 @@
+"""Words that both a package and the command line must agree on."""
+
+from typing import Literal, TypeAlias
+
+__all__ = ["Aggregate", "PromptKind", "TemplateSetName"]
+
+PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
+"""Naming an artifact, naming neither artifact nor country, or naming a country only."""
+
+TemplateSetName: TypeAlias = Literal["released", "paper"]
+"""The words of the released CUBE-1K, or of the paper's table."""
+
+Aggregate: TypeAlias = Literal["max", "top3"]
+"""An artifact's score from its references: the best one, or the mean of the best three."""

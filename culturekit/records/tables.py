@@ -1,0 +1,87 @@
+"""What a table is: named columns with types, which may be null, and a key that orders the rows."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+__all__ = ["Column", "Table", "declare"]
+
+TYPES: Mapping[str, pl.DataType] = {
+    "str": pl.String(),
+    "bool": pl.Boolean(),
+    "u8": pl.UInt8(),
+    "u16": pl.UInt16(),
+    "u32": pl.UInt32(),
+    "u64": pl.UInt64(),
+    "i64": pl.Int64(),
+    "f32": pl.Float32(),
+    "f64": pl.Float64(),
+    "datetime": pl.Datetime("us", "UTC"),
+    "list[str]": pl.List(pl.String()),
+}
+"""How a declaration names a polars type."""
+
+DECLARATION = re.compile(r"^(?P<name>[a-z0-9_]+) (?P<type>[a-z0-9\[\]]+)(?P<nullable>\??)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The type of a column, and whether a cell may be null."""
+
+    dtype: pl.DataType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that crosses a stage border."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: Mapping[str, Column]
+    optional: Mapping[str, Column]
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """The polars schema of the columns that are always there."""
+        return {name: column.dtype for name, column in self.columns.items()}
+
+    def problems(self, frame: pl.DataFrame) -> list[str]:
+        """List every way in which a frame departs from the declaration; empty when it conforms."""
+        known = {**self.columns, **self.optional}
+        found = [f"column {name} is missing" for name in self.columns if name not in frame.columns]
+        for name in frame.columns:
+            if name not in known:
+                found.append(f"column {name} is not declared")
+            elif frame.schema[name] != known[name].dtype:
+                found.append(f"column {name} is {frame.schema[name]}, not {known[name].dtype}")
+            elif not known[name].nullable and has_null(frame[name]):
+                found.append(f"column {name} has nulls and may not")
+        if not found and frame.select(self.key).is_duplicated().any():
+            found.append(f"rows repeat the key ({', '.join(self.key)})")
+        return found
+
+
+def has_null(column: pl.Series) -> bool:
+    """Tell whether a cell, or an element of a list cell, is null."""
+    if column.null_count():
+        return True
+    return isinstance(column.dtype, pl.List) and column.explode(empty_as_null=False).null_count() > 0
+
+
+def declare(name: str, *, key: str, columns: str, optional: str = "") -> Table:
+    """Declare a table in the notation of the documentation, such as `qid str, label str?`."""
+    return Table(name, tuple(key.split()), parse(columns), parse(optional))
+
+
+def parse(text: str) -> dict[str, Column]:
+    """Read comma-separated `name type` pairs; a question mark after the type allows nulls."""
+    columns = {}
+    for part in filter(None, (" ".join(part.split()) for part in text.split(","))):
+        match = DECLARATION.match(part)
+        if match is None or match["type"] not in TYPES:
+            raise ValueError(f"a column is declared as `name type` or `name type?`, not {part!r}")
+        columns[match["name"]] = Column(TYPES[match["type"]], bool(match["nullable"]))
+    return columns

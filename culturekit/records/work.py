@@ -1,0 +1,64 @@
+"""What a stage is given to work with, and what it answers."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+__all__ = ["Engine", "Outcome", "Progress", "Work"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Maps work items; the answers never depend on how many workers there are or on who did what."""
+
+    @property
+    def workers(self) -> int:
+        """How many items can be in work at once."""
+        ...
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items.
+
+        `function` is importable by name and writes whatever it keeps atomically: an item may be
+        worked on again after its worker was killed.
+        """
+        ...
+
+
+class Progress(Protocol):
+    """Hears how far a stage is; the caller decides how that looks."""
+
+    def begin(self, total: int, unit: str) -> None:
+        """Announce how many units there are to do."""
+        ...
+
+    def advance(self, done: int) -> None:
+        """Count units as done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The folders and the hands of one stage.
+
+    `out` becomes the finished folder. `scratch` outlives a killed run and is gone when the stage is
+    done: finished shards wait there.
+    """
+
+    inputs: Mapping[str, Path]
+    out: Path
+    scratch: Path
+    engine: Engine
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a stage says of its work in the manifest: totals, and drops by reason."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    notes: Mapping[str, object] = field(default_factory=dict)

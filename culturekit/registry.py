@@ -1,0 +1,164 @@
+"""Names become things: SPEC strings, factories that import what they need only when asked, plugins.
+
+A SPEC is `name[:target][?key=value&key=value]`, such as `simulated?temperature=2` or
+`openai:gpt-4o-mini?base_url=http://127.0.0.1:8000/v1`. Other packages add names through the entry-point
+group `culturekit.plugins`; an entry point is called `KIND.NAME`.
+"""
+
+import dataclasses
+import difflib
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+
+from culturekit.errors import MissingDependency, UsageError
+
+__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "parse_spec"]
+
+PLUGIN_GROUP = "culturekit.plugins"
+
+Thing = TypeVar("Thing")
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed SPEC string."""
+
+    name: str
+    target: str
+    options: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Write the SPEC again, options in alphabetical order."""
+        text = f"{self.name}:{self.target}" if self.target else self.name
+        pairs = (f"{key}={quote(value, safe='/:,.@-')}" for key, value in sorted(self.options.items()))
+        joined = "&".join(pairs)
+        return f"{text}?{joined}" if joined else text
+
+    def read(self, options: type[Options]) -> Options:
+        """Turn the option texts into a frozen dataclass; all unknown names are said at once."""
+        known = [field.name for field in dataclasses.fields(options)]  # type: ignore[arg-type]
+        unknown = sorted(set(self.options) - set(known))
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], known, n=1)
+            raise UsageError(
+                f"{self.name} has no option {', '.join(unknown)}",
+                where=str(self),
+                expected=" or ".join(known) if known else "no options",
+                hint=f"Did you mean {near[0]!r}?" if near else "",
+            )
+        try:
+            return msgspec.convert(dict(self.options), options, strict=False)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
+
+    def refuse_options(self) -> None:
+        """Make sure that nothing but the name is given."""
+        if self.target or self.options:
+            raise UsageError(f"{self.name} takes no target and no options", found=str(self))
+
+
+def parse_spec(text: str) -> Spec:
+    """Read a SPEC string."""
+    head, _, query = text.strip().partition("?")
+    name, _, target = head.partition(":")
+    if not name:
+        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(text))
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError as error:
+        raise UsageError("the options of a SPEC cannot be read", where=text, expected="key=value&key=value") from error
+    return Spec(name, target, dict(pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Thing]):
+    """A name in a registry.
+
+    `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
+    `extra` is the optional part of culturekit that brings what the module imports; `needs` names the
+    keyword arguments the factory takes besides the SPEC.
+    """
+
+    name: str
+    factory: str
+    summary: str
+    options: str = ""
+    extra: str = ""
+    needs: tuple[str, ...] = ()
+
+    def make(self, kind: str, spec: Spec, **context: Any) -> Thing:  # noqa: ANN401 - each factory types its own
+        """Make the thing."""
+        factory: Callable[..., Thing] = self.load(kind, self.factory)
+        return factory(spec, **context)
+
+    def check(self, kind: str, spec: Spec) -> None:
+        """Check the options of a SPEC without making anything."""
+        if self.options:
+            spec.read(self.load(kind, self.options))
+
+    def load(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
+        """Import what a reference names, or say which command installs what is missing."""
+        module, _, name = reference.partition(":")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("culturekit"):
+                raise
+            raise MissingDependency(
+                f"the {kind} {self.name} needs the package {error.name}, which is not installed",
+                hint=f"Install it with: pip install -c constraints.txt 'culturekit[{self.extra or 'all'}]'",
+            ) from error
+
+
+class Registry(Generic[Thing]):
+    """The things of one kind, by name."""
+
+    def __init__(self, kind: str, entries: Sequence[Entry[Thing]]) -> None:
+        """Take the names that culturekit itself knows."""
+        self.kind = kind
+        self.entries = {entry.name: entry for entry in entries}
+
+    def names(self) -> list[str]:
+        """List all known names, those of installed plugins included."""
+        return sorted({*self.entries, *plugins(self.kind)})
+
+    def make(self, spec: Spec | str, **context: Any) -> Thing:  # noqa: ANN401 - each factory types its own
+        """Make the thing a SPEC names."""
+        parsed = parse_spec(spec) if isinstance(spec, str) else spec
+        return self.find(parsed).make(self.kind, parsed, **context)
+
+    def check(self, spec: str) -> None:
+        """Check a SPEC, its name and its options, without making anything."""
+        parsed = parse_spec(spec)
+        self.find(parsed).check(self.kind, parsed)
+
+    def find(self, spec: Spec | str) -> Entry[Thing]:
+        """Look a name up, among our own first."""
+        name = (parse_spec(spec) if isinstance(spec, str) else spec).name
+        entry = self.entries.get(name) or plugins(self.kind).get(name)
+        if entry is None:
+            near = difflib.get_close_matches(name, self.names(), n=1)
+            raise UsageError(
+                f"there is no {self.kind} {name!r}",
+                expected=" or ".join(self.names()),
+                hint=f"Did you mean {near[0]!r}?" if near else "",
+            )
+        return entry
+
+
+def plugins(kind: str) -> dict[str, Entry[Any]]:
+    """List the entry points that other packages registered for a kind."""
+    found: dict[str, Entry[Any]] = {}
+    for point in entry_points(group=PLUGIN_GROUP):
+        prefix, _, name = point.name.partition(".")
+        if prefix == kind and name:
+            summary = f"plugin of {point.dist.name}" if point.dist else "plugin"
+            found[name] = Entry(name, point.value, summary)
+    return found

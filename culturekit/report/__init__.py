@@ -1,0 +1,1 @@
+"""What people read: finished scores and their evidence as one HTML file."""

@@ -1,0 +1,120 @@
+"""From a finished run to the data of its report; scores are looked up, never computed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from culturekit import __version__
+from culturekit.metrics.kernels import STANDARD_KERNELS
+from culturekit.report.data import Figure, KernelTable, ModelLine, ReportData, StageLine
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.shots import collect_shots
+from culturekit.report.verdict import verdict_on
+
+__all__ = ["HEADLINE_KERNEL", "collect"]
+
+HEADLINE_KERNEL = "uniform"
+TITLES = {"vs": "Diversity VS/8", "qvs": "Quality times diversity, qVS"}
+
+
+def collect(run: RunFolders) -> ReportData:
+    """Collect everything the page shows."""
+    scores = run.scores()
+    models = tuple(sorted(model_lines(run, scores), key=lambda line: -line.mapped.value))
+    thumbnails: dict[str, str] = {}
+    shots = tuple(collect_shots(run, thumbnails))
+    return ReportData(
+        title="How diverse are the cultures these models show?",
+        question=f"Which of these {in_words(len(models))} models is lying?",
+        verdict=verdict_on(models),
+        models=models,
+        kernel=HEADLINE_KERNEL,
+        tables=tuple(kernel_tables(scores, [line.model for line in models])),
+        shots=shots,
+        caveats=caveats(run),
+        stages=tuple(stage_line(run, name) for name in run.stage_names()),
+        versions={"culturekit": __version__, **run.manifest("scores").packages},
+        thumbnails=dict(sorted(thumbnails.items())),
+    )
+
+
+def in_words(number: int) -> str:
+    """Write a small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return words[number] if number < len(words) else str(number)
+
+
+def figure(rows: pl.DataFrame, **conditions: str | None) -> Figure | None:
+    """Look up the score that meets all conditions; None where there is none or several."""
+    for column, value in conditions.items():
+        rows = rows.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
+    if rows.height != 1:
+        return None
+    row: dict[str, Any] = rows.row(0, named=True)
+    return Figure(row["value"], row["ci_low"], row["ci_high"], row["n"], row["row"])
+
+
+def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
+    """Give the headline of each model, over all its prompts."""
+    for model in run.models:
+        about = scores.filter(pl.col("model") == model)
+        concept = None if about["concept"].null_count() else about["concept"][0]
+        overall = about.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
+        vs = overall.filter(pl.col("metric") == "vs", pl.col("kernel") == HEADLINE_KERNEL)
+        mapped = figure(vs, labels="mapped")
+        if mapped is None:
+            continue
+        truth = run.manifest(f"truth-{model}").counts if model in run.truthful else {}
+        yield ModelLine(
+            model=model,
+            backend=str(run.manifest(f"images-{model}").options["backend"]),
+            images=run.manifest(f"images-{model}").counts["ok"],
+            mapped=mapped,
+            truth=figure(vs, labels="truth"),
+            quality=figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
+            culture_free=truth.get("culture_free"),
+            similarity=run.manifest(f"matches-{model}").notes["similarity"],
+        )
+
+
+def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[KernelTable]:
+    """Give the tables of models by kernels, for each concept and metric."""
+    scored = set(scores["kernel"].drop_nulls())
+    kernels = [kernel for kernel in STANDARD_KERNELS if kernel in scored]
+    for concept in scores["concept"].drop_nulls().unique().sort():
+        for metric in ("qvs", "vs"):
+            about = scores.filter(pl.col("concept") == concept, pl.col("metric") == metric)
+            rows = []
+            for model in models:
+                own = about.filter(pl.col("model") == model)
+                cells = [
+                    (mapped, figure(own, kernel=kernel, labels="truth"))
+                    for kernel in kernels
+                    if (mapped := figure(own, kernel=kernel, labels="mapped")) is not None
+                ]
+                if len(cells) == len(kernels):
+                    rows.append((model, tuple(cells)))
+            if rows:
+                yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(rows))
+
+
+def caveats(run: RunFolders) -> tuple[str, ...]:
+    """Collect what the parts of the run say must be known about them."""
+    stages = ["filter", "index", *(f"quality-{model}" for model in run.models)]
+    notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
+    return tuple(dict.fromkeys(filter(None, notes)))
+
+
+def stage_line(run: RunFolders, name: str) -> StageLine:
+    """Describe a stage by its manifest."""
+    manifest = run.manifest(name)
+    return StageLine(
+        folder=name,
+        stage=manifest.stage,
+        sha256=manifest.sha256,
+        inputs={role: record.sha256 for role, record in manifest.inputs.items()},
+        counts=manifest.counts,
+        drops=manifest.drops,
+        seeds=manifest.seeds,
+    )

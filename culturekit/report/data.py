@@ -1,0 +1,124 @@
+"""What a report says, as data: built first, tested as such, then poured into a template."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from culturekit.trail.evidence import ArtifactEvidence
+
+__all__ = [
+    "Figure",
+    "KernelTable",
+    "ModelLine",
+    "Near",
+    "ReportData",
+    "Shot",
+    "StageLine",
+    "Verdict",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One score as it stands in the scores table, and the row it stands in."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLine:
+    """A model in the headline: mapped diversity, and beside it the true one where it is known."""
+
+    model: str
+    backend: str
+    images: int
+    mapped: Figure
+    truth: Figure | None
+    quality: Figure | None
+    culture_free: int | None
+    similarity: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTable:
+    """One metric of one concept: models down, kernels across, in each cell the mapped and the true score."""
+
+    concept: str
+    metric: str
+    title: str
+    kernels: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Figure, Figure | None], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """An artifact near an image, with a reference picture of it."""
+
+    artifact_id: str
+    artifact: str
+    country: str
+    score: float
+    margin: float
+    thumbnail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """An image as evidence: what it was asked for, what it is nearest to, what it really shows."""
+
+    image_id: str
+    model: str
+    concept: str
+    thumbnail: str
+    prompt: str
+    nearest: tuple[Near, ...]
+    truth_known: bool
+    truth: str | None
+    evidence: ArtifactEvidence | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageLine:
+    """A finished stage as its manifest describes it."""
+
+    folder: str
+    stage: str
+    sha256: str
+    inputs: Mapping[str, str]
+    counts: Mapping[str, int]
+    drops: Mapping[str, int]
+    seeds: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer on the first screen."""
+
+    liar: str | None
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """Everything the page shows."""
+
+    title: str
+    question: str
+    verdict: Verdict
+    models: tuple[ModelLine, ...]
+    kernel: str
+    tables: tuple[KernelTable, ...]
+    shots: tuple[Shot, ...]
+    caveats: tuple[str, ...]
+    stages: tuple[StageLine, ...]
+    versions: Mapping[str, str]
+    thumbnails: Mapping[str, str]
+    """Name of a thumbnail to the path of the picture it is a copy of."""
+
+    @property
+    def concepts(self) -> tuple[str, ...]:
+        """The concepts that have tables, in order."""
+        return tuple(dict.fromkeys(table.concept for table in self.tables))

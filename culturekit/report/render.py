@@ -1,0 +1,69 @@
+"""Report data to one HTML page that asks for nothing and runs nothing but its own few lines."""
+
+import base64
+import hashlib
+import math
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from culturekit.report.charts import diversity_chart
+from culturekit.report.data import Figure, ReportData
+
+__all__ = ["render"]
+
+SHADES = 10
+
+
+def render(data: ReportData) -> str:
+    """Render the page; the policy in its head allows exactly the style and the script that it carries."""
+    style, script = template_text("report.css"), template_text("report.js")
+    policy = (
+        f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
+        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
+    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count}
+    page = environment.from_string(template_text("report.html")).render(
+        data=data,
+        chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
+        style=Markup(style),
+        script=Markup(script),
+        policy=policy,
+    )
+    return page + "\n"
+
+
+def template_text(name: str) -> str:
+    """Read a file of the page's template."""
+    return files("culturekit").joinpath(f"templates/{name}").read_text(encoding="utf-8").strip()
+
+
+def source_hash(text: str) -> str:
+    """Hash an inline style or script as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def number(figure: Figure | None) -> str:
+    """Write a score; a dash where there is none."""
+    return "–" if figure is None or math.isnan(figure.value) else f"{figure.value:.3f}"
+
+
+def interval(figure: Figure | None) -> str:
+    """Write the interval of a score; nothing where there is none."""
+    if figure is None or figure.low is None or figure.high is None:
+        return ""
+    return f"{figure.low:.3f}–{figure.high:.3f}"
+
+
+def shade(figure: Figure | None) -> str:
+    """Name the class that colours a score from 0 to 1."""
+    if figure is None or math.isnan(figure.value):
+        return "none"
+    return f"s{min(int(max(figure.value, 0.0) * SHADES), SHADES - 1)}"
+
+
+def count(value: int) -> str:
+    """Write a count with separators."""
+    return f"{value:,}"

@@ -1,0 +1,91 @@
+"""Images as evidence: the first batch of every model and concept, with what each is nearest to."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from culturekit.report.data import Near, Shot
+from culturekit.report.run_folders import RunFolders
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
+
+__all__ = ["collect_shots"]
+
+SHOTS = 8
+NEAREST = 3
+
+
+def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]:
+    """Give the shots of a run; `thumbnails` learns which pictures to copy under which names."""
+    tables = EvidenceTables(run.root / "cspace")
+    prompts = dict(pl.read_parquet(run.root / "prompts/prompts.parquet").select("prompt_id", "text").iter_rows())
+    references = run.references()
+    for model in run.models:
+        shown = first_batches(run.images(model))
+        matches = run.matches(model).filter(pl.col("image_id").is_in(shown["image_id"].implode()))
+        evidence = tables.of(wanted(matches, run.space()))
+        looks = picture_of(references, matches["artifact_id"].drop_nulls().unique().to_list())
+        for image in shown.iter_rows(named=True):
+            rows = matches.filter(pl.col("image_id") == image["image_id"], pl.col("rank") <= NEAREST).sort("rank")
+            thumbnails[f"{image['image_id']}.png"] = f"images-{model}/{image['path']}"
+            yield Shot(
+                image_id=image["image_id"],
+                model=model,
+                concept=image["concept"] or "",
+                thumbnail=f"{image['image_id']}.png",
+                prompt=prompts.get(image["prompt_id"], image["prompt_sent"] or ""),
+                nearest=tuple(near(row, looks, thumbnails) for row in rows.iter_rows(named=True)),
+                truth_known=model in run.truthful,
+                truth=true_name(run.space(), image.get("truth_artifact_id")),
+                evidence=evidence_of(rows, image, evidence),
+            )
+
+
+def first_batches(images: pl.DataFrame) -> pl.DataFrame:
+    """Take the first images of each concept, by prompt, repeat and slot."""
+    made = images.filter(pl.col("status") == "ok").sort("concept", "prompt_id", "repeat", "slot")
+    return made.group_by("concept", maintain_order=True).head(SHOTS)
+
+
+def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the artifacts nearest to some image, in each concept they belong to."""
+    nearest = matches.filter(pl.col("rank") == 1)["artifact_id"].drop_nulls().unique()
+    rows = space.filter(pl.col("artifact_id").is_in(nearest.implode())).select("artifact_id", "concept").unique()
+    return sorted(rows.iter_rows())
+
+
+def picture_of(references: pl.DataFrame, artifact_ids: list[str]) -> dict[str, tuple[str, str]]:
+    """Find a reference picture of each artifact: its image id and path."""
+    if "truth_artifact_id" not in references.columns:
+        return {}
+    shown = references.filter(pl.col("truth_artifact_id").is_in(artifact_ids), pl.col("status") == "ok")
+    first = shown.sort("image_id").unique("truth_artifact_id", keep="first", maintain_order=True)
+    return {row[0]: (row[1], row[2]) for row in first.select("truth_artifact_id", "image_id", "path").iter_rows()}
+
+
+def near(row: Mapping[str, Any], looks: Mapping[str, tuple[str, str]], thumbnails: dict[str, str]) -> Near:
+    """Describe a neighbour, with a picture of it where there is one."""
+    name = None
+    if row["artifact_id"] in looks:
+        image_id, path = looks[row["artifact_id"]]
+        name = f"{image_id}.png"
+        thumbnails[name] = f"references/{path}"
+    return Near(row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"], name)
+
+
+def true_name(space: pl.DataFrame, artifact_id: str | None) -> str | None:
+    """Name the artifact that an image really shows; None when it shows none."""
+    if artifact_id is None:
+        return None
+    names = space.filter(pl.col("artifact_id") == artifact_id)["name"]
+    return artifact_id if names.is_empty() else str(names[0])
+
+
+def evidence_of(
+    rows: pl.DataFrame, image: Mapping[str, Any], evidence: Mapping[tuple[str, str], ArtifactEvidence]
+) -> ArtifactEvidence | None:
+    """Choose the evidence of the nearest artifact, in the image's concept where it belongs to it."""
+    if rows.is_empty():
+        return None
+    found = {concept: shown for (qid, concept), shown in evidence.items() if qid == rows["artifact_id"][0]}
+    return found.get(image["concept"]) or next(iter(found.values()), None)

@@ -1,0 +1,25 @@
+"""The report as a folder: the page, and the thumbnails it links to beside it."""
+
+import shutil
+
+from culturekit.records.work import Outcome, Work
+from culturekit.report.collect import collect
+from culturekit.report.render import render
+from culturekit.report.run_folders import RunFolders
+from culturekit.storage.atomic import write_atomically
+
+__all__ = ["write_report"]
+
+
+def write_report(work: Work, run: RunFolders) -> Outcome:
+    """Write the report of a run."""
+    data = collect(run)
+    folder = work.out / "thumbnails"
+    folder.mkdir(exist_ok=True)
+    work.progress.begin(len(data.thumbnails), "thumbnails")
+    for name, source in data.thumbnails.items():
+        shutil.copyfile(run.root / source, folder / name)
+        work.progress.advance(1)
+    page = render(data).encode("utf-8")
+    write_atomically(work.out / "report.html", page)
+    return Outcome({"models": len(data.models), "shots": len(data.shots), "bytes": len(page)})

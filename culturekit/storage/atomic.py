@@ -1,0 +1,45 @@
+"""Files that are there whole or not at all, also after a power cut."""
+
+import os
+import shutil
+from pathlib import Path
+
+__all__ = ["clear_folder", "remove_strays", "sync_folder", "write_atomically"]
+
+STRAY = ".writing-"
+"""How the name of a file begins while it is being written."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a run after a kill, sees all of it or nothing."""
+    temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_strays(folder: Path) -> None:
+    """Remove what killed writers left half-written below a folder."""
+    for path in folder.rglob(f"{STRAY}*"):
+        path.unlink(missing_ok=True)
+
+
+def clear_folder(folder: Path) -> None:
+    """Make sure that a folder is there and empty."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)

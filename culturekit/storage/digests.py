@@ -1,0 +1,37 @@
+"""SHA-256 of files, folders and values."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+__all__ = ["canonical_json", "digest", "digest_bytes", "digest_file", "digest_tree"]
+
+
+def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Write a value in the one form that equal values share: sorted keys, no spaces, UTF-8."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def digest(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Hash a JSON value by its content, whatever the order of its keys."""
+    return digest_bytes(canonical_json(value))
+
+
+def digest_bytes(content: bytes) -> str:
+    """Hash bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """Hash a file without reading it into memory at once."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_tree(folder: Path) -> tuple[str, int, int]:
+    """Hash all files below a folder, names included; give the hash, their number and their bytes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    listing = [[path.relative_to(folder).as_posix(), digest_file(path)] for path in files]
+    return digest(listing), len(files), sum(path.stat().st_size for path in files)

@@ -1,0 +1,64 @@
+"""Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.records.tables import Table
+from culturekit.storage.atomic import STRAY
+
+__all__ = ["merge_parts", "read_table", "save_parquet", "write_table"]
+
+ROWS_PER_GROUP = 131_072
+
+
+def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
+    """Write `FOLDER/NAME.parquet`, rows in key order: equal rows give equal bytes, however they came."""
+    ordered = frame.sort(table.key, nulls_last=False, maintain_order=True)
+    problems = table.problems(ordered)
+    if problems:
+        raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
+    path = folder / f"{table.name}.parquet"
+    save_parquet(ordered, path)
+    return path
+
+
+def save_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write Parquet durably and in one piece."""
+    temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
+    try:
+        with temporary.open("wb") as file:
+            frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_table(path: Path, table: Table) -> pl.DataFrame:
+    """Read a table and check it against its declaration; extra columns of the user's own are left out."""
+    if not path.is_file():
+        raise UsageError(f"there is no {table.name} table", where=str(path), hint="Run the stage that writes it first.")
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise IntegrityError(
+            "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
+        ) from error
+    known = [name for name in frame.columns if name in table.columns or name in table.optional]
+    frame = frame.select(known)
+    problems = table.problems(frame)
+    if problems:
+        raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+    return frame
+
+
+def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Join part files in the order given; no part gives an empty table."""
+    parts = [pl.read_parquet(path) for path in paths]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=schema)

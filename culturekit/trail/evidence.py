@@ -1,0 +1,131 @@
+"""Why an artifact is in the cultural space: its path of statements, each with its line of the dump."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.kg.countries import by_qid
+from culturekit.records.schemas import CSPACE, ITEMS, KEPT, STATEMENTS
+from culturekit.storage.tables import read_table
+from culturekit.trail.upstream import manifest_of, upstream
+
+__all__ = ["ArtifactEvidence", "DumpPlace", "EvidenceTables", "PathNode", "Said"]
+
+CLASS_PROPERTIES = ("P31", "P279")
+COUNTRY_PROPERTIES = ("P495", "P17")
+
+
+@dataclass(frozen=True, slots=True)
+class DumpPlace:
+    """A line of a dump: the file by role and name, the line from 1, the gzip member and the offset in it."""
+
+    role: str
+    file: str
+    line: int
+    member: int
+    offset: int
+
+    def __str__(self) -> str:
+        """Say it as a reader would look it up."""
+        return f"{self.file}, line {self.line} (member {self.member}, byte {self.offset})"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A statement: what an item says of another."""
+
+    property: str
+    value: str
+    value_label: str
+    rank: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathNode:
+    """An item on the path from a root: what it says of the one before it, and where the dump says so."""
+
+    qid: str
+    label: str
+    said: tuple[Said, ...]
+    place: DumpPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactEvidence:
+    """The path that made an item an artifact, and the countries it states; empty for what a model completed."""
+
+    artifact_id: str
+    name: str
+    concept: str
+    path: tuple[PathNode, ...]
+    countries: tuple[Said, ...]
+
+
+class EvidenceTables:
+    """The tables behind a cultural space, found from it stage by stage."""
+
+    def __init__(self, cspace_folder: Path) -> None:
+        """Open the cultural space, what the filter kept, and the graph."""
+        kept_path = upstream(cspace_folder, "kept")
+        candidates_folder = upstream(kept_path.parent, "candidates").parent
+        self.graph = upstream(candidates_folder, "graph")
+        self.space = read_table(cspace_folder / "cspace.parquet", CSPACE)
+        self.kept = read_table(kept_path, KEPT)
+        self.items = read_table(self.graph / "items.parquet", ITEMS)
+        self.statements = read_table(self.graph / "statements.parquet", STATEMENTS)
+        self.files = {role: record.name for role, record in manifest_of(self.graph).inputs.items()}
+
+    def dump_file(self, role: str) -> Path:
+        """Find the dump file that a place lies in."""
+        return upstream(self.graph, role)
+
+    def of(self, artifacts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArtifactEvidence]:
+        """Collect the evidence of artifacts, each an (artifact_id, concept)."""
+        wanted = pl.DataFrame(sorted(set(artifacts)), schema={"qid": pl.String, "concept": pl.String}, orient="row")
+        rows = self.kept.join(wanted, on=["qid", "concept"], how="semi")
+        numbers = {int(qid[1:]) for row in rows.iter_rows(named=True) for qid in [*row["path"], *row["country_qids"]]}
+        known = self.items.filter(pl.col("number").is_in(sorted(numbers)))
+        items = {row["qid"]: row for row in known.iter_rows(named=True)}
+        said = self.said_by(numbers, items)
+        return {(row["qid"], row["concept"]): self.evidence(row, items, said) for row in rows.iter_rows(named=True)}
+
+    def said_by(self, numbers: Iterable[int], items: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Said]]:
+        """List what items say with the properties that make paths and countries."""
+        properties = [*CLASS_PROPERTIES, *COUNTRY_PROPERTIES]
+        rows = self.statements.filter(
+            pl.col("number").is_in(sorted(numbers)), pl.col("property").is_in(properties), pl.col("value").is_not_null()
+        )
+        said: dict[str, list[Said]] = {}
+        for row in rows.iter_rows(named=True):
+            value = f"Q{row['value']}"
+            statement = Said(row["property"], value, label_of(value, items), row["rank"])
+            said.setdefault(f"Q{row['number']}", []).append(statement)
+        return said
+
+    def evidence(
+        self, row: Mapping[str, Any], items: Mapping[str, Mapping[str, Any]], said: Mapping[str, Sequence[Said]]
+    ) -> ArtifactEvidence:
+        """Put the evidence of one artifact together."""
+        path = []
+        for before, qid in zip([None, *row["path"]], row["path"], strict=False):
+            about = tuple(s for s in said.get(qid, ()) if s.property in CLASS_PROPERTIES and s.value == before)
+            path.append(PathNode(qid, label_of(qid, items), about, self.place(items.get(qid))))
+        stated = tuple(s for s in said.get(row["qid"], ()) if s.property in COUNTRY_PROPERTIES)
+        return ArtifactEvidence(row["qid"], row["label"], row["concept"], tuple(path), stated)
+
+    def place(self, item: Mapping[str, Any] | None) -> DumpPlace | None:
+        """Say where the dump describes an item; None where it only mentions it."""
+        if item is None:
+            return None
+        role = f"dump-{item['file']}"
+        return DumpPlace(role, self.files[role], item["line"], item["member"], item["offset"])
+
+
+def label_of(qid: str, items: Mapping[str, Mapping[str, Any]]) -> str:
+    """Name an item by its label, a country by its name, anything else by its QID."""
+    label = items[qid]["label"] if qid in items else None
+    country = by_qid().get(qid)
+    return label or (country.name if country else qid)

@@ -1,0 +1,61 @@
+"""From a finished stage to the folders and files it was made from, checked by hash."""
+
+from pathlib import Path
+
+import msgspec
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.storage.digests import digest_file
+from culturekit.storage.manifest import RUN_RECORD, Manifest, read_manifest
+
+__all__ = ["manifest_of", "upstream"]
+
+
+class RunRecord(msgspec.Struct):
+    """The part of a run record that says where inputs were."""
+
+    inputs: dict[str, str]
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """Read the manifest of a finished stage."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise UsageError("not a finished stage folder", where=str(folder), expected="a folder with a manifest.json")
+    return manifest
+
+
+def upstream(folder: Path, role: str) -> Path:
+    """Find an input of a stage where the stage's run found it, and make sure that it is still the same."""
+    manifest = manifest_of(folder)
+    if role not in manifest.inputs:
+        raise UsageError(
+            f"the stage has no input {role!r}", where=str(folder), expected=", ".join(sorted(manifest.inputs))
+        )
+    path = (folder / recorded(folder, role)).resolve()
+    expected = manifest.inputs[role].sha256
+    if not path.exists():
+        raise IntegrityError(
+            f"the {role} of this stage is no longer where its run found it",
+            where=str(path),
+            expected=f"content with SHA-256 {expected}",
+        )
+    found = manifest_of(path).sha256 if path.is_dir() else digest_file(path)
+    if found != expected:
+        raise IntegrityError(
+            f"the {role} is not the one that {folder.name} was made from",
+            where=str(path),
+            expected=f"SHA-256 {expected}",
+            found=found,
+            hint="Run the recipe again, so that everything fits together.",
+        )
+    return path
+
+
+def recorded(folder: Path, role: str) -> str:
+    """Read from the run record where an input was."""
+    path = folder / RUN_RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunRecord).inputs[role]
+    except (FileNotFoundError, KeyError, msgspec.DecodeError) as error:
+        raise IntegrityError(f"the run record does not say where the {role} was", where=str(path)) from error

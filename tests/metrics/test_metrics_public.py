@@ -1,0 +1,52 @@
+"""What the package shows, what it loads, and that nothing public goes untested."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from culturekit import metrics
+
+HERE = Path(__file__).parent
+
+
+def test_every_public_name_is_mentioned_in_a_test() -> None:
+    texts = "\n".join(path.read_text() for path in sorted(HERE.glob("test_*.py")) if path.name != Path(__file__).name)
+    unmentioned = [name for name in metrics.__all__ if not re.search(rf"\b{name}\b", texts)]
+    assert unmentioned == []
+
+
+def test_every_public_name_loads_and_is_listed() -> None:
+    assert sorted(metrics.MODULES) == sorted(metrics.__all__)
+    for name in metrics.__all__:
+        assert getattr(metrics, name) is not None
+        assert name in dir(metrics)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'vendy'"):
+        metrics.vendy  # noqa: B018
+
+
+def test_no_module_stands_in_the_place_of_a_public_name() -> None:
+    modules = {path.stem for path in Path(metrics.__file__).parent.glob("*.py")}
+    assert modules & set(metrics.__all__) == set()
+
+
+def test_each_module_lists_what_it_gives() -> None:
+    for path in sorted(Path(metrics.__file__).parent.glob("*.py")):
+        assert "\n__all__ = [" in path.read_text(), path.name
+
+
+def test_importing_loads_neither_scipy_nor_polars() -> None:
+    script = (
+        "import sys, culturekit.metrics as metrics\n"
+        "heavy = lambda: sorted({'scipy', 'polars', 'numpy'} & set(sys.modules))\n"
+        "assert heavy() == [], heavy()\n"
+        "metrics.vendi([('Asia', 'JP', 'sushi')], weights=(0.5, 0.25, 0.25))\n"
+        "metrics.interval, metrics.CATALOG\n"
+        "assert heavy() == ['numpy'], heavy()\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

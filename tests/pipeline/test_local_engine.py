@@ -1,0 +1,110 @@
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from culturekit.errors import CultureKitError, UsageError
+from culturekit.pipeline.local_engine import LocalEngine
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def slow_first(number: int) -> int:
+    time.sleep(0.3 if number == 0 else 0)
+    return number
+
+
+def refuse(number: int) -> int:
+    if number == 2:
+        raise UsageError("not two", where="item")
+    return number
+
+
+def die_once(marker: Path) -> str:
+    """Kill the worker the first time, as the kernel does when memory runs out."""
+    if not marker.exists():
+        marker.write_bytes(b"")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def die_always(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def threads(_: int) -> dict[str, str | None]:
+    return {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS")}
+
+
+def linger(pipe_path: Path) -> None:
+    pipe_path.write_text(str(os.getpid()), encoding="ascii")
+    time.sleep(60)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_the_order_of_the_items(workers: int) -> None:
+    with LocalEngine(workers) as engine:
+        assert list(engine.map(square, range(20))) == [n * n for n in range(20)]
+        assert list(engine.map(slow_first, range(4))) == [0, 1, 2, 3]
+        assert list(engine.map(square, [])) == []
+
+
+def test_an_error_of_an_item_reaches_the_caller_as_it_was() -> None:
+    with LocalEngine(2) as engine, pytest.raises(UsageError, match="item: not two"):
+        list(engine.map(refuse, range(4)))
+
+
+def test_a_killed_worker_costs_its_item_and_nothing_else(tmp_path: Path) -> None:
+    with LocalEngine(2) as engine:
+        markers = [tmp_path / str(n) for n in range(3)]
+        assert list(engine.map(die_once, markers)) == ["done"] * 3
+        assert list(engine.map(square, [3])) == [9]
+
+
+def test_an_item_that_kills_every_worker_ends_the_run_with_its_name() -> None:
+    with LocalEngine(1) as engine, pytest.raises(CultureKitError, match="died 3 times on one item; found 77"):
+        list(engine.map(die_always, [77]))
+
+
+def test_workers_do_arithmetic_on_one_thread_and_the_parent_keeps_its_own() -> None:
+    before = dict(os.environ)
+    with LocalEngine(1) as engine:
+        assert list(engine.map(threads, [0])) == [{"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}]
+    assert dict(os.environ) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    import subprocess
+
+    script = (
+        "from pathlib import Path; from culturekit.pipeline.local_engine import LocalEngine\n"
+        "from tests.pipeline.test_local_engine import linger\n"
+        "if __name__ == '__main__':\n"
+        f"    list(LocalEngine(1).map(linger, [Path({str(tmp_path / 'pid')!r})]))\n"
+    )
+    (tmp_path / "parent.py").write_text(script, encoding="utf-8")
+    root = Path(__file__).parents[2]
+    parent = subprocess.Popen(
+        [sys.executable, tmp_path / "parent.py"], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
+    )
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="ascii") != "")
+    worker = int((tmp_path / "pid").read_text(encoding="ascii"))
+    parent.kill()
+    parent.wait()
+    wait_for(
+        lambda: not Path(f"/proc/{worker}/stat").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()[2]
+    )
+
+
+def wait_for(condition: "object") -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

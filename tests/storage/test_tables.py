@@ -1,0 +1,95 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.records.tables import declare
+from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
+
+PETS = declare("pets", key="name", columns="name str, legs u8, nicknames list[str], owner str?", optional="age u8?")
+
+
+def pets(*names: str) -> pl.DataFrame:
+    rows = {
+        "name": list(names),
+        "legs": [4] * len(names),
+        "nicknames": [["x"]] * len(names),
+        "owner": [None] * len(names),
+    }
+    return pl.DataFrame(rows, schema=PETS.schema)
+
+
+def test_rows_are_written_in_key_order_so_that_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
+    first = write_table(tmp_path, PETS, pets("b", "a", "c")).read_bytes()
+    second = write_table(tmp_path, PETS, pets("c", "b", "a")).read_bytes()
+    assert first == second
+    assert read_table(tmp_path / "pets.parquet", PETS)["name"].to_list() == ["a", "b", "c"]
+    assert os.listdir(tmp_path) == ["pets.parquet"]
+
+
+def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; import polars as pl\n"
+        "from culturekit.storage.tables import save_parquet\n"
+        "n = range(400_000)\n"
+        "frame = pl.DataFrame({'a': n, 'b': [str(i % 1000) for i in n], 'c': [[str(i)] for i in n]})\n"
+        "save_parquet(frame, Path(sys.argv[1]))"
+    )
+    written = []
+    for threads in ("1", "2"):
+        path = tmp_path / threads
+        environment = {**os.environ, "POLARS_MAX_THREADS": threads}
+        subprocess.run([sys.executable, "-c", script, str(path)], check=True, env=environment)
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("frame", "problem"),
+    [
+        (pets("a").drop("legs"), "column legs is missing"),
+        (pets("a").with_columns(pl.col("legs").cast(pl.Int64)), "column legs is Int64, not UInt8"),
+        (pets("a").with_columns(extra=1), "column extra is not declared"),
+        (pets("a").with_columns(name=pl.lit(None, pl.String)), "column name has nulls"),
+        (pets("a").with_columns(nicknames=pl.Series([["x", None]])), "column nicknames has nulls"),
+        (pets("a", "a"), "rows repeat the key"),
+    ],
+)
+def test_a_table_that_departs_from_its_declaration_is_not_written(
+    tmp_path: Path, frame: pl.DataFrame, problem: str
+) -> None:
+    with pytest.raises(CultureKitError, match=problem):
+        write_table(tmp_path, PETS, frame)
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_optional_column_may_be_there(tmp_path: Path) -> None:
+    write_table(tmp_path, PETS, pets("a").with_columns(age=pl.lit(3, pl.UInt8)))
+    assert read_table(tmp_path / "pets.parquet", PETS)["age"].to_list() == [3]
+
+
+def test_columns_of_the_users_own_are_left_out_on_reading(tmp_path: Path) -> None:
+    save_parquet(pets("a").with_columns(note=pl.lit("mine")), tmp_path / "pets.parquet")
+    assert "note" not in read_table(tmp_path / "pets.parquet", PETS).columns
+
+
+def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no pets table"):
+        read_table(tmp_path / "pets.parquet", PETS)
+    (tmp_path / "pets.parquet").write_bytes(b"PAR1 but no more")
+    with pytest.raises(IntegrityError, match="not a readable Parquet file"):
+        read_table(tmp_path / "pets.parquet", PETS)
+    pl.DataFrame({"name": [1]}).write_parquet(tmp_path / "pets.parquet")
+    with pytest.raises(IntegrityError, match="column legs is missing"):
+        read_table(tmp_path / "pets.parquet", PETS)
+
+
+def test_parts_are_joined_in_the_order_given(tmp_path: Path) -> None:
+    for number, name in enumerate("ba"):
+        save_parquet(pets(name), tmp_path / str(number))
+    assert merge_parts([tmp_path / "0", tmp_path / "1"], PETS.schema)["name"].to_list() == ["b", "a"]
+    assert merge_parts([], PETS.schema).is_empty()
