@@ -21,7 +21,7 @@ lint: .venv/env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 env: .venv/env
 env-all: .venv/env-all

@@ -1,3 +1,66 @@
-"""culturekit measures how well text-to-image models know the world's cultures."""
+"""culturekit measures how well text-to-image models know the world's cultures.
 
-__version__ = "0.1.0"
+The names below are the library's front door; each is imported when it is first used, so that
+`import culturekit as ck` stays light. What the command line can do, these can do.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from culturekit.errors import CultureKitError
+from culturekit.version import VERSION as __version__  # noqa: N811 - the name that everybody looks for
+
+if TYPE_CHECKING:
+    from culturekit.config.load import load_recipe
+    from culturekit.metrics import interval, qvs, vendi, vendi_batches
+    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.run_recipe import run_recipe
+    from culturekit.pipeline.run_stage import run_stage
+    from culturekit.records.schemas import TABLES
+    from culturekit.storage.tables import read_table
+    from culturekit.trail.walk_back import find_score, walk_back
+
+__all__ = [
+    "TABLES",
+    "CultureKitError",
+    "LocalEngine",
+    "__version__",
+    "find_score",
+    "interval",
+    "load_recipe",
+    "qvs",
+    "read_table",
+    "run_recipe",
+    "run_stage",
+    "vendi",
+    "vendi_batches",
+    "walk_back",
+]
+
+HOMES = {
+    "TABLES": "culturekit.records.schemas",
+    "LocalEngine": "culturekit.pipeline.local_engine",
+    "find_score": "culturekit.trail.walk_back",
+    "interval": "culturekit.metrics",
+    "load_recipe": "culturekit.config.load",
+    "qvs": "culturekit.metrics",
+    "read_table": "culturekit.storage.tables",
+    "run_recipe": "culturekit.pipeline.run_recipe",
+    "run_stage": "culturekit.pipeline.run_stage",
+    "vendi": "culturekit.metrics",
+    "vendi_batches": "culturekit.metrics",
+    "walk_back": "culturekit.trail.walk_back",
+}
+"""Where each name that is not imported at once lives."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - each name has its own type, stated above
+    """Import a public name when it is first asked for."""
+    if name not in HOMES:
+        raise AttributeError(f"module 'culturekit' has no attribute {name!r}")
+    return getattr(import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

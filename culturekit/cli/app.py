@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from culturekit import __version__
 from culturekit.cli import image_commands, kg_commands, look_commands, run_commands, score_commands, space_commands
+from culturekit.version import VERSION
 
 __all__ = ["app"]
 
@@ -22,7 +22,7 @@ app = typer.Typer(
 def show_version(value: bool) -> None:
     """Print the version and leave."""
     if value:
-        print(__version__)
+        print(VERSION)
         raise typer.Exit
 
 

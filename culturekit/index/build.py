@@ -16,6 +16,7 @@ from culturekit.index.pictures import load_picture
 from culturekit.index.vector_folder import save_vectors
 from culturekit.records.schemas import ARTIFACTS, IMAGES, PROMPTS
 from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["build_index", "embed", "encoder_of"]
@@ -42,10 +43,7 @@ def encoder_of(spec: str) -> ImageEncoder:
 def embed_shard(shard: EmbeddingShard) -> int:
     """Embed a run of pictures and keep the vectors in the shard's part file."""
     pictures = [load_picture(shard.root, relative, sha256=sha256) for relative, sha256 in shard.pictures]
-    vectors = encoder_of(shard.encoder).encode_images(pictures)
-    temporary = shard.part.with_suffix(".tmp.npy")
-    np.save(temporary, vectors, allow_pickle=False)
-    temporary.replace(shard.part)
+    save_array(shard.part, encoder_of(shard.encoder).encode_images(pictures))
     return len(pictures)
 
 

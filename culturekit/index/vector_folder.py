@@ -1,6 +1,5 @@
 """A data set of vectors on disk: `vectors.npy` and, in row order, `ids.parquet`."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import polars as pl
 from culturekit.errors import IntegrityError
 from culturekit.index.encoder import Vectors
 from culturekit.records.schemas import VECTOR_IDS
+from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["load_vectors", "save_vectors"]
@@ -16,10 +16,7 @@ __all__ = ["load_vectors", "save_vectors"]
 
 def save_vectors(out: Path, vectors: Vectors, ids: list[str]) -> None:
     """Write unit vectors, float32 (n, dim), and what each belongs to."""
-    with (out / "vectors.npy").open("wb") as file:
-        np.save(file, np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
+    save_array(out / "vectors.npy", vectors.astype(np.float32, copy=False))
     rows = pl.DataFrame({"row": range(len(ids)), "id": ids}, schema=VECTOR_IDS.schema)
     write_table(out, VECTOR_IDS, rows)
 

@@ -12,7 +12,6 @@ A node is any item that the dump describes or points to; nodes are numbered by a
 | `country_flags.npy` | uint8 (n_nodes,): which country properties the node has |
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError
 from culturekit.records.schemas import ITEMS, STATEMENTS
+from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import write_table
 
 __all__ = ["COUNTRY_BITS", "EDGE_BITS", "Graph", "build_store", "load_graph"]
@@ -87,14 +87,6 @@ def country_flags(stated: pl.DataFrame, nodes: NDArray[np.uint32]) -> NDArray[np
         numbers = stated.filter(pl.col("property") == name)["number"].unique().to_numpy()
         flags[np.searchsorted(nodes, numbers)] |= bit
     return flags
-
-
-def save_array(path: Path, array: NDArray[np.generic]) -> None:
-    """Write an array durably."""
-    with path.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def load_graph(folder: Path) -> Graph:

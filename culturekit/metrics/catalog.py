@@ -49,8 +49,8 @@ MAPPING_PITFALLS = (
     "mapped diversity of a model that always shows the same. params.labels says which labels were used.",
     "VS/N depends on N: compare values of the same size only. The headline is size 8, as in the paper.",
     "A percentile bootstrap over images is broken for VS: resampling makes duplicates, duplicates lower diversity, "
-    "and the interval never covers (0 % measured at a nominal 95 %). The intervals here are t intervals over "
-    "repeats, stratified by prompt, and speak about these prompts.",
+    "and the interval lies below the truth. The intervals here are t intervals over repeats, stratified by prompt, "
+    "and speak about these prompts.",
 )
 
 QUALITY = Metric(

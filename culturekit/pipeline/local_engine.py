@@ -68,7 +68,7 @@ class LocalEngine:
                 except BrokenProcessPool as error:
                     deaths += 1
                     if deaths == MAX_DEATHS:
-                        raise CultureKitError(f"workers died {deaths} times on one item", found=repr(item)) from error
+                        raise dead(item) from error
                     self.pool = None
                     futures = {later: future for later, future in futures.items() if succeeded(future)}
             yield result
@@ -82,6 +82,16 @@ class LocalEngine:
             self.pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
         with single_threaded():
             return {index: self.pool.submit(function, items[index]) for index in indices}
+
+
+def dead(item: object) -> CultureKitError:
+    """Say on which item workers keep dying, and what usually kills them."""
+    return CultureKitError(
+        f"workers died {MAX_DEATHS} times on one item",
+        found=repr(item),
+        hint="The machine may be out of memory: try fewer --workers. A script of your own that starts workers needs "
+        "its main part under `if __name__ == '__main__':`.",
+    )
 
 
 def succeeded(future: Future[Result]) -> bool:

@@ -16,10 +16,10 @@ from culturekit.storage.manifest import read_manifest
 
 __all__ = ["PlannedStage", "plan_lines", "plan_recipe"]
 
-SECONDS_PER_UNIT = {"ingest": 1.0e-6, "generate": 2.0e-3, "index": 1.5e-3, "map": 1.5e-3, "quality": 1.0e-3}
+SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
 
-BYTES_PER_UNIT = {"ingest": 1.0, "generate": 6_000.0, "index": 1_500.0, "map": 1_600.0, "quality": 20.0}
+BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0}
 """Written per byte of dump, or per image: the same script."""
 
 

@@ -1,5 +1,6 @@
 """Run one stage, unless its finished folder already answers."""
 
+import errno
 import logging
 import os
 import platform
@@ -14,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from culturekit import __version__
 from culturekit.errors import UpstreamUnavailable
 from culturekit.pipeline.known_inputs import known_inputs, traces_of
 from culturekit.pipeline.stage import Stage, check_sizes, input_records, key_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.storage.stage_folder import Staging, staging
+from culturekit.version import VERSION
 
 __all__ = ["StageRun", "run_stage"]
 
@@ -47,6 +48,7 @@ def run_stage(stage: Stage, final: Path, *, engine: Engine, progress: Progress, 
         manifest = read_manifest(final)
         if manifest is not None and manifest.key == key:
             check_sizes(final, manifest)
+            place.discard()
             return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
         goes_on = place.open(key)
         logger.debug("%s %s in %s", "resuming" if goes_on else "starting", stage.name, final)
@@ -84,7 +86,7 @@ def make_manifest(stage: Stage, out: Path, inputs: Mapping[str, InputRecord], ke
         version=stage.version,
         key=key,
         sha256=content,
-        code={"culturekit": __version__},
+        code={"culturekit": VERSION},
         packages={"python": platform.python_version(), **{name: version(name) for name in stage.packages}},
         inputs=inputs,
         options=stage.options,
@@ -113,8 +115,9 @@ def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> byt
 def storage_error(error: OSError, place: Staging) -> UpstreamUnavailable:
     """Explain a full or failing disk; the last finished folder is untouched."""
     free = shutil.disk_usage(place.final.parent).free
+    full = error.errno in {None, errno.ENOSPC}  # NumPy reports a short write without a number
     return UpstreamUnavailable(
-        f"the stage could not be written: {error.strerror or error}",
+        f"the stage could not be written: {os.strerror(errno.ENOSPC) if full else error.strerror or error}",
         where=str(error.filename or place.partial),
         found=f"{free:,} bytes free on that disk",
         hint="What was finished before is intact. Make room and run the same command again: it goes on from here.",

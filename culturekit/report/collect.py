@@ -5,12 +5,12 @@ from typing import Any
 
 import polars as pl
 
-from culturekit import __version__
 from culturekit.metrics.kernels import STANDARD_KERNELS
 from culturekit.report.data import Figure, KernelTable, ModelLine, ReportData, StageLine
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.verdict import verdict_on
+from culturekit.version import VERSION
 
 __all__ = ["HEADLINE_KERNEL", "collect"]
 
@@ -34,7 +34,7 @@ def collect(run: RunFolders) -> ReportData:
         shots=shots,
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stage_names()),
-        versions={"culturekit": __version__, **run.manifest("scores").packages},
+        versions={"culturekit": VERSION, **run.manifest("scores").packages},
         thumbnails=dict(sorted(thumbnails.items())),
     )
 
@@ -71,7 +71,7 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
             backend=str(run.manifest(f"images-{model}").options["backend"]),
             images=run.manifest(f"images-{model}").counts["ok"],
             mapped=mapped,
-            truth=figure(vs, labels="truth"),
+            truth=figure(vs, labels="truth") if model in run.truthful else None,
             quality=figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
             culture_free=truth.get("culture_free"),
             similarity=run.manifest(f"matches-{model}").notes["similarity"],

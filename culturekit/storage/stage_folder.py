@@ -72,6 +72,10 @@ class Staging:
         remove_strays(self.partial)
         return goes_on
 
+    def discard(self) -> None:
+        """Remove unfinished work, such as what a kill right after publishing left."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+
     def publish(self, manifest: Manifest, run_record: bytes) -> None:
         """Put the finished folder in its place; the manifest is the last file written."""
         remove_strays(self.out)
@@ -85,7 +89,7 @@ class Staging:
         self.out.rename(self.final)
         sync_folder(self.final.parent)
         shutil.rmtree(self.previous, ignore_errors=True)
-        shutil.rmtree(self.partial, ignore_errors=True)
+        self.discard()
 
 
 @contextmanager

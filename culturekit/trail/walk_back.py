@@ -60,6 +60,8 @@ def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
             raise UsageError("no such row", where=reference, expected=f"#0 to #{scores.height - 1}")
         return folder, scores.row(int(number), named=True)
     fitting = [row for row in scores.iter_rows(named=True) if fits(row, query)]
+    if "labels=" not in query:
+        fitting = [row for row in fitting if labels_of(row) != "truth"]
     if len(fitting) != 1:
         raise UsageError(
             "the reference must fit one score",
@@ -82,6 +84,11 @@ def fits(row: Mapping[str, Any], query: str) -> bool:
     """Tell whether a score meets all conditions of a reference."""
     values = {**msgspec.json.decode(row["params"]), **row}
     return all(str(values.get(key)) == value for key, _, value in (part.partition("=") for part in query.split("&")))
+
+
+def labels_of(score: Mapping[str, Any]) -> object:
+    """Tell whether a score is of mapped labels or of the truth."""
+    return msgspec.json.decode(score["params"]).get("labels")
 
 
 def described(row: Mapping[str, Any]) -> str:
@@ -124,13 +131,12 @@ def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = 
 
 def matches_of(folder: Path, score: Mapping[str, Any]) -> tuple[Path, pl.DataFrame]:
     """Find the matches a score was computed from: those of its model, concept and kind of labels."""
-    labels = msgspec.json.decode(score["params"]).get("labels")
     for role in sorted(manifest_of(folder).inputs):
         path = upstream(folder, role)
         if path.name != "matches.parquet":
             continue
         matches = read_table(path, MATCHES).filter(
-            pl.col("model") == score["model"], (pl.col("method") == "truth") == (labels == "truth")
+            pl.col("model") == score["model"], (pl.col("method") == "truth") == (labels_of(score) == "truth")
         )
         if score["concept"] is not None:
             matches = matches.filter(pl.col("concept") == score["concept"])

@@ -41,6 +41,13 @@ def test_a_stage_is_built_once_and_then_reused(tmp_path: Path, text: Path) -> No
     assert second.manifest == first.manifest
 
 
+def test_what_a_kill_right_after_publishing_left_is_removed(tmp_path: Path, text: Path) -> None:
+    run(stage(text), tmp_path / "out")
+    (tmp_path / ".out.partial/scratch").mkdir(parents=True)
+    assert run(stage(text), tmp_path / "out").state == "reused"
+    assert sorted(os.listdir(tmp_path)) == ["out", "text.txt"]
+
+
 @pytest.mark.parametrize("change", ["input", "option", "version", "seed"])
 def test_a_stage_is_built_anew_when_anything_that_decides_it_changes(tmp_path: Path, text: Path, change: str) -> None:
     before = run(stage(text), tmp_path / "out").manifest

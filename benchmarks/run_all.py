@@ -1,0 +1,20 @@
+"""Run every benchmark: `make bench`; with --full also those that take long."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+QUICK = ("startup.py", "stage_rates.py")
+LONG = ("installed_size.py",)
+
+
+def main() -> int:
+    """Run them one after the other; the documentation is written anew from what they record."""
+    here = Path(__file__).parent
+    for name in QUICK + (LONG if "--full" in sys.argv else ()):
+        subprocess.run([sys.executable, str(here / name)], check=True)
+    return subprocess.run([sys.executable, str(here.parent / "docs/generate.py")], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

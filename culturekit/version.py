@@ -1,0 +1,5 @@
+"""The version of culturekit, which stands in every manifest."""
+
+__all__ = ["VERSION"]
+
+VERSION = "0.1.0"

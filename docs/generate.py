@@ -1,0 +1,129 @@
+"""Write the pages of the documentation that come from the code: `python docs/generate.py`, or `make docs`."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from culturekit.cli.app import app
+from culturekit.metrics.catalog import CATALOG
+from culturekit.records.schemas import TABLES
+from culturekit.records.tables import Column, Table
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "benchmarks/results"
+NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"
+
+
+def commands_page() -> str:
+    """Give the help of every command."""
+    parts = [
+        "# Commands\n",
+        NOTE,
+        "What `--help` says, command by command. [by-hand.md](by-hand.md) uses them in turn.\n",
+    ]
+    for name, command in commands(typer.main.get_command(app), ()):
+        context = typer.main.get_command(app).make_context("culturekit", [], resilient_parsing=True)
+        context.info_name = f"culturekit {name}"
+        context.terminal_width = 100
+        parts.append(f"## culturekit {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - Typer's own type
+    """Give every command by its full name."""
+    if hasattr(command, "commands"):
+        for name, below in command.commands.items():
+            yield from commands(below, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+def metrics_page() -> str:
+    """Give the catalogue of metrics."""
+    parts = [
+        "# Metrics\n",
+        NOTE,
+        "Also on the command line: `culturekit metrics list`, `culturekit metrics show NAME`.\n",
+    ]
+    for metric in CATALOG.values():
+        better = "" if metric.direction == "neither" else f"; {metric.direction} is better"
+        rows = [
+            ("formula", metric.formula),
+            ("range", f"{metric.low:g} to {metric.high:g}{better}"),
+            ("unit", metric.unit),
+            ("paper", metric.paper),
+            ("inputs", metric.inputs),
+            ("pitfalls", metric.pitfalls),
+            ("weights' licence", metric.licence or "no weights"),
+        ]
+        table = "\n".join(f"| {key} | {as_text(value)} |" for key, value in rows)
+        parts.append(f"## {metric.name}: {metric.title}\n\n| | |\n|---|---|\n{table}\n")
+    return "\n".join(parts)
+
+
+def as_text(value: object) -> str:
+    """Write a cell."""
+    text = "<br>".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def tables_page() -> str:
+    """Give the columns of every table."""
+    parts = ["# Tables\n", NOTE, "A table lies in a Parquet file of its name; rows stand in the order of its key.\n"]
+    for name, table in sorted(TABLES.items()):
+        head = "| column | type | may be null | always there |\n|---|---|---|---|"
+        parts.append(f"## {name}\n\nKey: {', '.join(table.key)}.\n\n{head}")
+        parts.append("\n".join(column_rows(table)) + "\n")
+    return "\n".join(parts)
+
+
+def column_rows(table: Table) -> Iterator[str]:
+    """Give a row per column."""
+    for always, columns in ((True, table.columns), (False, table.optional)):
+        for name, column in columns.items():
+            yield f"| {name} | {kind(column)} | {'yes' if column.nullable else ''} | {'yes' if always else ''} |"
+
+
+def kind(column: Column) -> str:
+    """Name a column's type."""
+    return str(column.dtype).replace("|", "\\|")
+
+
+def benchmarks_page() -> str:
+    """Give the last recorded benchmark results."""
+    parts = ["# Benchmarks\n", NOTE, "Recorded by `make bench`; each result names its command and its machine.\n"]
+    for path in sorted(RESULTS.glob("*.json")):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        parts.append(f"## {result['title']}\n\n`{result['command']}`, {result['machine']}.\n")
+        head, *rows = [f"| {' | '.join(row)} |" for row in result["table"]]
+        parts.append("\n".join([head, f"|{'---|' * len(result['table'][0])}", *rows]) + "\n")
+    return "\n".join(parts)
+
+
+PAGES = {
+    "commands.md": commands_page,
+    "metrics.md": metrics_page,
+    "tables.md": tables_page,
+    "benchmarks.md": benchmarks_page,
+}
+
+
+def main() -> int:
+    """Write all pages; with --check write nothing and fail when one is out of date."""
+    stale = []
+    for name, page in PAGES.items():
+        path = DOCS / name
+        if not path.exists() or path.read_text(encoding="utf-8") != page():
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(page(), encoding="utf-8")
+    sys.stdout.write("".join(f"{name} {'is out of date' if '--check' in sys.argv else 'written'}\n" for name in stale))
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SMALL
+
+SAMPLE = Path(__file__).parents[2] / "culturekit/kg/sample/wikidata-sample.json.gz"
+
+
+def culturekit(*arguments: str | Path, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "culturekit", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of the recipe, walked command by command."""
+    root = tmp_path_factory.mktemp("by-hand")
+    steps = [
+        ("kg", "ingest", SAMPLE, "--out", "graph"),
+        ("kg", "extract", "--graph", "graph", "--roots", "art", "--roots", "landmarks", "--out", "candidates"),
+        ("cspace", "filter", "--candidates", "candidates/candidates.parquet", "--roots", "art", "--roots", "landmarks")
+        + ("--llm", "rules", "--out", "kept"),
+        ("cspace", "release", "--kept", "kept/kept.parquet", "--roots", "art", "--roots", "landmarks")
+        + ("--out", "cspace"),
+        ("prompts", "build", "cube", "--cspace", "cspace/cspace.parquet", "--out", "prompts"),
+        ("prompts", "build", "underspecified", "--cspace", "cspace/cspace.parquet", "--out", "open"),
+        ("generate", "--backend", "simulated", "--prompts", "prompts/prompts.parquet", "--slots", "2", "--out", "refs"),
+        ("index", "build", "--cspace", "cspace/cspace.parquet", "--encoder", "embedded")
+        + ("--references", "refs/images.parquet", "--out", "index"),
+        ("generate", "--backend", "simulated?temperature=2", "--prompts", "open/prompts.parquet", "--repeats", "3")
+        + ("--slots", "8", "--model", "two", "--out", "images"),
+        ("index", "map", "--index", "index", "--images", "images/images.parquet", "--out", "matches"),
+        ("score", "qvs", "--matches", "matches/matches.parquet", "--out", "scores"),
+    ]
+    for step in steps:
+        done = culturekit(*step, cwd=root)
+        assert done.returncode == 0, (step, done.stderr)
+        assert "built" in done.stdout
+    return root
+
+
+def test_the_whole_path_can_be_walked_by_hand(by_hand: Path) -> None:
+    import polars as pl
+
+    scores = pl.read_parquet(by_hand / "scores/scores.parquet")
+    assert set(scores["metric"]) == {"vs"}
+    assert set(scores["model"]) == {"two"}
+    assert all("mapped" in params for params in scores["params"])
+
+
+def test_a_score_made_by_hand_is_walked_back(by_hand: Path) -> None:
+    done = culturekit("trace", "scores?metric=vs&concept=art&kernel=country", cwd=by_hand)
+    assert done.returncode == 0, done.stderr
+    for word in ("score ", "batch ", "image ", "prompt ", "nearest 1", "path ", "country ", "dump "):
+        assert word in done.stdout
+    assert "wikidata-sample.json.gz, line" in done.stdout
+    as_data = json.loads(culturekit("trace", "scores#0", "--json", cwd=by_hand).stdout)
+    assert json.loads(as_data["dump_line"])["id"] == as_data["neighbours"][0]["artifact_id"]
+
+
+def test_a_stage_answers_in_json_and_is_reused(by_hand: Path) -> None:
+    done = culturekit("kg", "ingest", SAMPLE, "--out", "graph", "--json", cwd=by_hand)
+    answer = json.loads(done.stdout)
+    assert (answer["state"], answer["counts"]["items"]) == ("reused", 998)
+
+
+def test_quality_is_scored_where_it_is_given(small_run: Path, tmp_path: Path) -> None:
+    import polars as pl
+
+    done = culturekit(
+        "score", "qvs", "--matches", small_run / "matches-broad/matches.parquet",
+        "--quality", small_run / "quality-broad/quality.parquet", "--out", tmp_path / "scores",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert set(pl.read_parquet(tmp_path / "scores/scores.parquet")["metric"]) == {"quality", "vs", "qvs"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["kg", "ingest", "nope.json.gz", "--out", "g"], 2, "nope.json.gz: there is no such file"),
+        (["kg", "ingest", SAMPLE], 2, "--out"),
+        (["kg", "extract", "--graph", "g", "--roots", "art", "--out", "c"], 2, "g: there is no such file"),
+        (["kg", "extract", "--graph", "g", "--roots", "nope.yaml", "--out", "c"], 2, "there is no such YAML file"),
+        (["run", "nope.yaml"], 2, "there is no such recipe"),
+        (["run", SMALL, "--until", "nowhere"], 2, "there is no stage 'nowhere'"),
+        (["run", SMALL, "--set", "sead=1"], 2, "did you mean 'seed'?"),
+        (["prompts", "build", "nothing", "--cspace", "c", "--out", "p"], 2, "'cube', 'underspecified'"),
+        (["metrics", "show", "fame"], 2, "there is no such metric"),
+        (["trace", "nowhere#1"], 2, "there are no scores"),
+        (["report", ".", "--out", "r"], 2, "not the folder of a run"),
+        (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], 2, "there is no backend 'dalle'"),
+        (["nonsense"], 2, "nonsense"),
+    ],
+)
+def test_a_users_mistake_is_said_in_words_and_ends_with_2(
+    tmp_path: Path, arguments: list[str | Path], code: int, message: str
+) -> None:
+    done = culturekit(*arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_damaged_dump_ends_with_4_and_publishes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "cut.json.gz").write_bytes(SAMPLE.read_bytes()[:20_000])
+    done = culturekit("kg", "ingest", "cut.json.gz", "--out", "graph", cwd=tmp_path)
+    assert done.returncode == 4, done.stderr
+    assert "damaged: the file ends inside the member" in done.stderr
+    assert not (tmp_path / "graph").exists()
+
+
+def test_lines_set_aside_end_with_1_and_the_result_stands(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": f"Q{n}", "type": "item"}) for n in range(1, 10)]
+    (tmp_path / "d.json").write_text("\n".join([*lines, "{"]), encoding="utf-8")
+    done = culturekit("kg", "ingest", "d.json", "--out", "graph", "--max-malformed", "0.2", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "1 malformed: not-an-entity" in done.stdout
+    assert (tmp_path / "graph/manifest.json").exists()
+
+
+def test_a_second_run_in_a_busy_folder_is_refused(tmp_path: Path) -> None:
+    from culturekit.storage.locks import hold
+
+    with hold(tmp_path / "run/.lock"):
+        done = culturekit("run", SMALL, "--workdir", tmp_path / "run")
+    assert done.returncode == 2
+    assert "another run is working here; found process" in done.stderr
+
+
+def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    import signal
+    import time
+
+    command = [sys.executable, "-m", "culturekit", "run", str(SMALL), "--workdir", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run/prompts/manifest.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert culturekit("run", SMALL, "--workdir", tmp_path / "run").returncode == 0
+
+
+def test_the_run_ends_with_the_path_of_its_report_and_a_plan_writes_nothing(small_run: Path, tmp_path: Path) -> None:
+    planned = culturekit("plan", SMALL, "--workdir", tmp_path / "run")
+    assert planned.returncode == 0, planned.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert "to do" in planned.stdout
+    done = culturekit("run", SMALL, "--workdir", small_run.name, cwd=small_run.parent)
+    assert done.stdout.splitlines()[-1] == f"report: {small_run.name}/report/report.html"
+    assert "empty is lying." in done.stdout
+    assert "reused, 0 done" in done.stderr
+    steps = json.loads(culturekit("plan", SMALL, "--workdir", small_run, "--json").stdout)
+    assert {step["state"] for step in steps} == {"done"}
+
+
+def test_metrics_are_listed_and_shown() -> None:
+    assert "qvs" in culturekit("metrics", "list").stdout
+    assert "formula:" in culturekit("metrics", "show", "qvs").stdout
+    assert json.loads(culturekit("metrics", "show", "vs", "--json").stdout)["name"] == "vs"
+
+
+def test_the_version_is_said() -> None:
+    from culturekit.version import VERSION
+
+    assert culturekit("--version").stdout.strip() == VERSION

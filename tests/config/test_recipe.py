@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from culturekit.config.load import find_recipe, load_recipe, shipped_recipes
+from culturekit.config.schema import recipe_schema
+from culturekit.errors import ConfigError, UsageError
+from tests.conftest import SMALL
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+ROOT = Path(__file__).parents[2]
+
+
+def problems(text: str, tmp_path: Path, *settings: str) -> list[str]:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_recipe(path, settings)
+    return str(error.value).replace(str(path), "recipe.yaml").splitlines()
+
+
+def test_six_mistakes_get_six_messages_with_line_key_and_closest_word(tmp_path: Path) -> None:
+    broken = (GOLDEN / "six_mistakes.yaml").read_text(encoding="utf-8")
+    expected = (GOLDEN / "six_mistakes.txt").read_text(encoding="utf-8").splitlines()
+    assert problems(broken, tmp_path) == expected
+    assert len(expected) == 6
+
+
+def test_norway_stays_norway(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(SMALL.read_text(encoding="utf-8") + "countries: [NO, BR]\n", encoding="utf-8")
+    assert load_recipe(path).countries == ("NO", "BR")
+
+
+def test_every_shipped_recipe_is_right_and_carries_the_modeline_of_its_schema() -> None:
+    assert shipped_recipes() == ["cube"]
+    for name in shipped_recipes():
+        path = find_recipe(name)
+        load_recipe(path)
+        assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=recipe.schema.json\n")
+
+
+def test_the_shipped_schema_is_that_of_the_code() -> None:
+    shipped = json.loads((ROOT / "recipes/recipe.schema.json").read_text(encoding="utf-8"))
+    assert shipped == recipe_schema(), "regenerate: culturekit config schema > recipes/recipe.schema.json"
+    assert shipped["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert "$defs" not in json.dumps(shipped)
+    assert "prefixItems" not in json.dumps(shipped)
+
+
+def test_settings_go_over_the_file_and_keep_norway(tmp_path: Path) -> None:
+    recipe = load_recipe(
+        SMALL, ["seed=99", "models.1.backend=simulated?noise=0.5", "countries=[NO]", "images.repeats=2"]
+    )
+    assert recipe.seed == 99
+    assert recipe.models[1].backend == "simulated?noise=0.5"
+    assert recipe.models[0].name == "broad"
+    assert recipe.countries == ("NO",)
+    assert (recipe.images.repeats, recipe.images.slots) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("seed", "--set: expected key=value, found 'seed'"),
+        (
+            "seed=x",
+            "--set seed: seed: input should be a valid integer, unable to parse string as an integer, found 'x'",
+        ),
+        ("models.7.name=x", "--set models.7.name: there is nothing at 7 to set"),
+        ("sead=1", "--set sead: sead: unknown key; did you mean 'seed'?"),
+    ],
+)
+def test_a_wrong_setting_is_said_by_its_name(tmp_path: Path, setting: str, message: str) -> None:
+    said = problems(SMALL.read_text(encoding="utf-8"), tmp_path, setting)
+    assert any(line.startswith(message) for line in said), said
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("judge: opnai", "there is no language model client 'opnai'"),
+        ("encoder: clip", "there is no encoder 'clip'; expected embedded"),
+        ("quality: hps", "there is no quality scorer 'hps'"),
+        ("popularity: views", "there is no popularity source 'views'"),
+        ("scores: {size: 0}", "size must be"),
+        ("scores: {kernels: [[1, 1, 0]]}", "weights must"),
+        ("mapping: {aggregate: mean}", "'mean' is not accepted"),
+        ("seed: -1", "greater than or equal to 0"),
+    ],
+)
+def test_values_are_checked_before_anything_runs(tmp_path: Path, line: str, message: str) -> None:
+    said = problems(
+        f"{SMALL.read_text(encoding='utf-8')}{line}\n".replace("seed: 11\n", "", line.startswith("seed")), tmp_path
+    )
+    assert len(said) == 1
+    assert message in said[0]
+
+
+def test_images_are_made_of_prompts_that_are_built(tmp_path: Path) -> None:
+    text = SMALL.read_text(encoding="utf-8").replace("underspecified, within-country]", "within-country]")
+    assert (
+        "images.kinds asks for prompts that prompts.kinds does not build: underspecified" in problems(text, tmp_path)[0]
+    )
+
+
+def test_a_recipe_is_found_by_path_or_by_name() -> None:
+    assert find_recipe("cube").name == "cube.yaml"
+    assert find_recipe(str(SMALL)) == SMALL
+    with pytest.raises(UsageError, match="or one of: cube"):
+        find_recipe("cub")

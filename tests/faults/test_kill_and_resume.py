@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SMALL
+from tests.faults.kill_and_resume import content, kill_and_resume, run_command
+
+CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
+
+
+def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    result = kill_and_resume(SMALL, tmp_path, kills=4, seed=7, longest=3.0)
+    assert len(result.kills) == 4
+    assert result.different == []
+
+
+@pytest.mark.slow
+def test_thirty_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
+    result = kill_and_resume(CUBE, tmp_path, kills=30, seed=3, longest=5.0)
+    assert len(result.kills) == 30
+    assert result.different == []
+
+
+def test_the_comparison_sees_a_single_changed_byte(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    (tmp_path / "stage/table.parquet").write_bytes(b"one")
+    (tmp_path / "stage/run.json").write_bytes(b"{}")
+    before = content(tmp_path)
+    (tmp_path / "stage/table.parquet").write_bytes(b"onf")
+    (tmp_path / "stage/run.json").write_bytes(b"other")
+    assert [name for name in before if content(tmp_path)[name] != before[name]] == ["stage/table.parquet"]
+    assert "--workers" in run_command(CUBE, tmp_path)

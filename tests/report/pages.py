@@ -1,0 +1,107 @@
+"""Report data made by hand, harmless and hostile."""
+
+from dataclasses import replace
+
+from culturekit.report.data import Figure, KernelTable, ModelLine, Near, ReportData, Shot, StageLine
+from culturekit.report.verdict import verdict_on
+from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
+
+__all__ = ["HOSTILE", "hostile_page", "page"]
+
+HOSTILE = (
+    "<script>document.title='pwned'</script>",
+    '"><img src=x onerror="document.title=\'pwned\'">',
+    "javascript:document.title='pwned'",
+    "{{ 7 * 7 }}{% raw %}",
+    "]]><svg onload=\"document.title='pwned'\">",
+    "‮gnp.exe",
+    "=cmd|' /C calc'!A0",
+    "&lt;b&gt;",
+)
+
+
+def figure(value: float, row: int) -> Figure:
+    return Figure(value, value - 0.01, value + 0.01, 1200, row)
+
+
+def line(model: str, mapped: float, truth: float | None, *, free: int | None, similarity: float) -> ModelLine:
+    return ModelLine(
+        model=model,
+        backend="simulated",
+        images=1200,
+        mapped=figure(mapped, 1),
+        truth=None if truth is None else figure(truth, 2),
+        quality=figure(0.5, 3),
+        culture_free=free,
+        similarity={"lowest 5 %": 0.6, "median": similarity, "highest 5 %": 0.99},
+    )
+
+
+def page() -> ReportData:
+    """A small page with two models, one of them a liar."""
+    models = (line("mirage", 0.8, 0.125, free=1200, similarity=0.7), line("atlas", 0.7, 0.7, free=0, similarity=0.97))
+    place = DumpPlace("dump-0", "sample.json.gz", 93, 1, 12268)
+    path = (
+        PathNode("Q2095", "food", (), place),
+        PathNode("Q2878618", "Khakhra", (Said("P279", "Q2095", "food", "normal"),), place),
+    )
+    evidence = ArtifactEvidence("Q2878618", "Khakhra", "cuisine", path, (Said("P495", "Q668", "India", "normal"),))
+    shots = tuple(
+        Shot(
+            image_id=f"{model.model}-1",
+            model=model.model,
+            concept="cuisine",
+            thumbnail=f"{model.model}-1.png",
+            prompt="Image of traditional food",
+            nearest=(Near("Q2878618", "Khakhra", "IN", 0.9, 0.2, "reference.png"),),
+            truth_known=True,
+            truth=None if model.culture_free else "Khakhra",
+            evidence=evidence,
+        )
+        for model in models
+    )
+    cells = tuple((figure(0.5, number), figure(0.25, number + 5)) for number in range(2))
+    table = KernelTable(
+        "cuisine", "vs", "Diversity VS/8", ("country", "uniform"), tuple((m.model, cells) for m in models)
+    )
+    stage = StageLine(
+        "graph", "ingest", "ab" * 32, {"dump-0": "cd" * 32}, {"items": 998}, {"malformed": 1}, {"draw": 7}
+    )
+    return ReportData(
+        title="How diverse are the cultures these models show?",
+        question="Which of these two models is lying?",
+        verdict=verdict_on(models),
+        models=models,
+        kernel="uniform",
+        tables=(table,),
+        shots=shots,
+        caveats=("The judge reads wording only.",),
+        stages=(stage,),
+        versions={"culturekit": "0", "polars": "2"},
+        thumbnails={},
+    )
+
+
+def hostile_page(text: str) -> ReportData:
+    """The same page with a hostile text in every place that data can reach."""
+    data = page()
+    said = Said(text, text, text, text)
+    node = PathNode(text, text, (said,), DumpPlace(text, text, 1, 0, 0))
+    evidence = ArtifactEvidence(text, text, text, (node,), (said,))
+    near = replace(data.shots[0].nearest[0], artifact_id=text, artifact=text, country=text)
+    shot = replace(
+        data.shots[0], prompt=text, nearest=(near,), truth=text, evidence=evidence, image_id=text, concept=text
+    )
+    model = replace(data.models[0], model=text, backend=text)
+    stage = replace(data.stages[0], folder=text, stage=text, inputs={text: text}, counts={text: 1}, drops={text: 1})
+    table = replace(data.tables[0], concept=text, rows=((text, data.tables[0].rows[0][1]),))
+    return replace(
+        data,
+        models=(model, data.models[1]),
+        verdict=verdict_on((model, data.models[1])),
+        shots=(shot,),
+        tables=(table,),
+        stages=(stage,),
+        caveats=(text,),
+        versions={text: text},
+    )

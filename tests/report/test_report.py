@@ -1,0 +1,131 @@
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from culturekit.pipeline.report_stage import folders_of
+from culturekit.report.charts import diversity_chart
+from culturekit.report.collect import collect
+from culturekit.report.headline import headline_lines
+from culturekit.report.render import render, source_hash, template_text
+from culturekit.report.verdict import verdict_on
+from tests.report.pages import HOSTILE, hostile_page, line, page
+
+GOLDEN = Path(__file__).parents[1] / "golden/report.html"
+
+
+class Elements(HTMLParser):
+    """Collects tags with their attributes, and ids."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def values(self, attribute: str) -> list[str]:
+        return [value for _, attributes in self.tags if (value := attributes.get(attribute)) is not None]
+
+
+def test_the_page_is_the_golden_one(request: pytest.FixtureRequest) -> None:
+    text = render(page())
+    assert GOLDEN.read_text(encoding="utf-8") == text, (
+        "look at the difference; if it is meant: "
+        'python -c "from tests.report.pages import page; from culturekit.report.render import render; '
+        "open('tests/golden/report.html', 'w').write(render(page()))\""
+    )
+
+
+def test_the_policy_allows_exactly_the_style_and_the_script_of_the_page() -> None:
+    text = render(page())
+    policy = next(value for value in Elements(text).values("content") if "default-src" in value)
+    assert policy.startswith("default-src 'none'")
+    for tag, name in (("style", "report.css"), ("script", "report.js")):
+        content = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert content is not None
+        assert content[1] == template_text(name)
+        assert source_hash(content[1]) in policy
+    assert "unsafe" not in policy
+    assert Elements(text).values("style") == []
+    assert [name for _, attributes in Elements(text).tags for name in attributes if name.startswith("on")] == []
+
+
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
+    elements = Elements(render(page()))
+    for value in [*elements.values("src"), *elements.values("href")]:
+        assert value.startswith(("#", "thumbnails/", "data:")), value
+
+
+def test_every_link_has_its_target_and_no_id_stands_twice(small_run: Path) -> None:
+    elements = Elements((small_run / "report/report.html").read_text(encoding="utf-8"))
+    ids = elements.values("id")
+    assert len(ids) == len(set(ids))
+    for target in elements.values("href"):
+        assert not target.startswith("#") or target[1:] in ids, target
+    for source in elements.values("src"):
+        assert (small_run / "report" / source).is_file()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_shown_and_never_obeyed(text: str) -> None:
+    harmless, hostile = Elements(render(page())), Elements(render(hostile_page(text)))
+    assert {tag for tag, _ in hostile.tags} <= {tag for tag, _ in harmless.tags}
+    scripts = [tag for tag, _ in hostile.tags if tag == "script"]
+    assert len(scripts) == 1
+    assert [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")] == []
+    for value in [*hostile.values("src"), *hostile.values("href")]:
+        assert value.startswith(("#", "thumbnails/", "data:"))
+
+
+def test_the_verdict_names_the_model_whose_diversity_is_most_overstated() -> None:
+    liar = line("mirage", 0.8, 0.125, free=1200, similarity=0.7)
+    honest = line("atlas", 0.7, 0.69, free=0, similarity=0.97)
+    assert verdict_on([honest, liar]).liar == "mirage"
+    assert "rank 1 of 2. None of its 1,200 images shows any artifact" in verdict_on([honest, liar]).sentences[0]
+    assert (
+        "median similarity 0.70, where the other models have at least 0.97" in verdict_on([honest, liar]).sentences[1]
+    )
+    assert verdict_on([honest]).liar is None
+    half = line("half", 0.8, 0.4, free=300, similarity=0.96)
+    assert "Only 900 of its 1,200 images show any artifact" in verdict_on([honest, half]).sentences[0]
+    assert len(verdict_on([honest, half]).sentences) == 2
+    unknown = verdict_on([line("real", 0.8, None, free=None, similarity=0.9)])
+    assert unknown.liar is None
+    assert "mapped diversity" in unknown.sentences[0]
+
+
+def test_the_chart_draws_every_model_and_escapes_names() -> None:
+    svg = diversity_chart(
+        [line("<b>", 0.5, 0.4, free=0, similarity=1.0), line("b", 2.0, None, free=None, similarity=1.0)], liar=None
+    )
+    assert svg.count('class="mapped" cx') == 2
+    assert svg.count('class="truth" cx') == 1
+    assert "&lt;b&gt;" in svg
+    positions = [float(value) for value in re.findall(r'cx="([0-9.]+)"', svg)]
+    assert all(0 < value < 680 for value in positions)
+
+
+def test_the_data_of_a_report_are_those_of_its_run(small_run: Path) -> None:
+    data = collect(folders_of(small_run))
+    assert {model.model for model in data.models} == {"broad", "empty", "narrow"}
+    assert data.verdict.liar == "empty"
+    assert data.concepts == ("art",)
+    assert {table.metric for table in data.tables} == {"vs", "qvs"}
+    assert len(data.shots) == 24
+    assert all(shot.evidence is not None for shot in data.shots)
+    assert {shot.truth is None for shot in data.shots if shot.model == "empty"} == {True}
+    assert data.stages[0].folder == "graph"
+    assert any("not a cultural encoder" in caveat for caveat in data.caveats)
+    text = "\n".join(headline_lines(folders_of(small_run)))
+    assert "empty is lying." in text
+
+
+def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
+    from dataclasses import replace
+
+    data = collect(replace(folders_of(small_run), truthful=frozenset()))
+    assert data.verdict.liar is None
+    assert "not known" in render(data)

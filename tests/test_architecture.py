@@ -1,0 +1,120 @@
+"""The house rules that a machine can check."""
+
+import ast
+import json
+import statistics
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import culturekit
+
+PACKAGE = Path(culturekit.__file__).parent
+SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if "recipes" not in path.parts]
+HEAVY = {"torch", "faiss", "openai", "google", "pandas", "nltk", "rdflib", "networkx", "diffusers", "transformers"}
+NOT_YET = {"polars", "pydantic", "scipy", "jinja2", "PIL", "yaml"}
+"""What a bare import or a help text has no need of, although it is always installed."""
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Give the top-level modules that a fresh interpreter has loaded after a statement."""
+    told = "import sys, json\nprint(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    script = f"{arguments[0]}\n{told}"
+    done = subprocess.run([sys.executable, "-c", script, *arguments[1:]], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_a_bare_import_loads_nothing_heavy() -> None:
+    loaded = loaded_by("import culturekit as ck; ck.__version__; dir(ck)")
+    assert loaded.isdisjoint(HEAVY | NOT_YET | {"numpy"})
+
+
+def test_help_loads_nothing_heavy() -> None:
+    statement = (
+        "import sys\nfrom culturekit.cli import main\nsys.argv = ['culturekit', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass"
+    )
+    assert loaded_by(statement).isdisjoint(HEAVY | NOT_YET)
+
+
+def test_public_names_resolve_and_nothing_else_leaks() -> None:
+    assert culturekit.__all__ == sorted(
+        culturekit.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)
+    )
+    for name in culturekit.__all__:
+        assert getattr(culturekit, name) is not None
+    assert set(dir(culturekit)) == set(culturekit.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = culturekit.nonsense
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_module_says_what_it_gives(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "a module opens with one sentence"
+    if path.name in {"__init__.py", "__main__.py"}:
+        return
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    module = import_module(name)
+    assert module.__all__, "a module lists what others may use"
+    for public in module.__all__:
+        assert hasattr(module, public)
+
+
+def test_files_are_small() -> None:
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert statistics.median(lines.values()) <= 130
+    assert [path.name for path, count in lines.items() if count > 300] == []
+
+
+def test_functions_are_small() -> None:
+    long = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                length = node.end_lineno - node.body[0].lineno + 1
+                if length > 45:
+                    long.append((path.name, node.name, length))
+    assert long == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert {path.stem for path in SOURCES}.isdisjoint({"utils", "helpers", "base", "common", "manager", "misc"})
+
+
+def test_modules_do_not_import_each_other_in_circles() -> None:
+    """Imports inside functions count too."""
+    imports: dict[str, set[str]] = {}
+    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in SOURCES}
+    for path in SOURCES:
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        found = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+        imports[name] = {target for target in found if target in names}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            for target in sorted(imports[name]):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in sorted(imports):
+        visit(name, ())
+
+
+def test_only_one_module_writes_parquet() -> None:
+    writing = [path.name for path in SOURCES if ".write_parquet(" in path.read_text(encoding="utf-8")]
+    assert writing == ["tables.py"]
+
+
+def test_nothing_is_pickled_and_randomness_is_passed_in() -> None:
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        assert "import pickle" not in text, path
+        assert "np.random.seed" not in text, path
+        assert "import random" not in text, path

@@ -1,0 +1,102 @@
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.records.schemas import MATCHES
+from culturekit.storage.tables import read_table, save_parquet
+from culturekit.trail.tell import trail_lines
+from culturekit.trail.upstream import upstream
+from culturekit.trail.walk_back import find_score, walk_back
+
+COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
+
+
+def test_a_score_is_found_by_conditions_by_row_and_in_any_folder(small_run: Path) -> None:
+    folder, row = find_score(f"{small_run}?{COUNTRY}")
+    assert folder == small_run / "scores"
+    for reference in (f"{small_run}#{row['row']}", f"{small_run}/scores/scores.parquet#{row['row']}"):
+        assert find_score(reference)[1] == row
+    assert json.loads(row["params"])["labels"] == "mapped"
+    assert json.loads(find_score(f"{small_run}?{COUNTRY}&labels=truth")[1]["params"])["labels"] == "truth"
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("RUN#99999", "no such row"),
+        ("RUN#x", "no such row"),
+        ("RUN?metric=vs", "must fit one score"),
+        ("RUN?metric=fame", "found 0 scores"),
+        ("RUN/graph#1", "there are no scores"),
+    ],
+)
+def test_a_reference_that_fits_nothing_or_too_much_is_said(small_run: Path, reference: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_score(reference.replace("RUN", str(small_run)))
+
+
+def test_the_walk_ends_at_the_line_of_the_dump(small_run: Path) -> None:
+    trail = walk_back(*find_score(f"{small_run}?{COUNTRY}"))
+    assert len(trail.batch) == 8
+    assert trail.image_id in trail.batch
+    assert trail.image.is_file()
+    assert trail.prompt == "Image of traditional clothing"
+    assert [near.rank for near in trail.neighbours] == [1, 2, 3, 4, 5]
+    assert trail.evidence is not None
+    assert trail.dump_line is not None
+    line = json.loads(trail.dump_line)
+    assert line["id"] == trail.neighbours[0].artifact_id == trail.evidence.path[-1].qid
+    for before, node in zip(trail.evidence.path, trail.evidence.path[1:], strict=False):
+        assert any(said.value == before.qid and said.property in {"P31", "P279"} for said in node.said)
+    stated = {
+        value["mainsnak"]["datavalue"]["value"]["id"] for p in ("P495", "P17") for value in line["claims"].get(p, [])
+    }
+    assert {said.value for said in trail.evidence.countries} == stated
+
+
+def test_every_image_of_a_score_can_be_walked(small_run: Path) -> None:
+    folder, row = find_score(f"{small_run}?{COUNTRY}")
+    for image_id in walk_back(folder, row).batch:
+        assert walk_back(folder, row, image_id=image_id).image_id == image_id
+    with pytest.raises(UsageError, match="not behind that score"):
+        walk_back(folder, row, image_id="nothing")
+
+
+def test_a_culture_free_image_has_no_artifact_in_truth_and_one_by_mapping(small_run: Path) -> None:
+    about = "metric=vs&model=empty&concept=art&kernel=country"
+    truth = walk_back(*find_score(f"{small_run}?{about}&labels=truth"))
+    assert (truth.neighbours, truth.evidence, truth.dump_line) == ((), None, None)
+    assert any("culture-free" in line for line in trail_lines(truth))
+    assert walk_back(*find_score(f"{small_run}?{about}")).evidence is not None
+
+
+def test_a_quality_score_is_walked_too(small_run: Path) -> None:
+    trail = walk_back(*find_score(f"{small_run}?metric=quality&model=broad&concept=art"))
+    text = "\n".join(trail_lines(trail))
+    assert text.startswith("score      quality = 0.")
+    assert "wikidata-sample.json.gz, line" in text
+
+
+def test_a_tampered_table_stops_the_walk(run_copy: Path) -> None:
+    path = run_copy / "matches-broad/matches.parquet"
+    save_parquet(read_table(path, MATCHES).with_columns(score=pl.lit(0.5, pl.Float32)), path)
+    with pytest.raises(IntegrityError, match="is not the one that scores was made from"):
+        walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
+
+
+def test_a_tampered_image_stops_the_walk(run_copy: Path) -> None:
+    trail = walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
+    trail.image.write_bytes(trail.image.read_bytes() + b"x")
+    with pytest.raises(IntegrityError, match="not the one its table describes"):
+        walk_back(*find_score(f"{run_copy}?{COUNTRY}"))
+
+
+def test_a_missing_input_is_named(run_copy: Path) -> None:
+    with pytest.raises(UsageError, match="no input 'fame'; expected"):
+        upstream(run_copy / "cspace", "fame")
+    (run_copy / "filter").rename(run_copy / "moved")
+    with pytest.raises(IntegrityError, match="no longer where its run found it"):
+        upstream(run_copy / "cspace", "kept")
