@@ -11,12 +11,13 @@ from pydantic import Field
 
 from culturekit.builders.draw import draw_per_group
 from culturekit.builders.prompt_templates import templates
+from culturekit.builders.public_cube import read_space
 from culturekit.kg.countries import countries
 from culturekit.records.choices import PromptKind, TemplateSetName
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.records.schemas import DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import write_table
 
 __all__ = ["BENCHMARK", "PromptOptions", "build_prompts"]
 
@@ -34,9 +35,9 @@ class PromptOptions:
 
 def build_prompts(work: Work, cspace_path: Path, options: PromptOptions, *, seed: int) -> Outcome:
     """Write the prompts of the wanted kinds, and the artifacts that no template fits."""
-    space = read_table(cspace_path, CSPACE)
+    space, unread = read_space(cspace_path)
     rows: list[dict[str, Any]] = []
-    drops: list[dict[str, Any]] = []
+    drops: list[dict[str, Any]] = list(unread.iter_rows(named=True))
     work.progress.begin(len(options.kinds), "kinds of prompt")
     for kind in options.kinds:
         if kind == "cube":

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import Aggregate
 
@@ -23,6 +23,7 @@ def generate(
     model: Annotated[str | None, typer.Option(help="Name of the model in the tables. [the SPEC's name]")] = None,
     seed: Seed = 0,
     workers: Workers = None,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +41,7 @@ def generate(
         name="images",
         cspace=cspace_behind(prompts),
     )
-    run_one(stage, out, workers=workers, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
 
 
 @index_app.command(
@@ -56,6 +57,7 @@ def build(
         Path | None, typer.Option(help="Prompts of the references; they say what each shows when its table does not.")
     ] = None,
     workers: Workers = None,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,7 +65,7 @@ def build(
     from culturekit.pipeline.image_stages import index_stage
 
     stage = index_stage(cspace, references, encoder=encoder, prompts=prompts)
-    run_one(stage, out, workers=workers, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
 
 
 @index_app.command(
@@ -76,6 +78,7 @@ def map_command(
     k: Annotated[int, typer.Option(min=1, max=100, help="Artifacts to keep per image.")] = 5,
     aggregate: Annotated[Aggregate, typer.Option(help="How an artifact's references become its score.")] = "max",
     workers: Workers = None,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -84,4 +87,4 @@ def map_command(
     from culturekit.pipeline.image_stages import map_stage
 
     stage = map_stage(index, images, MappingOptions(k, aggregate), name="matches")
-    run_one(stage, out, workers=workers, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)

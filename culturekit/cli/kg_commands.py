@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["app"]
@@ -21,7 +21,12 @@ def ingest(
     max_malformed: Annotated[
         float, typer.Option(min=0, max=1, help="Share of malformed lines above which the run stops.")
     ] = 0.001,
+    sha256: Annotated[
+        list[str] | None, typer.Option(help="Published SHA-256 of a dump file; one for each, in their order.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do all work again, also what is finished.")] = False,
     workers: Workers = None,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -30,7 +35,8 @@ def ingest(
     from culturekit.pipeline.graph_stages import ingest_stage
 
     options = IngestOptions(tuple(languages.split(",")), max_malformed)
-    run_one(ingest_stage(dump, options), out, workers=workers, wait=wait, as_json=as_json)
+    stage = ingest_stage(dump, options, sha256=sha256 or ())
+    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
 @app.command(epilog="Example: culturekit kg extract --graph graph --roots cuisine --out candidates")
@@ -41,6 +47,7 @@ def extract(
     hops: Annotated[
         int | None, typer.Option(min=1, max=40, help="Hops for every root, over those of the file.")
     ] = None,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,4 +56,4 @@ def extract(
     from culturekit.pipeline.graph_stages import extract_stage
 
     concepts = [with_hops(load_concept(name), hops) for name in roots]
-    run_one(extract_stage(graph, concepts), out, wait=wait, as_json=as_json)
+    run_one(extract_stage(graph, concepts), out, also=also, wait=wait, as_json=as_json)

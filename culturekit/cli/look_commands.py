@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.records.choices import SchemaKind
 
 __all__ = ["config_app", "trace"]
 
@@ -37,8 +38,11 @@ def config_group() -> None:
 
 
 @config_app.command(epilog="Example: culturekit config schema > recipe.schema.json")
-def schema(as_json: AsJson = False) -> None:
-    """Print the JSON Schema of a recipe, for editors; with --json on one line."""
-    from culturekit.config.schema import recipe_schema
+def schema(
+    kind: Annotated[SchemaKind, typer.Argument(help="Kind of YAML file.")] = "recipe",
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of a kind of YAML file, for editors; with --json on one line."""
+    from culturekit.config.schema import schema_of
 
-    print(json.dumps(recipe_schema(), indent=None if as_json else 2))
+    print(json.dumps(schema_of(kind), indent=None if as_json else 2))

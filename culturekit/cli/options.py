@@ -5,11 +5,16 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Out", "Seed", "Wait", "Workers"]
+from culturekit.records.choices import ExportChoice
+
+__all__ = ["Also", "AsJson", "Out", "Seed", "Wait", "Workers"]
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes to use; the result never depends on it. [all cores]")
+]
+Also = Annotated[
+    ExportChoice | None, typer.Option("--also", help="Write each table in this form too, beside its Parquet file.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and progress as JSON lines.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run in the same folder instead of refusing.")]

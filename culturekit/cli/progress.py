@@ -65,43 +65,10 @@ class LineProgress:
         print(line, file=sys.stderr, flush=True)
 
 
-class BarProgress:
-    """A bar with rate and time left, for a terminal."""
-
-    def __init__(self) -> None:
-        """Prepare the bar; it appears with the first stage that counts something."""
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("", visible=False)
-        self.name = ""
-
-    def __enter__(self) -> "BarProgress":
-        """Show the bar."""
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Take the bar away."""
-        self.bar.stop()
-
-    def stage(self, name: str) -> None:
-        """Name the stage that begins."""
-        self.name = name
-
-    def begin(self, total: int, unit: str) -> None:
-        """Announce how many units there are to do."""
-        self.bar.reset(self.task, total=total, description=f"{self.name} ({unit})", visible=True)
-
-    def advance(self, done: int) -> None:
-        """Count units as done."""
-        self.bar.advance(self.task, done)
-
-
 def progress_for(*, as_json: bool) -> AbstractContextManager[CommandProgress]:
     """Choose what fits where the command runs."""
     if not as_json and sys.stderr.isatty():
+        from culturekit.cli.bar import BarProgress
+
         return BarProgress()
     return nullcontext(LineProgress(as_json=as_json))

@@ -19,13 +19,15 @@ __all__ = ["demo", "plan", "report", "run"]
 RUNS = Path("runs")
 NAME_WIDTH = 18
 
-Settings = Annotated[list[str], typer.Option("--set", help="Set one value of the recipe: key=value. Repeatable.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Set one value of the recipe: key=value. Repeatable.")
+]
 Workdir = Annotated[Path | None, typer.Option(help="Folder of the run. [runs/NAME]")]
 
 
 def run(
     recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
-    settings: Settings = [],  # noqa: B006 - typer copies it
+    settings: Settings = None,
     until: Annotated[str | None, typer.Option(help="Stop after this stage.")] = None,
     workdir: Workdir = None,
     workers: Workers = None,
@@ -37,7 +39,7 @@ def run(
 
     path = find_recipe(str(recipe))
     run_all(
-        load_recipe(path, settings),
+        load_recipe(path, settings or ()),
         workdir or RUNS / path.stem,
         until=until,
         workers=workers,
@@ -110,7 +112,7 @@ def print_headline(workdir: Path) -> None:
 
 def plan(
     recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
-    settings: Settings = [],  # noqa: B006 - typer copies it
+    settings: Settings = None,
     workdir: Workdir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -119,7 +121,7 @@ def plan(
     from culturekit.pipeline.plan import plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
-    steps = plan_recipe(load_recipe(path, settings), workdir or RUNS / path.stem)
+    steps = plan_recipe(load_recipe(path, settings or ()), workdir or RUNS / path.stem)
     if as_json:
         print(json.dumps([step.as_data() for step in steps]))
         return

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Out, Wait
+from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 
 __all__ = ["metrics_app", "score_app"]
@@ -27,6 +27,7 @@ def qvs(
     quality: Annotated[Path | None, typer.Option(help="Quality of the images; without it only VS is scored.")] = None,
     size: Annotated[int, typer.Option(min=2, help="Images per batch.")] = 8,
     q: Annotated[float, typer.Option(help="Order of the Vendi score.")] = 1.0,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -36,7 +37,7 @@ def qvs(
 
     ratings = {} if quality is None else {"quality": quality}
     stage = score_stage({"matches": matches}, ratings, QvsOptions(size=size, q=q))
-    run_one(stage, out, wait=wait, as_json=as_json)
+    run_one(stage, out, also=also, wait=wait, as_json=as_json)
 
 
 @metrics_app.command("list", epilog="Example: culturekit metrics list")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Out, Seed, Wait
+from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import PromptKind, TemplateSetName
 
@@ -27,6 +27,7 @@ def filter_command(
     roots: Roots,
     llm: Annotated[str, typer.Option(help="Who judges, as a SPEC.")],
     out: Out,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,7 +36,7 @@ def filter_command(
     from culturekit.pipeline.graph_stages import filter_stage
 
     stage = filter_stage(candidates, [load_concept(name) for name in roots], llm)
-    run_one(stage, out, wait=wait, as_json=as_json)
+    run_one(stage, out, also=also, wait=wait, as_json=as_json)
 
 
 @cspace_app.command(epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --out cspace")
@@ -44,6 +45,7 @@ def release(
     roots: Roots,
     out: Out,
     popularity: Annotated[str, typer.Option(help="Where popularity comes from, as a SPEC.")] = "sitelinks",
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -52,7 +54,7 @@ def release(
     from culturekit.pipeline.graph_stages import release_stage
 
     stage = release_stage(kept, [load_concept(name) for name in roots], popularity)
-    run_one(stage, out, wait=wait, as_json=as_json)
+    run_one(stage, out, also=also, wait=wait, as_json=as_json)
 
 
 @prompts_app.command(epilog="Example: culturekit prompts build cube --cspace cspace/cspace.parquet --out prompts")
@@ -65,6 +67,7 @@ def build(
         int | None, typer.Option(min=1, help="Artifacts per country and concept, drawn by popularity. [all]")
     ] = None,
     seed: Seed = 0,
+    also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -73,4 +76,4 @@ def build(
     from culturekit.pipeline.graph_stages import prompts_stage
 
     stage = prompts_stage(cspace, PromptOptions((kind,), templates, per), seed=seed)
-    run_one(stage, out, wait=wait, as_json=as_json)
+    run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -1,12 +1,15 @@
 """Running one stage for a command, and saying how it went."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from culturekit.cli.progress import progress_for
+from culturekit.records.choices import ExportChoice, ExportFormat
 
 if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
@@ -18,14 +21,32 @@ QUARANTINED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
 
 
-def run_one(stage: "Stage", out: Path, *, wait: bool, as_json: bool, workers: int | None = 1) -> None:
+EXPORTS: Mapping[ExportChoice | None, tuple[ExportFormat, ...]] = {
+    None: (),
+    "csv": ("csv",),
+    "jsonl": ("jsonl",),
+    "both": ("csv", "jsonl"),
+}
+
+
+def run_one(
+    stage: "Stage",
+    out: Path,
+    *,
+    wait: bool,
+    as_json: bool,
+    also: ExportChoice | None = None,
+    workers: int | None = 1,
+    fresh: bool = False,
+) -> None:
     """Run a stage into a folder; leave with 1 when rows were set aside."""
     from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.run_stage import run_stage
 
     with progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
         progress.stage(stage.name)
-        run = run_stage(stage, out, engine=engine, progress=progress, wait=wait)
+        stage = replace(stage, exports=EXPORTS[also])
+        run = run_stage(stage, out, engine=engine, progress=progress, wait=wait, fresh=fresh)
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     if any(reason.startswith(QUARANTINED) for reason in run.manifest.drops):
         raise typer.Exit(1)

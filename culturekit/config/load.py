@@ -1,15 +1,19 @@
 """A recipe file, and what the command line sets over it, to a checked recipe."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.yaml_model import validate
-from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, parse_yaml, read_yaml
+from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, dotted, parse_yaml, read_yaml
 
 __all__ = ["find_recipe", "load_recipe", "shipped_recipes"]
+
+ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
 
 
 def shipped_recipes() -> list[str]:
@@ -34,7 +38,28 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     source = read_yaml(path)
     for setting in settings:
         source = with_setting(source, setting)
-    return validate(source, Recipe)
+    return validate(replace(source, problems=(*source.problems, *unfilled(source))), Recipe)
+
+
+def unfilled(source: YamlSource) -> Iterator[Problem]:
+    """Find values that expect the environment to fill them in."""
+    for path, text in texts(source.value, ()):
+        for name in ENVIRONMENT.findall(text):
+            place = source.place(path)
+            problem = f"{name} is not filled in: the environment is for secrets, and nothing here takes one"
+            yield Problem(problem, place.where, place.line, dotted(path))
+
+
+def texts(value: YamlValue, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Give every text of a document with its key path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, below in value.items():
+            yield from texts(below, (*path, key))
+    elif isinstance(value, list):
+        for number, below in enumerate(value):
+            yield from texts(below, (*path, number))
 
 
 def with_setting(source: YamlSource, setting: str) -> YamlSource:

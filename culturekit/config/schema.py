@@ -1,18 +1,41 @@
-"""The JSON Schema of a recipe, draft 7, which is what YAML editors read."""
+"""JSON Schemas of the YAML files people write, draft 7, which is what YAML editors read."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from culturekit.config.recipe import Recipe
+from pydantic import BaseModel
 
-__all__ = ["recipe_schema"]
+from culturekit.builders.prompt_templates import TemplateFile
+from culturekit.config.recipe import Recipe
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import CountryFile
+from culturekit.records.choices import SchemaKind
+
+__all__ = ["SHIPPED", "schema_of"]
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
-def recipe_schema() -> dict[str, Any]:
-    """Describe a recipe for editors."""
-    schema = as_draft_7(Recipe.model_json_schema())
-    return {"$schema": DRAFT_7, "title": "culturekit recipe", **{k: v for k, v in schema.items() if k != "title"}}
+MODELS: Mapping[SchemaKind, type[BaseModel]] = {
+    "recipe": Recipe,
+    "concept": Concept,
+    "countries": CountryFile,
+    "templates": TemplateFile,
+}
+
+SHIPPED: Mapping[SchemaKind, str] = {
+    "recipe": "recipes/recipe.schema.json",
+    "concept": "kg/concepts/concept.schema.json",
+    "countries": "kg/countries.schema.json",
+    "templates": "builders/wording/templates.schema.json",
+}
+"""Where in the package the schema lies, beside the files whose first line names it."""
+
+
+def schema_of(kind: SchemaKind) -> dict[str, Any]:
+    """Describe a kind of file for editors."""
+    schema = as_draft_7(MODELS[kind].model_json_schema())
+    return {"$schema": DRAFT_7, "title": f"culturekit {kind}", **{k: v for k, v in schema.items() if k != "title"}}
 
 
 def as_draft_7(node: Any) -> Any:  # noqa: ANN401 - any JSON value

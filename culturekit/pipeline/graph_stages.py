@@ -8,6 +8,7 @@ from culturekit.builders.cspace import release
 from culturekit.builders.cspace_filter import TASK, filter_candidates, wording
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.extract import extract
 from culturekit.kg.ingest import IngestOptions, ingest
@@ -22,8 +23,12 @@ COUNTRIES = "kg/countries.yaml"
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
 
-def ingest_stage(dump: Sequence[Path], options: IngestOptions, *, name: str = "graph") -> Stage:
-    """Read a dump into a graph."""
+def ingest_stage(
+    dump: Sequence[Path], options: IngestOptions, *, sha256: Sequence[str] = (), name: str = "graph"
+) -> Stage:
+    """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
+    if len(sha256) not in {0, len(dump)}:
+        raise UsageError("give a SHA-256 for each dump file, in their order", found=f"{len(sha256)} for {len(dump)}")
     return Stage(
         name,
         "ingest",
@@ -32,6 +37,7 @@ def ingest_stage(dump: Sequence[Path], options: IngestOptions, *, name: str = "g
         {f"dump-{number}": path for number, path in enumerate(dump)},
         asdict(options),
         packages=("isal", "msgspec", "numpy", "polars"),
+        expected={f"dump-{number}": text for number, text in enumerate(sha256)},
     )
 
 

@@ -13,6 +13,7 @@ from culturekit.index.mapping import MappingOptions, map_images
 from culturekit.index.score_pictures import score_pictures
 from culturekit.index.truth import true_matches
 from culturekit.metrics.score_qvs import QvsOptions, score_qvs
+from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, QUALITY, SCORES
 from culturekit.records.work import Outcome, Work
@@ -34,7 +35,7 @@ def generate_stage(
     prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, name: str, cspace: Path | None = None
 ) -> Stage:
     """Make the images of a model; a backend that draws from a cultural space has it as an input."""
-    spec = parse_spec(backend)
+    spec, space = parse_spec(backend), None
     inputs = {"prompts": prompts}
     if "cspace" in BACKENDS.find(spec).needs:
         stated = spec.options.get("cspace")
@@ -43,17 +44,23 @@ def generate_stage(
         if space is not None:
             inputs["cspace"] = space
     BACKENDS.check(str(spec))
-    maker = Maker(model, str(spec), inputs.get("cspace"))
     return Stage(
         name,
         "generate",
         1,
-        lambda work: generate(work, prompts, plan, maker, seed=seed),
+        lambda work: generate(
+            work, prompts_table(prompts, work.scratch), plan, maker_of(model, str(spec), space, work.scratch), seed=seed
+        ),
         inputs,
         {**asdict(plan), "backend": str(spec), "model": model},
         {"images": seed},
         packages=("numpy", "pillow", "polars"),
     )
+
+
+def maker_of(model: str, backend: str, space: Path | None, scratch: Path) -> Maker:
+    """Describe who makes images; a backend that draws from a cultural space gets it as a table."""
+    return Maker(model, backend, None if space is None else space_table(space, scratch))
 
 
 def index_stage(
@@ -65,7 +72,13 @@ def index_stage(
         name,
         "index",
         1,
-        lambda work: build_index(work, cspace, references, encoder, prompts_path=prompts),
+        lambda work: build_index(
+            work,
+            space_table(cspace, work.scratch),
+            references,
+            encoder,
+            prompts_path=None if prompts is None else prompts_table(prompts, work.scratch),
+        ),
         inputs,
         {"encoder": encoder},
         packages=("numpy", "pillow", "polars"),
@@ -88,7 +101,14 @@ def map_stage(index: Path, images: Path, options: MappingOptions, *, name: str) 
 def truth_stage(images: Path, cspace: Path, *, name: str) -> Stage:
     """Write down what simulated images really show."""
     inputs = {"images": images, "cspace": cspace}
-    return Stage(name, "truth", 1, lambda work: true_matches(work, images, cspace), inputs, packages=("polars",))
+    return Stage(
+        name,
+        "truth",
+        1,
+        lambda work: true_matches(work, images, space_table(cspace, work.scratch)),
+        inputs,
+        packages=("polars",),
+    )
 
 
 def quality_stage(images: Path, *, scorer: str, name: str) -> Stage:

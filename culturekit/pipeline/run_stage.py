@@ -17,8 +17,9 @@ import msgspec
 
 from culturekit.errors import UpstreamUnavailable
 from culturekit.pipeline.known_inputs import known_inputs, traces_of
-from culturekit.pipeline.stage import Stage, check_sizes, input_records, key_of
+from culturekit.pipeline.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.storage.exports import export_table
 from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.storage.stage_folder import Staging, staging
 from culturekit.version import VERSION
@@ -39,14 +40,19 @@ class StageRun:
     seconds: float
 
 
-def run_stage(stage: Stage, final: Path, *, engine: Engine, progress: Progress, wait: bool = False) -> StageRun:
-    """Make sure that a folder holds the finished stage."""
+def run_stage(
+    stage: Stage, final: Path, *, engine: Engine, progress: Progress, wait: bool = False, fresh: bool = False
+) -> StageRun:
+    """Make sure that a folder holds the finished stage; `fresh` does all work again."""
     started = time.perf_counter()
     inputs = input_records(stage.inputs, known=known_inputs(final, stage.inputs))
+    check_expected(stage, inputs)
     key = key_of(stage, inputs)
     with staging(final, stage=stage.kind, wait=wait) as place:
         manifest = read_manifest(final)
-        if manifest is not None and manifest.key == key:
+        if fresh:
+            place.discard()
+        elif manifest is not None and manifest.key == key:
             check_sizes(final, manifest)
             place.discard()
             return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
@@ -70,6 +76,9 @@ def build(
     work = Work(dict(stage.inputs), place.out, place.scratch, engine, progress)
     try:
         outcome = stage.run(work)
+        for parquet in sorted(place.out.glob("*.parquet")):
+            for form in stage.exports:
+                export_table(parquet, form)
         manifest = make_manifest(stage, place.out, inputs, key, outcome)
         place.publish(manifest, run_record(stage, place.final, engine, time.perf_counter() - started))
     except OSError as error:

@@ -6,25 +6,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.records.choices import ExportFormat
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.manifest import MANIFEST, InputRecord, Manifest, read_manifest
 
-__all__ = ["Estimate", "Stage", "check_sizes", "input_records", "key_of"]
+__all__ = ["Stage", "check_expected", "check_sizes", "input_records", "key_of"]
 
 Json = object
 """Anything canonical JSON can hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a stage will take, told before it runs."""
-
-    bytes: int = 0
-    requests: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +22,8 @@ class Stage:
     """A stage as data; `run` is the only thing in it that does anything.
 
     `name` is the folder's name in a run, `kind` what the stage is. `version` goes up when the same
-    inputs and options begin to give other bytes.
+    inputs and options begin to give other bytes. `expected` holds inputs, by role, to a SHA-256 that
+    somebody published. `exports` names the forms in which tables are written besides Parquet.
     """
 
     name: str
@@ -43,7 +34,8 @@ class Stage:
     options: Mapping[str, Json] = field(default_factory=dict)
     seeds: Mapping[str, int] = field(default_factory=dict)
     packages: tuple[str, ...] = ("numpy", "polars")
-    estimate: Estimate = Estimate()
+    expected: Mapping[str, str] = field(default_factory=dict)
+    exports: tuple[ExportFormat, ...] = ()
 
 
 def input_records(
@@ -51,6 +43,19 @@ def input_records(
 ) -> dict[str, InputRecord]:
     """Name each input by content; what is known already is not hashed again."""
     return {role: known.get(role) or record_of(path) for role, path in sorted(inputs.items())}
+
+
+def check_expected(stage: Stage, inputs: Mapping[str, InputRecord]) -> None:
+    """Make sure that inputs are the ones that somebody published, where that was asked for."""
+    for role, expected in stage.expected.items():
+        if inputs[role].sha256 != expected.lower():
+            raise IntegrityError(
+                "not the file that was published",
+                where=str(stage.inputs[role]),
+                expected=f"SHA-256 {expected.lower()}",
+                found=inputs[role].sha256,
+                hint="Nothing was read from it. Fetch it again.",
+            )
 
 
 def record_of(path: Path) -> InputRecord:
@@ -98,5 +103,6 @@ def key_of(stage: Stage, inputs: Mapping[str, InputRecord]) -> str:
             "inputs": {role: record.sha256 for role, record in inputs.items()},
             "options": stage.options,
             "seeds": stage.seeds,
+            **({"exports": sorted(stage.exports)} if stage.exports else {}),
         }
     )

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-__all__ = ["Aggregate", "PromptKind", "TemplateSetName"]
+__all__ = ["Aggregate", "ExportChoice", "ExportFormat", "PromptKind", "SchemaKind", "TemplateSetName"]
 
 PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 """Naming an artifact, naming neither artifact nor country, or naming a country only."""
@@ -12,3 +12,12 @@ TemplateSetName: TypeAlias = Literal["released", "paper"]
 
 Aggregate: TypeAlias = Literal["max", "top3"]
 """An artifact's score from its references: the best one, or the mean of the best three."""
+
+ExportFormat: TypeAlias = Literal["csv", "jsonl"]
+"""What a table can be written as besides Parquet."""
+
+ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
+"""The same as a user says it."""
+
+SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates"]
+"""The kinds of YAML file that have a schema."""

@@ -4,12 +4,13 @@ from pathlib import Path
 import pytest
 
 from culturekit.config.load import find_recipe, load_recipe, shipped_recipes
-from culturekit.config.schema import recipe_schema
+from culturekit.config.schema import SHIPPED, schema_of
 from culturekit.errors import ConfigError, UsageError
+from culturekit.records.choices import SchemaKind
+from culturekit.storage.package_data import shipped
 from tests.conftest import SMALL
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-ROOT = Path(__file__).parents[2]
 
 
 def problems(text: str, tmp_path: Path, *settings: str) -> list[str]:
@@ -33,20 +34,38 @@ def test_norway_stays_norway(tmp_path: Path) -> None:
     assert load_recipe(path).countries == ("NO", "BR")
 
 
-def test_every_shipped_recipe_is_right_and_carries_the_modeline_of_its_schema() -> None:
+def test_every_shipped_recipe_is_right() -> None:
     assert shipped_recipes() == ["cube"]
     for name in shipped_recipes():
-        path = find_recipe(name)
-        load_recipe(path)
-        assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=recipe.schema.json\n")
+        load_recipe(find_recipe(name))
 
 
-def test_the_shipped_schema_is_that_of_the_code() -> None:
-    shipped = json.loads((ROOT / "recipes/recipe.schema.json").read_text(encoding="utf-8"))
-    assert shipped == recipe_schema(), "regenerate: culturekit config schema > recipes/recipe.schema.json"
-    assert shipped["$schema"] == "http://json-schema.org/draft-07/schema#"
-    assert "$defs" not in json.dumps(shipped)
-    assert "prefixItems" not in json.dumps(shipped)
+def test_every_shipped_yaml_file_names_its_schema_in_its_first_line() -> None:
+    package = shipped("kg").parent
+    files = sorted([*package.rglob("*.yaml"), *package.glob("recipes/*.yaml")])
+    assert len(files) >= 6
+    for path in files:
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith("# yaml-language-server: $schema="), path
+        assert (path.parent / first.partition("$schema=")[2]).is_file(), path
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_a_shipped_schema_is_that_of_the_code(kind: SchemaKind) -> None:
+    path = shipped(SHIPPED[kind])
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    assert schema == schema_of(kind), f"regenerate: culturekit config schema {kind} > culturekit/{SHIPPED[kind]}"
+    assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
+    for later in ("$defs", "prefixItems"):
+        assert later not in json.dumps(schema)
+
+
+def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:
+    said = problems(SMALL.read_text(encoding="utf-8") + "judge: rules?key=${HOME}\nquality: ${HOME}\n", tmp_path)
+    assert [line.partition(": ")[2] for line in said if "environment" in line] == [
+        "judge: ${HOME} is not filled in: the environment is for secrets, and nothing here takes one",
+        "quality: ${HOME} is not filled in: the environment is for secrets, and nothing here takes one",
+    ]
 
 
 def test_settings_go_over_the_file_and_keep_norway(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import shutil
@@ -46,6 +47,21 @@ def test_what_a_kill_right_after_publishing_left_is_removed(tmp_path: Path, text
     (tmp_path / ".out.partial/scratch").mkdir(parents=True)
     assert run(stage(text), tmp_path / "out").state == "reused"
     assert sorted(os.listdir(tmp_path)) == ["out", "text.txt"]
+
+
+def test_a_fresh_run_does_finished_work_again(tmp_path: Path, text: Path) -> None:
+    run(stage(text), tmp_path / "out")
+    again = run_stage(stage(text), tmp_path / "out", engine=HereEngine(), progress=HeardProgress(), fresh=True)
+    assert again.state == "built"
+
+
+def test_an_input_is_held_to_a_published_hash(tmp_path: Path, text: Path) -> None:
+    digest = hashlib.sha256(b"hello").hexdigest()
+    held = Stage("loud", "shout", 1, shout, {"text": text}, expected={"text": digest.upper()})
+    assert run(held, tmp_path / "out").state == "built"
+    with pytest.raises(IntegrityError, match="not the file that was published"):
+        run(Stage("loud", "shout", 1, shout, {"text": text}, expected={"text": "0" * 64}), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("change", ["input", "option", "version", "seed"])

@@ -1,0 +1,103 @@
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.builders.public_cube import read_public_cube, slug
+from culturekit.errors import ConfigError, UsageError
+from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.records.work import Work
+from culturekit.storage.tables import read_table
+
+
+def row(**changes: str) -> dict[str, str]:
+    plain = {
+        "P31": "nan", "P279": "['Q746549']", "P495": "nan", "P17": "nan", "P2012": "nan", "P361": "nan",
+        "id": "Q1397036",
+        "name": "farofa", "country": "Brazil", "domain": "cuisine",
+        "prompt": "A high resolution image of farofa from Brazilian cuisine, realistic",
+    }  # fmt: skip
+    return {**plain, **changes}
+
+
+def write(tmp_path: Path, *rows: object) -> Path:
+    path = tmp_path / "cube.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def test_a_row_becomes_an_artifact_and_a_prompt(tmp_path: Path) -> None:
+    public = read_public_cube(write(tmp_path, row(), row(id="LLM", name=" pão  de queijo ", domain="cuisine")))
+    assert CSPACE.problems(public.space) == []
+    assert PROMPTS.problems(public.prompts) == []
+    first, second = public.space.iter_rows(named=True)
+    assert (first["artifact_id"], first["qid"], first["source"], first["continent"]) == (
+        "Q1397036", "Q1397036", "wikidata", "South America",
+    )  # fmt: skip
+    assert (second["artifact_id"], second["qid"], second["name"]) == ("LLM:pão-de-queijo", None, "pão  de queijo")
+    assert public.prompts["text"][0] == row()["prompt"]
+
+
+def test_landscapes_are_landmarks(tmp_path: Path) -> None:
+    assert read_public_cube(write(tmp_path, row(domain="landscapes"))).space["concept"].to_list() == ["landmarks"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "subconcept"),
+    [
+        ("An image of frevo performance from Brazil, realistic", "performance"),
+        ("An image of frevo  performance from Brazil, realistic", "performance"),
+        ("An image of frevo painting from Brazil, realistic", "painting"),
+        ("An image of frevo from Brazilian clothing, realistic", "clothing"),
+        ("Image of frevo art from Brazil, realistic", "folk art"),
+        ("An image of frevo from Brazil, realistic", None),
+    ],
+)
+def test_the_subconcept_of_an_art_row_is_that_of_the_template_it_fits(
+    tmp_path: Path, prompt: str, subconcept: str | None
+) -> None:
+    public = read_public_cube(write(tmp_path, row(name="frevo", domain="art", prompt=prompt)))
+    assert public.space["subconcept"].to_list() == [subconcept]
+
+
+def test_what_is_no_artifact_is_left_out_with_its_row_and_reason(tmp_path: Path) -> None:
+    rows = [row(), row(), row(country="Atlantis"), row(domain="music"), row(name=" ")]
+    public = read_public_cube(write(tmp_path, *rows))
+    assert public.space.height == 1
+    assert public.drops.select("key", "reason").rows() == [
+        ("row 1", "artifact given twice"),
+        ("row 2", "unknown country"),
+        ("row 3", "unknown domain"),
+        ("row 4", "no name"),
+    ]
+
+
+def test_a_file_of_another_layout_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not in the public CUBE layout"):
+        read_public_cube(write(tmp_path, ["x"]))
+    with pytest.raises(UsageError, match="no such file"):
+        read_public_cube(tmp_path / "none.json")
+    with pytest.raises(ConfigError, match="row 1 lacks id, prompt"):
+        read_public_cube(write(tmp_path, row(), {"name": "x", "country": "Brazil", "domain": "art"}))
+
+
+def test_accents_tell_names_apart() -> None:
+    assert slug("Pâté") != slug("Pate")
+    assert slug("  Kue: Lapis (legit) ") == "kue-lapis-legit"
+
+
+def test_the_released_benchmark_is_rebuilt_from_its_names(shared_data: Path, work: Work) -> None:
+    path = shared_data / "cube_1k.json"
+    build_prompts(work, path, PromptOptions(), seed=0)
+    built = set(read_table(work.out / "prompts.parquet", PROMPTS)["text"])
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    assert len(rows) == 1002
+    # The other 46: 24 lack a space, 10 have one too many, 9 name a food as a landmark, 2 say painting once
+    # where name and template both do, 1 has no adjective.
+    assert sum(row["prompt"] in built for row in rows) == 956
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.filter(pl.col("reason") == "no released template")["concept"].unique().to_list() == ["art"]
+    public = read_public_cube(path)
+    assert public.prompts.height + public.drops.height >= 1000
