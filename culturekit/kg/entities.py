@@ -5,7 +5,7 @@ only its `numeric-id`, `datatype` may be absent, `somevalue` and `novalue` have 
 """
 
 from collections.abc import Sequence
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -43,88 +43,48 @@ class ItemId(msgspec.Struct):
     entity_type: str = msgspec.field(name="entity-type", default="item")
 
 
-class ItemValue(msgspec.Struct):
-    """The `datavalue` of an item-valued snak."""
-
-    value: ItemId
-
-
-class ItemSnak(msgspec.Struct):
-    """The main snak of an item-valued statement."""
-
-    snaktype: str = "value"
-    datavalue: ItemValue | None = None
-
-
-class ItemStatement(msgspec.Struct):
-    """An item-valued statement."""
-
-    mainsnak: ItemSnak
-    rank: str = "normal"
-    qualifiers: dict[str, msgspec.Raw] | EmptyMap = []
-
-
-class StringValue(msgspec.Struct):
-    """The `datavalue` of a string."""
-
-    value: Text
-
-
-class StringSnak(msgspec.Struct):
-    """The main snak of a string statement."""
-
-    snaktype: str = "value"
-    datavalue: StringValue | None = None
-
-
-class StringStatement(msgspec.Struct):
-    """A statement whose value is a string, such as a file name on Commons."""
-
-    mainsnak: StringSnak
-    rank: str = "normal"
-
-
 class Coordinate(msgspec.Struct):
-    """A place on a globe."""
+    """The value of a coordinate snak: a place on a globe."""
 
     latitude: float
     longitude: float
 
 
-class CoordinateValue(msgspec.Struct):
-    """The `datavalue` of a coordinate."""
-
-    value: Coordinate
+Value = TypeVar("Value")
 
 
-class CoordinateSnak(msgspec.Struct):
-    """The main snak of a coordinate statement."""
+class DataValue(msgspec.Struct, Generic[Value]):
+    """What a snak with a value holds."""
+
+    value: Value
+
+
+class Snak(msgspec.Struct, Generic[Value]):
+    """The main snak of a statement."""
 
     snaktype: str = "value"
-    datavalue: CoordinateValue | None = None
+    datavalue: DataValue[Value] | None = None
 
 
-class CoordinateStatement(msgspec.Struct):
-    """A statement whose value is a coordinate."""
+class RawStatement(msgspec.Struct, Generic[Value]):
+    """A statement about an item."""
 
-    mainsnak: CoordinateSnak
+    mainsnak: Snak[Value]
     rank: str = "normal"
-
-
-Kept = TypeVar("Kept", StringStatement, CoordinateStatement)
+    qualifiers: dict[str, msgspec.Raw] | EmptyMap = []
 
 
 class Claims(msgspec.Struct):
     """The statements that are kept, by property; all others are skipped unread."""
 
-    P31: list[ItemStatement] = []
-    P279: list[ItemStatement] = []
-    P495: list[ItemStatement] = []
-    P17: list[ItemStatement] = []
-    P2012: list[ItemStatement] = []
-    P361: list[ItemStatement] = []
-    P18: list[StringStatement] = []
-    P625: list[CoordinateStatement] = []
+    P31: list[RawStatement[ItemId]] = []
+    P279: list[RawStatement[ItemId]] = []
+    P495: list[RawStatement[ItemId]] = []
+    P17: list[RawStatement[ItemId]] = []
+    P2012: list[RawStatement[ItemId]] = []
+    P361: list[RawStatement[ItemId]] = []
+    P18: list[RawStatement[Text]] = []
+    P625: list[RawStatement[Coordinate]] = []
 
 
 class Sitelink(msgspec.Struct):
@@ -192,8 +152,7 @@ def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
     order = tuple(dict.fromkeys(("en", "mul", *languages)))
     label = first_term(raw.labels, order)
     description = first_term(raw.descriptions, order)
-    place, picture = best(claims.P625), best(claims.P18)
-    coordinate = place.mainsnak.datavalue.value if place and place.mainsnak.datavalue else None
+    place = best(claims.P625)
     return Item(
         number=item_number(raw.id),
         label=label.value if label else None,
@@ -203,9 +162,9 @@ def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
         statements=[s for name in ENTITY_STATEMENTS for s in statements_of(name, getattr(claims, name))],
         sitelinks=len(raw.sitelinks),
         title=title_of(raw.sitelinks, languages),
-        image=picture.mainsnak.datavalue.value if picture and picture.mainsnak.datavalue else None,
-        latitude=coordinate.latitude if coordinate else None,
-        longitude=coordinate.longitude if coordinate else None,
+        image=best(claims.P18),
+        latitude=place.latitude if place else None,
+        longitude=place.longitude if place else None,
     )
 
 
@@ -239,7 +198,7 @@ def title_of(sitelinks: dict[str, Sitelink] | EmptyMap, languages: tuple[str, ..
     return page.title if page else None
 
 
-def statements_of(name: str, statements: list[ItemStatement]) -> list[Statement]:
+def statements_of(name: str, statements: list[RawStatement[ItemId]]) -> list[Statement]:
     """Flatten the statements of a property; what is no item, such as a property, has no value here."""
     return [
         Statement(
@@ -255,7 +214,7 @@ def statements_of(name: str, statements: list[ItemStatement]) -> list[Statement]
     ]
 
 
-def value_of(snak: ItemSnak) -> int:
+def value_of(snak: Snak[ItemId]) -> int:
     """Read the item a snak points to; 0 where it points to none."""
     if snak.snaktype != "value" or snak.datavalue is None:
         return 0
@@ -265,8 +224,11 @@ def value_of(snak: ItemSnak) -> int:
     return value.numeric_id if value.entity_type == "item" and 0 < value.numeric_id < 2**32 else 0
 
 
-def best(statements: Sequence[Kept]) -> Kept | None:
-    """Take the first preferred statement with a value, else the first that is not deprecated."""
-    usable = [s for s in statements if s.rank != "deprecated" and s.mainsnak.datavalue is not None]
-    preferred = [s for s in usable if s.rank == "preferred"]
-    return next(iter(preferred or usable), None)
+def best(statements: Sequence[RawStatement[Value]]) -> Value | None:
+    """Take the value of the first preferred statement that has one, else of the first not deprecated."""
+    usable = [(s.rank, s.mainsnak.datavalue.value) for s in statements if s.mainsnak.datavalue is not None]
+    for wanted in ("preferred", "normal"):
+        for rank, value in usable:
+            if rank == wanted:
+                return value
+    return None

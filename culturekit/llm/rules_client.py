@@ -25,7 +25,7 @@ class RulesClient:
     """Answers the tasks it has rules for."""
 
     model = "rules-1"
-    caveat = "The `rules` judge reads wording only: it cannot tell whether a dish is really eaten in a country."
+    caveat = "The rules judge reads wording only: it cannot tell whether a dish is really eaten in a country."
 
     def ask(self, request: Request) -> Reply:
         """Apply the rule of the task."""

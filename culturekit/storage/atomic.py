@@ -2,26 +2,36 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["clear_folder", "remove_strays", "sync_folder", "write_atomically"]
+__all__ = ["clear_folder", "remove_strays", "sync_folder", "whole_file", "write_atomically"]
 
 STRAY = ".writing-"
 """How the name of a file begins while it is being written."""
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a run after a kill, sees all of it or nothing."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all."""
     temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write bytes whole or not at all."""
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import polars as pl
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.tables import Table
-from culturekit.storage.atomic import STRAY
+from culturekit.storage.atomic import whole_file
 
 __all__ = ["merge_parts", "read_table", "save_parquet", "write_table"]
 
@@ -28,16 +27,8 @@ def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
 
 def save_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write Parquet durably and in one piece."""
-    temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
-    try:
-        with temporary.open("wb") as file:
-            frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
 
 
 def read_table(path: Path, table: Table) -> pl.DataFrame:
