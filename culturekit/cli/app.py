@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli import image_commands, kg_commands, look_commands, run_commands, score_commands, space_commands
+from culturekit.cli import image_commands, kg_commands, look_commands, metric_commands, run_commands, space_commands
+from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
 
 __all__ = ["app"]
@@ -52,6 +53,6 @@ app.add_typer(kg_commands.app, name="kg")
 app.add_typer(space_commands.cspace_app, name="cspace")
 app.add_typer(space_commands.prompts_app, name="prompts")
 app.add_typer(image_commands.index_app, name="index")
-app.add_typer(score_commands.score_app, name="score")
-app.add_typer(score_commands.metrics_app, name="metrics")
+app.add_typer(score_app, name="score")
+app.add_typer(metric_commands.metrics_app, name="metrics")
 app.add_typer(look_commands.config_app, name="config")

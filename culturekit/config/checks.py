@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import concept_path, shipped_concepts
-from culturekit.metrics.score_qvs import QvsOptions, check_options
+from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options
 from culturekit.registry import Registry
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import closest

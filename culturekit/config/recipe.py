@@ -15,7 +15,7 @@ from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.ingest import IngestOptions
 from culturekit.llm.clients import CLIENTS
-from culturekit.metrics.score_qvs import QvsOptions
+from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["Model", "Recipe", "References"]

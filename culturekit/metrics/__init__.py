@@ -1,19 +1,19 @@
 """Every score of the field, as pure functions of arrays and labels.
 
 Names are loaded when they are first used: importing this package loads neither scipy nor polars.
-The way from tables to scores is in the modules named `score_*`.
+The way from tables to scores is in `culturekit.metrics.scoring`.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from culturekit.metrics.batch_diversity import vendi_batches
     from culturekit.metrics.catalog import CATALOG, Metric
-    from culturekit.metrics.diversity import QVS, qvs, vendi
-    from culturekit.metrics.intervals import Interval, interval
-    from culturekit.metrics.kernel_diversity import vendi_features, vendi_kernel
-    from culturekit.metrics.kernels import STANDARD_KERNELS
+    from culturekit.metrics.diversity.batch_diversity import vendi_batches
+    from culturekit.metrics.diversity.kernel_diversity import vendi_features, vendi_kernel
+    from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+    from culturekit.metrics.diversity.label_diversity import QVS, qvs, vendi
+    from culturekit.metrics.statistics.intervals import Interval, interval
 
 __all__ = [
     "CATALOG",
@@ -32,16 +32,16 @@ __all__ = [
 # No module is called like a public name: its import would put the module in the name's place.
 MODULES = {
     "CATALOG": "catalog",
-    "Interval": "intervals",
+    "Interval": "statistics.intervals",
     "Metric": "catalog",
-    "QVS": "diversity",
-    "STANDARD_KERNELS": "kernels",
-    "interval": "intervals",
-    "qvs": "diversity",
-    "vendi": "diversity",
-    "vendi_batches": "batch_diversity",
-    "vendi_features": "kernel_diversity",
-    "vendi_kernel": "kernel_diversity",
+    "QVS": "diversity.label_diversity",
+    "STANDARD_KERNELS": "diversity.kernels",
+    "interval": "statistics.intervals",
+    "qvs": "diversity.label_diversity",
+    "vendi": "diversity.label_diversity",
+    "vendi_batches": "diversity.batch_diversity",
+    "vendi_features": "diversity.kernel_diversity",
+    "vendi_kernel": "diversity.kernel_diversity",
 }
 
 

@@ -12,7 +12,7 @@ from culturekit.index.build import build_index
 from culturekit.index.mapping import MappingOptions, map_images
 from culturekit.index.score_pictures import score_pictures
 from culturekit.index.truth import true_matches
-from culturekit.metrics.score_qvs import QvsOptions, score_qvs
+from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, QUALITY, SCORES

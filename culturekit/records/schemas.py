@@ -5,19 +5,25 @@ from collections.abc import Mapping
 from culturekit.records.tables import Table, declare
 
 __all__ = [
+    "ANNOTATIONS",
     "ARTIFACTS",
+    "AUDITS",
     "CANDIDATES",
     "CSPACE",
+    "DESCRIPTORS",
     "DROPS",
     "IMAGES",
     "ITEMS",
+    "JUDGMENTS",
     "KEPT",
     "MATCHES",
     "PROMPTS",
     "QUALITY",
     "SCORES",
     "STATEMENTS",
+    "STEREOTYPES",
     "TABLES",
+    "VALUES",
     "VECTOR_IDS",
 ]
 
@@ -117,6 +123,56 @@ SCORES = declare(
     """,
 )
 
+VALUES = declare(
+    "values",
+    key="metric model benchmark concept country group params item",
+    columns="""
+    metric str, model str, benchmark str, concept str?, country str?, group str?, params str,
+    item str, prompt_id str?, repeat u16?, value f64?
+    """,
+)
+"""What scores are the means of, one row per item (an image, a prompt, a repeat of a prompt); the value is
+null where the item could not be scored. `metric` to `params` name the score that the value went into."""
+
+JUDGMENTS = declare(
+    "judgments",
+    key="image_id prompt_id judge task item dimension",
+    columns="""
+    image_id str, prompt_id str?, judge str, task str, item str, dimension str?,
+    value f64?, choice str?, raw str, outcome str
+    """,
+)
+"""What a judge model said of an image: one row per question put to it."""
+
+DESCRIPTORS = declare(
+    "descriptors",
+    key="prompt_id dimension token",
+    columns="prompt_id str, dimension str, token str, style str, necessity str, proposers list[str]",
+)
+"""What a picture of a prompt should show, by dimension."""
+
+STEREOTYPES = declare("stereotypes", key="country token", columns="country str, token str")
+"""What pictures of a country overdo."""
+
+AUDITS = declare(
+    "audits",
+    key="image_id pool annotator",
+    columns="""
+    image_id str, pool str, annotator str, artifact_id str?, country str?, continent str?, none_of_these bool
+    """,
+)
+"""What people of a pool say an image shows; `none_of_these` is an answer, and has no labels."""
+
+ANNOTATIONS = declare(
+    "annotations",
+    key="item_id annotator scheme criterion",
+    columns="""
+    item_id str, annotator str, annotator_region str, in_region bool?, scheme str, criterion str,
+    value f64?, choice str?, text str?, seconds f64?, flags list[str]
+    """,
+)
+"""What annotators answered: one row per item, annotator and criterion."""
+
 ARTIFACTS = declare(
     "artifacts",
     key="artifact_id",
@@ -130,8 +186,8 @@ VECTOR_IDS = declare("ids", key="row", columns="row u32, id str")
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
-        ARTIFACTS, CANDIDATES, CSPACE, DROPS, IMAGES, ITEMS, KEPT, MATCHES, PROMPTS, QUALITY, SCORES, STATEMENTS,
-        VECTOR_IDS,
+        ANNOTATIONS, ARTIFACTS, AUDITS, CANDIDATES, CSPACE, DESCRIPTORS, DROPS, IMAGES, ITEMS, JUDGMENTS, KEPT,
+        MATCHES, PROMPTS, QUALITY, SCORES, STATEMENTS, STEREOTYPES, VALUES, VECTOR_IDS,
     )
 }  # fmt: skip
 """By the name of the file that holds it: `candidates.parquet` holds `candidates`."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.metrics.kernels import STANDARD_KERNELS
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.report.data import Figure, KernelTable, ModelLine, ReportData, StageLine
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi, vendi_batches
-from culturekit.metrics.labels import Missing
+from culturekit.metrics.diversity.labels import Missing
 
 Triple = tuple[str | None, str | None, str | None]
 CONVENTIONS: tuple[Missing, ...] = ("distinct", "equal")

@@ -8,10 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.batch_diversity import Batches, Partial, cut_batches, diversity_of_batches
-from culturekit.metrics.diversity import vendi_of_codes
-from culturekit.metrics.kernels import Weights
-from culturekit.metrics.labels import LEVELS, Missing, code_labels
+from culturekit.metrics.diversity.batch_diversity import Batches, Partial, cut_batches, diversity_of_batches
+from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.diversity.label_diversity import vendi_of_codes
+from culturekit.metrics.diversity.labels import LEVELS, Missing, code_labels
 from culturekit.records.schemas import MATCHES, QUALITY
 from culturekit.records.tables import Table
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.metrics.arguments import check_choice, check_order, check_size
-from culturekit.metrics.kernels import Weights, check_weights, counting_levels
-from culturekit.metrics.labels import Labels, Missing, code_labels
-from culturekit.metrics.spectra import effective_number
+from culturekit.metrics.diversity.kernels import Weights, check_weights, counting_levels
+from culturekit.metrics.diversity.labels import Labels, Missing, code_labels
+from culturekit.metrics.diversity.spectra import effective_number
 
 __all__ = ["Batches", "Partial", "cut_batches", "diversity_of_batches", "vendi_batches"]
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import Interval, interval, vendi
-from culturekit.metrics.intervals import Target
+from culturekit.metrics.statistics.intervals import Target
 
 LABELLED = [(prompt, repeat) for prompt in ("a", "b", "c") for repeat in range(50)]
 TARGETS: tuple[Target, ...] = ("these", "population")

@@ -11,8 +11,8 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi
-from culturekit.metrics.labels import Missing
-from culturekit.metrics.score_qvs import QvsOptions, score_qvs
+from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import MATCHES, QUALITY, SCORES
 
 DEFAULT = QvsOptions()

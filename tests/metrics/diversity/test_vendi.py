@@ -13,7 +13,7 @@ from vendi_score import vendi as vendi_score
 
 from culturekit.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi
-from culturekit.metrics.labels import Missing
+from culturekit.metrics.diversity.labels import Missing
 
 Triple = tuple[str | None, str | None, str | None]
 

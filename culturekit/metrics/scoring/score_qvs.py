@@ -10,12 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
-from culturekit.metrics.batch_diversity import Batches, Partial
 from culturekit.metrics.catalog import CATALOG
-from culturekit.metrics.image_collections import ImageCollection, image_collections, quality_by_scorer
-from culturekit.metrics.intervals import Interval, interval
-from culturekit.metrics.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
-from culturekit.metrics.labels import Missing
+from culturekit.metrics.diversity.batch_diversity import Batches, Partial
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
+from culturekit.metrics.statistics.intervals import Interval, interval
 from culturekit.records.schemas import SCORES
 from culturekit.storage.digests import canonical_json
 

@@ -1,47 +1,10 @@
-"""What each metric is: range, direction, source, and what a reader may get wrong."""
+"""The metrics of CUBE: quality, diversity of labels, and their product."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal, TypeAlias
+from culturekit.metrics.catalog.metric import Metric
 
-__all__ = ["CATALOG", "Direction", "Metric"]
-
-Direction: TypeAlias = Literal["higher", "lower", "neither"]
+__all__ = ["DIVERSITY"]
 
 CUBE = "Kannen et al. 2024, Beyond Aesthetics: Cultural Competence in Text-to-Image Models (CUBE), section 5"
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """The description of a metric, for the command line, the documentation and the report.
-
-    Attributes:
-        name: as it stands in the `metric` column of a scores table.
-        title: for people.
-        formula: in plain text.
-        low: the smallest value possible.
-        high: the largest value possible.
-        direction: whether `higher` or `lower` values are better, or `neither`.
-        unit: as it stands in the `unit` column.
-        paper: where it was defined.
-        inputs: the tables and columns it reads.
-        pitfalls: what a reader may get wrong, one sentence or two each.
-        licence: of the weights that it needs; empty when it needs none.
-    """
-
-    name: str
-    title: str
-    formula: str
-    low: float
-    high: float
-    direction: Direction
-    unit: str
-    paper: str
-    inputs: tuple[str, ...]
-    pitfalls: tuple[str, ...]
-    licence: str = ""
-
 
 MAPPING_PITFALLS = (
     "Labels come from a mapping of images to artifacts, and the mapping errs. A score of mapped labels is called "
@@ -109,5 +72,5 @@ QVS = Metric(
     licence=QUALITY.licence,
 )
 
-CATALOG: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in (QUALITY, QVS, VS)})
-"""Every metric by the name it has in a scores table."""
+DIVERSITY = (QUALITY, QVS, VS)
+"""In alphabetical order."""

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import check_order, finite_vector
-from culturekit.metrics.kernels import Weights, check_weights, counting_levels
-from culturekit.metrics.labels import Labels, Missing, code_labels
-from culturekit.metrics.spectra import effective_number
+from culturekit.metrics.diversity.kernels import Weights, check_weights, counting_levels
+from culturekit.metrics.diversity.labels import Labels, Missing, code_labels
+from culturekit.metrics.diversity.spectra import effective_number
 
 __all__ = ["QVS", "qvs", "vendi", "vendi_of_codes"]
 

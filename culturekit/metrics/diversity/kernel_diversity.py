@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import argument_error, check_order
-from culturekit.metrics.spectra import effective_number
+from culturekit.metrics.diversity.spectra import effective_number
 
 __all__ = ["vendi_features", "vendi_kernel"]
 

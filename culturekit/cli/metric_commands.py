@@ -1,0 +1,46 @@
+"""`culturekit metrics`: what each score means."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+
+__all__ = ["metrics_app"]
+
+metrics_app = typer.Typer(no_args_is_help=True, help="What each metric means, measures and misses.")
+
+
+@metrics_app.command("list", epilog="Example: culturekit metrics list")
+def list_metrics(as_json: AsJson = False) -> None:
+    """List the metrics, a line each."""
+    from culturekit.metrics.catalog import CATALOG
+
+    if as_json:
+        print(json.dumps([metric.name for metric in CATALOG.values()]))
+        return
+    width = max(map(len, CATALOG))
+    for name, metric in CATALOG.items():
+        print(f"{name:<{width}}  {metric.title}")
+
+
+@metrics_app.command("show", epilog="Example: culturekit metrics show qvs")
+def show_metric(
+    name: Annotated[str, typer.Argument(help="Name of a metric.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show a metric's formula, range, direction, sources and pitfalls."""
+    from dataclasses import asdict
+
+    from culturekit.errors import UsageError
+    from culturekit.metrics.catalog import CATALOG
+
+    metric = CATALOG.get(name)
+    if metric is None:
+        raise UsageError("there is no such metric", found=repr(name), expected=" or ".join(CATALOG))
+    if as_json:
+        print(json.dumps(asdict(metric), default=str))
+        return
+    for key, value in asdict(metric).items():
+        print(f"{key}: {', '.join(map(str, value)) if isinstance(value, tuple) else value}")

@@ -1,0 +1,1 @@
+"""The commands under `culturekit score`, one module per family of metrics."""

@@ -1,0 +1,39 @@
+"""What each metric is: range, direction, source, and what a reader may get wrong."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["Direction", "Metric"]
+
+Direction: TypeAlias = Literal["higher", "lower", "neither"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The description of a metric, for the command line, the documentation and the report.
+
+    Attributes:
+        name: as it stands in the `metric` column of a scores table.
+        title: for people.
+        formula: in plain text.
+        low: the smallest value possible.
+        high: the largest value possible.
+        direction: whether `higher` or `lower` values are better, or `neither`.
+        unit: as it stands in the `unit` column.
+        paper: where it was defined.
+        inputs: the tables and columns it reads.
+        pitfalls: what a reader may get wrong, one sentence or two each.
+        licence: of the weights that it needs; empty when it needs none.
+    """
+
+    name: str
+    title: str
+    formula: str
+    low: float
+    high: float
+    direction: Direction
+    unit: str
+    paper: str
+    inputs: tuple[str, ...]
+    pitfalls: tuple[str, ...]
+    licence: str = ""

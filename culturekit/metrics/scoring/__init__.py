@@ -1,0 +1,1 @@
+"""The way from tables to scores, one module per family."""

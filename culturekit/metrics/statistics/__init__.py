@@ -1,0 +1,1 @@
+"""What every family needs: intervals, comparisons, correlations, agreement."""

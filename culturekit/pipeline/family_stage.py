@@ -1,0 +1,46 @@
+"""A stage that scores one family of metrics: tables in, scores and the values behind them out."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from culturekit.metrics.scoring.scored import Scored
+from culturekit.pipeline.stage import Stage
+from culturekit.records.schemas import SCORES, VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import write_table
+
+__all__ = ["family_stage"]
+
+
+def family_stage(
+    family: str,
+    inputs: Mapping[str, Path],
+    options: Mapping[str, object],
+    score: Callable[[Work], Scored],
+    *,
+    version: int = 1,
+    seeds: Mapping[str, int] | None = None,
+    name: str = "scores",
+    packages: tuple[str, ...] = ("numpy", "polars", "scipy"),
+) -> Stage:
+    """Describe the stage; `score` reads the inputs and computes, and is called only when there is work to do."""
+    return Stage(
+        name,
+        f"score-{family}",
+        version,
+        lambda work: write_scored(work, score(work)),
+        dict(inputs),
+        dict(options),
+        dict(seeds or {}),
+        packages=packages,
+    )
+
+
+def write_scored(work: Work, answer: Scored) -> Outcome:
+    """Write `scores.parquet`, and `values.parquet` where single items were scored."""
+    write_table(work.out, SCORES, answer.scores)
+    counts = {"scores": answer.scores.height}
+    if answer.values.height:
+        write_table(work.out, VALUES, answer.values)
+        counts["values"] = answer.values.height
+    return Outcome(counts, answer.left_out)
