@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import run_stage
     from culturekit.records.schemas import TABLES
     from culturekit.storage.tables import read_table
-    from culturekit.trail.walk_back import find_score, walk_back
+    from culturekit.trail.find_score import find_score
+    from culturekit.trail.walk_back import walk_back
 
 __all__ = [
     "TABLES",
@@ -40,7 +41,7 @@ __all__ = [
 HOMES = {
     "TABLES": "culturekit.records.schemas",
     "LocalEngine": "culturekit.pipeline.local_engine",
-    "find_score": "culturekit.trail.walk_back",
+    "find_score": "culturekit.trail.find_score",
     "interval": "culturekit.metrics",
     "load_recipe": "culturekit.config.load",
     "qvs": "culturekit.metrics",

@@ -8,6 +8,7 @@ import polars as pl
 
 from culturekit.builders.popularity import PopularitySource
 from culturekit.builders.scope import countries_in_scope
+from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
@@ -31,6 +32,14 @@ def release(work: Work, kept_path: Path, concepts: Sequence[Concept], popularity
         if not found:
             homeless.append(row)
         work.progress.advance(1)
+    if not rows:
+        raise UsageError(
+            "the cultural space would be empty",
+            where=str(kept_path),
+            expected=f"a kept artifact of {', '.join(by_name)} in a country that is asked for",
+            found=f"{kept.height} kept candidates, {len(homeless)} of them in no known country",
+            hint="Ask for more countries or concepts; drops.parquet beside the kept candidates says what was left out.",
+        )
     space = pl.DataFrame(rows, schema={**CSPACE.schema, **ORDER, "sitelinks": pl.UInt16()}, orient="row")
     space = space.with_columns(popularity=popularity.rate(space)).drop("sitelinks")
     write_table(work.out, CSPACE, space)

@@ -20,8 +20,9 @@ def trace(
     as_json: AsJson = False,
 ) -> None:
     """Walk one score back: matches, image, prompt, artifact, path of QIDs, line of the dump."""
+    from culturekit.trail.find_score import find_score
     from culturekit.trail.tell import trail_lines
-    from culturekit.trail.walk_back import find_score, walk_back
+    from culturekit.trail.walk_back import walk_back
 
     folder, row = find_score(score)
     trail = walk_back(folder, row, image_id=image)

@@ -64,6 +64,11 @@ class Recipe(StrictModel):
         missing = sorted(set(self.images.kinds) - set(self.prompts.kinds))
         if missing:
             raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
+        if self.scores.size > self.images.slots and self.scores.partial == "drop":
+            raise ValueError(
+                f"scores.size is {self.scores.size}, but images.slots makes only {self.images.slots} images a repeat: "
+                "no batch would be complete"
+            )
         if "cube" not in self.prompts.kinds:
             raise ValueError(
                 "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"

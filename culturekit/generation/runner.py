@@ -13,6 +13,7 @@ from pydantic import Field
 
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.backends import BACKENDS
+from culturekit.records.choices import PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
@@ -30,7 +31,7 @@ class ImagePlan:
 
     repeats: Annotated[int, Field(ge=1, le=65_535)] = 1
     slots: Annotated[int, Field(ge=1, le=255)] = 1
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[PromptKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

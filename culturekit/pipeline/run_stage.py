@@ -116,6 +116,11 @@ def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> byt
         "platform": platform.platform(),
         "workers": engine.workers,
         "inputs": {role: os.path.relpath(path, final) for role, path in sorted(stage.inputs.items())},
+        "outside": {
+            role: str(path.resolve())
+            for role, path in sorted(stage.inputs.items())
+            if not path.resolve().is_relative_to(final.parent.resolve())
+        },
         "traces": traces_of(stage.inputs),
     }
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"

@@ -1,5 +1,6 @@
 """The answer on the first screen, in words, from the figures below it."""
 
+import math
 from collections.abc import Sequence
 
 from culturekit.report.data import ModelLine, Verdict
@@ -12,6 +13,8 @@ NOTICEABLE = 0.1
 
 def verdict_on(models: Sequence[ModelLine]) -> Verdict:
     """Say which model is not what its mapped diversity says, or that nobody can know yet."""
+    if any(math.isnan(line.mapped.value) for line in models):
+        return Verdict(None, (UNSCORED,))
     known = [line for line in models if line.truth is not None]
     if not known:
         return Verdict(None, (UNKNOWN,))
@@ -26,6 +29,8 @@ def verdict_on(models: Sequence[ModelLine]) -> Verdict:
     ]
     return Verdict(worst.model, tuple(filter(None, sentences)))
 
+
+UNSCORED = "The diversity of some model could not be scored: no batch of its images is complete."
 
 UNKNOWN = (
     "What these images really show is not known here. The scores are mapped diversity: they err where the mapping "

@@ -34,7 +34,7 @@ def save_parquet(frame: pl.DataFrame, path: Path) -> None:
 def read_table(path: Path, table: Table) -> pl.DataFrame:
     """Read a table and check it against its declaration; extra columns of the user's own are left out."""
     if not path.is_file():
-        raise UsageError(f"there is no {table.name} table", where=str(path), hint="Run the stage that writes it first.")
+        raise no_such_table(path, table)
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -47,6 +47,14 @@ def read_table(path: Path, table: Table) -> pl.DataFrame:
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
     return frame
+
+
+def no_such_table(path: Path, table: Table) -> UsageError:
+    """Say that there is no such file; for a folder, name the table in it."""
+    inside = path / f"{table.name}.parquet"
+    hint = f"Name the file in it: {inside}" if inside.is_file() else "Run the stage that writes it first."
+    what = "a folder, not a table" if path.is_dir() else f"there is no {table.name} table"
+    return UsageError(what, where=str(path), expected=f"the table {table.name}", hint=hint)
 
 
 def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 """YAML as its author wrote it: every scalar stays text, every value knows its line.
 
 PyYAML's own rules turn the country `NO` into false and leave `1e3` a string. Here nothing is guessed:
-the model that reads the value decides what it is. Only an unquoted `null`, `~` or nothing is null.
+the model that reads the value decides what it is. Only an unquoted `null`, `~` or nothing is null, and
+an unquoted `.inf` is `inf`, which every reader of numbers understands.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue] | None"
 
 NULLS = {"", "~", "null", "Null", "NULL"}
+INFINITIES = {".inf": "inf", ".Inf": "inf", ".INF": "inf", "-.inf": "-inf", "-.Inf": "-inf", "-.INF": "-inf"}
 PLAIN_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
 MAX_BYTES = 5_000_000
 MAX_NODES = 200_000
@@ -120,7 +122,9 @@ class NodeReader:
         if isinstance(node, yaml.SequenceNode):
             return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
         text = str(node.value)
-        return None if getattr(node, "style", None) is None and text in NULLS else text
+        if getattr(node, "style", None) is not None:
+            return text
+        return None if text in NULLS else INFINITIES.get(text, text)
 
     def read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> YamlValue:
         """Read a mapping; a key given twice is a mistake, and the first value stands."""

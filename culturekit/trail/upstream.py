@@ -12,9 +12,14 @@ __all__ = ["manifest_of", "upstream"]
 
 
 class RunRecord(msgspec.Struct):
-    """The part of a run record that says where inputs were."""
+    """The part of a run record that says where inputs were.
+
+    `inputs` are paths from the stage's folder, which hold when a tree is moved as a whole; `outside` are the
+    full paths of what lay outside the run, which hold when the run alone is moved.
+    """
 
     inputs: dict[str, str]
+    outside: dict[str, str] = {}
 
 
 def manifest_of(folder: Path) -> Manifest:
@@ -32,7 +37,7 @@ def upstream(folder: Path, role: str) -> Path:
         raise UsageError(
             f"the stage has no input {role!r}", where=str(folder), expected=", ".join(sorted(manifest.inputs))
         )
-    path = (folder / recorded(folder, role)).resolve()
+    path = recorded(folder, role)
     expected = manifest.inputs[role].sha256
     if not path.exists():
         raise IntegrityError(
@@ -52,10 +57,12 @@ def upstream(folder: Path, role: str) -> Path:
     return path
 
 
-def recorded(folder: Path, role: str) -> str:
+def recorded(folder: Path, role: str) -> Path:
     """Read from the run record where an input was."""
     path = folder / RUN_RECORD
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunRecord).inputs[role]
+        record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
+        beside = (folder / record.inputs[role]).resolve()
     except (FileNotFoundError, KeyError, msgspec.DecodeError) as error:
         raise IntegrityError(f"the run record does not say where the {role} was", where=str(path)) from error
+    return beside if beside.exists() or role not in record.outside else Path(record.outside[role])

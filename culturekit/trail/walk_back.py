@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.dump_line import read_line
-from culturekit.records.schemas import IMAGES, MATCHES, PROMPTS, SCORES
+from culturekit.records.schemas import IMAGES, MATCHES, PROMPTS
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
+from culturekit.trail.find_score import described, labels_of
 from culturekit.trail.upstream import manifest_of, upstream
 
-__all__ = ["Neighbour", "Trail", "find_score", "walk_back"]
+__all__ = ["Neighbour", "Trail", "walk_back"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,58 +42,6 @@ class Trail:
     neighbours: tuple[Neighbour, ...]
     evidence: ArtifactEvidence | None
     dump_line: str | None
-
-
-def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
-    """Find the score that a reference names, and the folder it lies in.
-
-    A reference is a `scores.parquet`, or a folder with one, and either `#ROW`, the row counted from 0,
-    or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
-    without one on `labels` the truth is left aside.
-    """
-    location, hash_mark, number = reference.partition("#")
-    location, _, query = location.partition("?")
-    folder = scores_folder(Path(location))
-    scores = read_table(folder / "scores.parquet", SCORES).with_row_index("row")
-    if hash_mark:
-        if not number.isdecimal() or int(number) >= scores.height:
-            raise UsageError("no such row", where=reference, expected=f"#0 to #{scores.height - 1}")
-        return folder, scores.row(int(number), named=True)
-    fitting = [row for row in scores.iter_rows(named=True) if fits(row, query)]
-    if "labels=" not in query:
-        fitting = [row for row in fitting if labels_of(row) != "truth"]
-    if len(fitting) != 1:
-        raise UsageError(
-            "the reference must fit one score",
-            where=reference,
-            expected="more conditions, such as ?metric=vs&model=NAME&concept=NAME&kernel=artifact&labels=mapped",
-            found=f"{len(fitting)} scores" + "".join(f"\n  {folder}#{described(row)}" for row in fitting[:10]),
-        )
-    return folder, fitting[0]
-
-
-def scores_folder(path: Path) -> Path:
-    """Find the folder of a scores table from the table, its folder, or the run's folder."""
-    for folder in (path.parent if path.suffix == ".parquet" else path, path / "scores"):
-        if (folder / "scores.parquet").is_file():
-            return folder
-    raise UsageError("there are no scores", where=str(path), expected="scores.parquet, or a run folder with scores")
-
-
-def fits(row: Mapping[str, Any], query: str) -> bool:
-    """Tell whether a score meets all conditions of a reference."""
-    values = {**msgspec.json.decode(row["params"]), **row}
-    return all(str(values.get(key)) == value for key, _, value in (part.partition("=") for part in query.split("&")))
-
-
-def labels_of(score: Mapping[str, Any]) -> object:
-    """Tell whether a score is of mapped labels or of the truth."""
-    return msgspec.json.decode(score["params"]).get("labels")
-
-
-def described(row: Mapping[str, Any]) -> str:
-    """Describe a score in a line of a list."""
-    return f"{row['row']}  {row['metric']} {row['model']} {row['concept']} {row['params']} = {row['value']:.4f}"
 
 
 def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = None) -> Trail:

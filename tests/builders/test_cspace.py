@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from culturekit.builders.cspace import release
 from culturekit.builders.popularity import Sitelinks
+from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Work
@@ -64,5 +66,6 @@ def test_what_has_no_known_country_is_dropped_by_name(work: Work, tmp_path: Path
     assert drops.row(0, named=True)["detail"] == "Q999999"
 
 
-def test_an_empty_filter_gives_an_empty_space(work: Work, tmp_path: Path) -> None:
-    assert released(work, tmp_path).is_empty()
+def test_an_empty_space_is_refused_with_what_to_do(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"space would be empty; expected a kept artifact of art .*found 0 kept"):
+        released(work, tmp_path)

@@ -124,6 +124,11 @@ def test_images_are_made_of_prompts_that_are_built(tmp_path: Path) -> None:
     )
 
 
+def test_a_batch_that_no_repeat_can_fill_is_said_before_anything_runs(tmp_path: Path) -> None:
+    text = SMALL.read_text(encoding="utf-8").replace("slots: 8", "slots: 3")
+    assert "scores.size is 8, but images.slots makes only 3 images a repeat" in problems(text, tmp_path)[0]
+
+
 def test_a_recipe_is_found_by_path_or_by_name() -> None:
     assert find_recipe("cube").name == "cube.yaml"
     assert find_recipe(str(SMALL)) == SMALL

@@ -1,3 +1,4 @@
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -95,6 +96,9 @@ def test_the_verdict_names_the_model_whose_diversity_is_most_overstated() -> Non
     unknown = verdict_on([line("real", 0.8, None, free=None, similarity=0.9)])
     assert unknown.liar is None
     assert "mapped diversity" in unknown.sentences[0]
+    unscored = verdict_on([honest, line("short", math.nan, math.nan, free=0, similarity=0.97)])
+    assert unscored.liar is None
+    assert "could not be scored" in unscored.sentences[0]
 
 
 def test_the_chart_draws_every_model_and_escapes_names() -> None:

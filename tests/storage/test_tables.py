@@ -80,6 +80,11 @@ def test_columns_of_the_users_own_are_left_out_on_reading(tmp_path: Path) -> Non
 def test_what_is_no_such_table_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no pets table"):
         read_table(tmp_path / "pets.parquet", PETS)
+    with pytest.raises(UsageError, match=r"a folder, not a table.*Run the stage"):
+        read_table(tmp_path, PETS)
+    save_parquet(pets("a"), tmp_path / "pets.parquet")
+    with pytest.raises(UsageError, match=r"Name the file in it: .*pets\.parquet"):
+        read_table(tmp_path, PETS)
     (tmp_path / "pets.parquet").write_bytes(b"PAR1 but no more")
     with pytest.raises(IntegrityError, match="not a readable Parquet file"):
         read_table(tmp_path / "pets.parquet", PETS)

@@ -79,3 +79,8 @@ def test_any_text_gives_a_value_or_a_config_error(text: str) -> None:
         parse_yaml(text, name="any")
     except ConfigError as error:
         assert "any" in str(error)
+
+
+def test_infinity_is_written_as_yaml_or_as_python_does() -> None:
+    text = "a: .inf\nb: -.INF\nc: inf\nd: '.inf'\n"
+    assert parse_yaml(text, name="orders.yaml").value == {"a": "inf", "b": "-inf", "c": "inf", "d": ".inf"}

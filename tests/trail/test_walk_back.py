@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -7,9 +8,10 @@ import pytest
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
+from culturekit.trail.find_score import find_score
 from culturekit.trail.tell import trail_lines
 from culturekit.trail.upstream import upstream
-from culturekit.trail.walk_back import find_score, walk_back
+from culturekit.trail.walk_back import walk_back
 
 COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
 
@@ -29,7 +31,9 @@ def test_a_score_is_found_by_conditions_by_row_and_in_any_folder(small_run: Path
         ("RUN#99999", "no such row"),
         ("RUN#x", "no such row"),
         ("RUN?metric=vs", "must fit one score"),
-        ("RUN?metric=fame", "found 0 scores"),
+        ("RUN?metric=fame", "expected metric quality or qvs or vs, found metric=fame"),
+        ("RUN?metric=vs&colour=red", "colour left out: scores have no such column, found colour=red"),
+        ("RUN?metric=quality&kernel=country", "conditions that hold for one score together"),
         ("RUN/graph#1", "there are no scores"),
     ],
 )
@@ -100,3 +104,12 @@ def test_a_missing_input_is_named(run_copy: Path) -> None:
     (run_copy / "filter").rename(run_copy / "moved")
     with pytest.raises(IntegrityError, match="no longer where its run found it"):
         upstream(run_copy / "cspace", "kept")
+
+
+def test_a_run_that_was_moved_still_finds_what_lay_outside_it(run_copy: Path, tmp_path: Path) -> None:
+    before = upstream(run_copy / "graph", "dump-0")
+    far = tmp_path / "a" / "long" / "way"
+    far.mkdir(parents=True)
+    moved = Path(shutil.move(run_copy, far))
+    assert upstream(moved / "graph", "dump-0") == before
+    assert walk_back(*find_score(f"{moved}?{COUNTRY}")).dump_line is not None
