@@ -37,7 +37,7 @@ def render(data: ReportData) -> str:
 
 def template_text(name: str) -> str:
     """Read a file of the page's template."""
-    return files("culturekit").joinpath(f"templates/{name}").read_text(encoding="utf-8").strip()
+    return files("culturekit").joinpath(f"report/templates/{name}").read_text(encoding="utf-8").strip()
 
 
 def source_hash(text: str) -> str:
