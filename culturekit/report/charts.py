@@ -7,11 +7,14 @@ from culturekit.report.data import Figure, ModelLine
 
 __all__ = ["diversity_chart"]
 
-WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 680, 120, 24, 8, 34, 34
+CORRECTED_BELOW = 11
+"""The corrected value stands a little below the others, so that their intervals can be told apart."""
+
+WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 680, 120, 24, 8, 38, 34
 
 
 def diversity_chart(models: Sequence[ModelLine], *, liar: str | None) -> str:
-    """Draw mapped and true diversity of each model on one scale, with their intervals."""
+    """Draw mapped, corrected and true diversity of each model on one scale, with their intervals."""
     height = TOP + ROW * len(models) + FOOT
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="chart-title">',
@@ -42,8 +45,17 @@ def model_row(line: ModelLine, y: float, *, is_liar: bool) -> Iterator[str]:
         yield f'<line class="{kind}" x1="{start:.1f}" x2="{end:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield whisker(line.truth, y, kind="truth")
         yield f'<circle class="truth" cx="{x(line.truth.value):.1f}" cy="{y:.1f}" r="8"/>'
+    if line.corrected is not None:
+        yield whisker(line.corrected, y + CORRECTED_BELOW, kind="corrected")
+        yield diamond(x(line.corrected.value), y + CORRECTED_BELOW)
     yield whisker(line.mapped, y, kind="mapped")
     yield f'<circle class="mapped" cx="{x(line.mapped.value):.1f}" cy="{y:.1f}" r="4.5"/>'
+
+
+def diamond(centre: float, y: float) -> str:
+    """Draw the mark of a corrected value."""
+    points = " ".join(f"{centre + dx:.1f},{y + dy:.1f}" for dx, dy in ((0, -5), (5, 0), (0, 5), (-5, 0)))
+    return f'<polygon class="corrected" points="{points}"/>'
 
 
 def whisker(figure: Figure, y: float, *, kind: str) -> str:

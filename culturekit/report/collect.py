@@ -15,6 +15,9 @@ from culturekit.version import VERSION
 __all__ = ["HEADLINE_KERNEL", "collect"]
 
 HEADLINE_KERNEL = "uniform"
+LABELS = ("mapped", "corrected", "truth")
+"""The kinds of labels, in the order in which their scores stand."""
+
 TITLES = {"vs": "Diversity VS/8", "qvs": "Quality times diversity, qVS"}
 
 
@@ -71,6 +74,7 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
             backend=str(run.manifest(f"images-{model}").options["backend"]),
             images=run.manifest(f"images-{model}").counts["ok"],
             mapped=mapped,
+            corrected=figure(vs, labels="corrected"),
             truth=figure(vs, labels="truth") if model in run.truthful else None,
             quality=figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
             culture_free=truth.get("culture_free"),
@@ -80,23 +84,19 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
 
 def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[KernelTable]:
     """Give the tables of models by kernels, for each concept and metric."""
-    scored = set(scores["kernel"].drop_nulls())
-    kernels = [kernel for kernel in STANDARD_KERNELS if kernel in scored]
+    kernels = [kernel for kernel in STANDARD_KERNELS if kernel in set(scores["kernel"].drop_nulls())]
+    labels = [label for label in LABELS if label in set(scores["labels"].drop_nulls())]
     for concept in scores["concept"].drop_nulls().unique().sort():
         for metric in ("qvs", "vs"):
             about = scores.filter(pl.col("concept") == concept, pl.col("metric") == metric)
             rows = []
             for model in models:
                 own = about.filter(pl.col("model") == model)
-                cells = [
-                    (mapped, figure(own, kernel=kernel, labels="truth"))
-                    for kernel in kernels
-                    if (mapped := figure(own, kernel=kernel, labels="mapped")) is not None
-                ]
-                if len(cells) == len(kernels):
+                cells = [tuple(figure(own, kernel=kernel, labels=label) for label in labels) for kernel in kernels]
+                if all(cell[0] is not None for cell in cells):
                     rows.append((model, tuple(cells)))
             if rows:
-                yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(rows))
+                yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(labels), tuple(rows))
 
 
 def caveats(run: RunFolders) -> tuple[str, ...]:

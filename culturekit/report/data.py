@@ -30,12 +30,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A model in the headline: mapped diversity, and beside it the true one where it is known."""
+    """A model in the headline: its mapped diversity, the corrected one after an audit, the true one where known."""
 
     model: str
     backend: str
     images: int
     mapped: Figure
+    corrected: Figure | None
     truth: Figure | None
     quality: Figure | None
     culture_free: int | None
@@ -44,13 +45,14 @@ class ModelLine:
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """One metric of one concept: models down, kernels across, in each cell the mapped and the true score."""
+    """One metric of one concept: models down, kernels across, and for each kernel a score per kind of labels."""
 
     concept: str
     metric: str
     title: str
     kernels: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[Figure, Figure | None], ...]], ...]
+    labels: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Figure | None, ...], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,11 @@ class ReportData:
     versions: Mapping[str, str]
     thumbnails: Mapping[str, str]
     """Name of a thumbnail to the path of the picture it is a copy of."""
+
+    @property
+    def audited(self) -> bool:
+        """Tell whether people looked at some images of a model."""
+        return any(line.corrected is not None for line in self.models)
 
     @property
     def concepts(self) -> tuple[str, ...]:

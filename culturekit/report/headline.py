@@ -14,10 +14,16 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
     """Tell the headline scores of a run, the most diverse by mapping first."""
     models = sorted(model_lines(run, run.scores()), key=lambda line: -line.mapped.value)
     yield f"diversity VS/8, {HEADLINE_KERNEL} kernel, over all prompts, with 95 % intervals"
-    yield f"{'model':<14} {'mapped diversity':<24} {'true diversity':<24} {'quality':>8} {'images':>8}"
+    audited = any(line.corrected for line in models)
+    corrected = f"{'corrected diversity':<24} " if audited else ""
+    yield f"{'model':<14} {'mapped diversity':<24} {corrected}{'true diversity':<24} {'quality':>8} {'images':>8}"
     for line in models:
         quality = f"{line.quality.value:.3f}" if line.quality else ""
-        yield (f"{line.model:<14} {text_of(line.mapped):<24} {text_of(line.truth):<24} {quality:>8} {line.images:>8,}")
+        corrected = f"{text_of(line.corrected):<24} " if audited else ""
+        yield (
+            f"{line.model:<14} {text_of(line.mapped):<24} {corrected}{text_of(line.truth):<24} "
+            f"{quality:>8} {line.images:>8,}"
+        )
     verdict = verdict_on(models)
     if verdict.liar:
         yield f"{verdict.liar} is lying."

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from culturekit.report.data import ModelLine, Verdict
+from culturekit.report.data import Figure, ModelLine, Verdict
 
 __all__ = ["verdict_on"]
 
@@ -15,7 +15,7 @@ def verdict_on(models: Sequence[ModelLine]) -> Verdict:
     """Say which model is not what its mapped diversity says, or that nobody can know yet."""
     if any(math.isnan(line.mapped.value) for line in models):
         return Verdict(None, (UNSCORED,))
-    known = [line for line in models if line.truth is not None]
+    known = [line for line in models if reality(line) is not None]
     if not known:
         return Verdict(None, (UNKNOWN,))
     worst = max(known, key=overstated)
@@ -38,16 +38,29 @@ UNKNOWN = (
 )
 
 
+def reality(line: ModelLine) -> Figure | None:
+    """Give the diversity of what images really show: known, or found out by an audit."""
+    return line.truth or line.corrected
+
+
 def overstated(line: ModelLine) -> float:
-    """By how much the mapped diversity of a model exceeds the true one."""
-    return 0.0 if line.truth is None else line.mapped.value - line.truth.value
+    """By how much the mapped diversity of a model exceeds the real one.
+
+    An audit leaves some doubt, and the model has the benefit of it.
+    """
+    real = reality(line)
+    if real is None:
+        return 0.0
+    highest = real.value if line.truth is not None or real.high is None else real.high
+    return line.mapped.value - highest
 
 
 def shows(line: ModelLine) -> str:
     """Say what the images of a model really show."""
+    real = reality(line)
     if not line.culture_free or line.truth is None:
-        value = 0.0 if line.truth is None else line.truth.value
-        return f"The diversity of what its images really show is {value:.2f}."
+        found = "By the audit, the" if line.truth is None else "The"
+        return f"{found} diversity of what its images really show is {real.value if real else 0.0:.2f}."
     share = "None" if line.culture_free == line.images else f"Only {line.images - line.culture_free:,}"
     return f"{share} of its {line.images:,} images show{'s' if share == 'None' else ''} any artifact at all."
 

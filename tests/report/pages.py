@@ -6,7 +6,7 @@ from culturekit.report.data import Figure, KernelTable, ModelLine, Near, ReportD
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
 
-__all__ = ["HOSTILE", "hostile_page", "page"]
+__all__ = ["HOSTILE", "audited_page", "hostile_page", "page"]
 
 HOSTILE = (
     "<script>document.title='pwned'</script>",
@@ -24,17 +24,37 @@ def figure(value: float, row: int) -> Figure:
     return Figure(value, value - 0.01, value + 0.01, 1200, row)
 
 
-def line(model: str, mapped: float, truth: float | None, *, free: int | None, similarity: float) -> ModelLine:
+def line(
+    model: str,
+    mapped: float,
+    truth: float | None,
+    *,
+    free: int | None,
+    similarity: float,
+    corrected: float | None = None,
+) -> ModelLine:
     return ModelLine(
         model=model,
         backend="simulated",
         images=1200,
         mapped=figure(mapped, 1),
+        corrected=None if corrected is None else figure(corrected, 4),
         truth=None if truth is None else figure(truth, 2),
         quality=figure(0.5, 3),
         culture_free=free,
         similarity={"lowest 5 %": 0.6, "median": similarity, "highest 5 %": 0.99},
     )
+
+
+def audited_page() -> ReportData:
+    """The same page after an audit."""
+    data = page()
+    models = tuple(replace(model, corrected=figure(0.13 if model.culture_free else 0.69, 4)) for model in data.models)
+    cells = tuple((figure(0.5, 1), figure(0.3, 2), None) for _ in range(2))
+    table = replace(
+        data.tables[0], labels=("mapped", "corrected", "truth"), rows=tuple((model.model, cells) for model in models)
+    )
+    return replace(data, models=models, tables=(table,))
 
 
 def page() -> ReportData:
@@ -62,7 +82,12 @@ def page() -> ReportData:
     )
     cells = tuple((figure(0.5, number), figure(0.25, number + 5)) for number in range(2))
     table = KernelTable(
-        "cuisine", "vs", "Diversity VS/8", ("country", "uniform"), tuple((m.model, cells) for m in models)
+        "cuisine",
+        "vs",
+        "Diversity VS/8",
+        ("country", "uniform"),
+        ("mapped", "truth"),
+        tuple((m.model, cells) for m in models),
     )
     stage = StageLine(
         "graph", "ingest", "ab" * 32, {"dump-0": "cd" * 32}, {"items": 998}, {"malformed": 1}, {"draw": 7}

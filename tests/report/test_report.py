@@ -11,7 +11,7 @@ from culturekit.report.collect import collect
 from culturekit.report.headline import headline_lines
 from culturekit.report.render import render, source_hash, template_text
 from culturekit.report.verdict import verdict_on
-from tests.report.pages import HOSTILE, hostile_page, line, page
+from tests.report.pages import HOSTILE, audited_page, hostile_page, line, page
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.html"
 
@@ -99,6 +99,20 @@ def test_the_verdict_names_the_model_whose_diversity_is_most_overstated() -> Non
     unscored = verdict_on([honest, line("short", math.nan, math.nan, free=0, similarity=0.97)])
     assert unscored.liar is None
     assert "could not be scored" in unscored.sentences[0]
+
+
+def test_an_audit_stands_beside_the_mapped_score_and_decides_where_the_truth_is_not_known() -> None:
+    text = render(audited_page())
+    assert "needs an audit" not in text
+    assert text.count('<polygon class="corrected"') == 2
+    assert Elements(text).values("colspan") == ["3", "3"]
+    assert "needs an audit" in render(page())
+    assert '<polygon class="corrected"' not in render(page())
+    liar = line("real", 0.8, None, free=None, similarity=0.9, corrected=0.3)
+    assert verdict_on([liar]).liar == "real"
+    assert "By the audit, the diversity of what its images really show is 0.30" in verdict_on([liar]).sentences[0]
+    doubtful = line("real", 0.8, None, free=None, similarity=0.9, corrected=0.695)
+    assert verdict_on([doubtful]).liar is None
 
 
 def test_the_chart_draws_every_model_and_escapes_names() -> None:
