@@ -33,7 +33,7 @@ def test_the_wheel_has_its_data_and_nothing_of_the_checkout(unpacked: Path) -> N
         "culturekit/kg/concepts/cuisine.yaml",
         "culturekit/kg/countries.yaml",
         "culturekit/builders/wording/cspace_filter.txt",
-        "culturekit/templates/report.html",
+        "culturekit/report/templates/report.html",
         "culturekit/py.typed",
     ):
         assert (unpacked / name).is_file(), name
