@@ -4,15 +4,25 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUICK = ("startup.py", "stage_rates.py")
-LONG = ("installed_size.py",)
+QUICK = (("startup.py",), ("stage_rates.py",), ("ahead_matching.py",), ("vendi_speed.py",), ("vendi_table.py",))
+LONG = (
+    ("installed_size.py",),
+    ("statistics_coverage.py",),
+    ("ahead_coverage.py",),
+    ("realism_coverage.py",),
+    ("interval_coverage.py",),
+    ("prdc_speed.py",),
+    ("corrected_speed.py",),
+    ("corrected_raters.py", "--full"),
+    ("corrected_diversity.py", "--full"),
+)
 
 
 def main() -> int:
     """Run them one after the other; the documentation is written anew from what they record."""
     here = Path(__file__).parent
-    for name in QUICK + (LONG if "--full" in sys.argv else ()):
-        subprocess.run([sys.executable, str(here / name)], check=True)
+    for name, *options in QUICK + (LONG if "--full" in sys.argv else ()):
+        subprocess.run([sys.executable, str(here / name), *options], check=True)
     return subprocess.run([sys.executable, str(here.parent / "docs/generate.py")], check=False).returncode
 
 

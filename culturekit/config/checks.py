@@ -7,14 +7,28 @@ from typing import Any, Protocol
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import concept_path, shipped_concepts
 from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options
-from culturekit.registry import Registry
+from culturekit.registry import Registry, parse_spec
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import closest
 
-__all__ = ["SAMPLE", "checked_spec", "dump_path", "existing_concept", "existing_dump", "scorable", "unique_names"]
+__all__ = [
+    "SAMPLE",
+    "checked_spec",
+    "dump_path",
+    "existing_concept",
+    "existing_dump",
+    "existing_file",
+    "knows_truth",
+    "scorable",
+    "unique_names",
+]
 
 SAMPLE = "sample"
 """Stands for the Wikidata sample that comes with culturekit."""
+
+
+TRUTHFUL = "simulated"
+"""The backend whose images come with what they show."""
 
 
 def dump_path(name: str) -> Path:
@@ -40,6 +54,18 @@ def existing_dump(name: str) -> str:
     if not dump_path(name).is_file():
         raise ValueError(f"there is no dump file {name!r}; expected a path, or {SAMPLE} for the bundled one")
     return name
+
+
+def existing_file(name: str) -> str:
+    """Accept a file that is there."""
+    if not Path(name).is_file():
+        raise ValueError(f"there is no file {name!r}")
+    return name
+
+
+def knows_truth(backend: str) -> bool:
+    """Tell whether the images of a backend come with what they show."""
+    return parse_spec(backend).name == TRUTHFUL
 
 
 def existing_concept(name: str) -> str:

@@ -6,19 +6,28 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions
-from culturekit.config.checks import checked_spec, existing_concept, existing_dump, scorable, unique_names
+from culturekit.config.checks import (
+    checked_spec,
+    existing_concept,
+    existing_dump,
+    existing_file,
+    knows_truth,
+    scorable,
+    unique_names,
+)
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.mapping import MappingOptions
 from culturekit.index.scorers import SCORERS
+from culturekit.index.simulated_raters import SimulatedRaters
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.ingest import IngestOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Model", "Recipe", "References"]
+__all__ = ["Audit", "Model", "Recipe", "References"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS))]
@@ -36,6 +45,19 @@ class References(StrictModel):
 
     backend: BackendSpec
     per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
+
+
+class Audit(StrictModel):
+    """A look at some images by people: with it the diversity is corrected for the errors of the mapping.
+
+    `file` is an `audits.parquet` that people filled in; without it the raters are simulated, and know what
+    simulated models drew.
+    """
+
+    images: Annotated[int, Field(ge=10, le=100_000)] = 50
+    raters: SimulatedRaters = SimulatedRaters()
+    file: Annotated[str, AfterValidator(existing_file)] | None = None
+    pool: str | None = None
 
 
 class Recipe(StrictModel):
@@ -56,14 +78,21 @@ class Recipe(StrictModel):
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
+    audit: Audit | None = None
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
 
     @model_validator(mode="after")
-    def images_have_prompts(self) -> "Recipe":
-        """Make sure that images are made of prompts that are built."""
+    def parts_fit_together(self) -> "Recipe":
+        """Make sure that what one part asks for, another gives."""
         missing = sorted(set(self.images.kinds) - set(self.prompts.kinds))
         if missing:
             raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
+        unknown = [model.name for model in self.models if not knows_truth(model.backend)]
+        if self.audit is not None and self.audit.file is None and unknown:
+            raise ValueError(
+                f"audit has simulated raters, who know only what simulated models drew, not {', '.join(unknown)}: "
+                "give audit.file, the answers of people"
+            )
         if self.scores.size > self.images.slots and self.scores.partial == "drop":
             raise ValueError(
                 f"scores.size is {self.scores.size}, but images.slots makes only {self.images.slots} images a repeat: "

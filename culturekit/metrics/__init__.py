@@ -1,48 +1,78 @@
 """Every score of the field, as pure functions of arrays and labels.
 
-Names are loaded when they are first used: importing this package loads neither scipy nor polars.
-The way from tables to scores is in `culturekit.metrics.scoring`.
+Names are loaded when they are first used: importing this package loads neither scipy nor polars. What each name is,
+type checkers read in the stub beside this file. The way from tables to scores is in `culturekit.metrics.scoring`.
 """
 
 import importlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from culturekit.metrics.catalog import CATALOG, Metric
-    from culturekit.metrics.diversity.batch_diversity import vendi_batches
-    from culturekit.metrics.diversity.kernel_diversity import vendi_features, vendi_kernel
-    from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
-    from culturekit.metrics.diversity.label_diversity import QVS, qvs, vendi
-    from culturekit.metrics.statistics.intervals import Interval, interval
-
-__all__ = [
-    "CATALOG",
-    "QVS",
-    "STANDARD_KERNELS",
-    "Interval",
-    "Metric",
-    "interval",
-    "qvs",
-    "vendi",
-    "vendi_batches",
-    "vendi_features",
-    "vendi_kernel",
-]
 
 # No module is called like a public name: its import would put the module in the name's place.
-MODULES = {
-    "CATALOG": "catalog",
-    "Interval": "statistics.intervals",
-    "Metric": "catalog",
-    "QVS": "diversity.label_diversity",
-    "STANDARD_KERNELS": "diversity.kernels",
-    "interval": "statistics.intervals",
-    "qvs": "diversity.label_diversity",
-    "vendi": "diversity.label_diversity",
-    "vendi_batches": "diversity.batch_diversity",
-    "vendi_features": "diversity.kernel_diversity",
-    "vendi_kernel": "diversity.kernel_diversity",
+NAMES = {
+    "ahead.composite": "exaggeration faithfulness",
+    "ahead.descriptor_scores": "DimensionScore align align_detail hallucination hallucination_detail",
+    "ahead.matching": "BestMatches best_matches",
+    "ahead.phrases": "PhraseLists normalise_phrase phrase_lists",
+    "ahead.thresholds": "DEFAULT_TAU PUBLISHED_TAUS calibrate_tau",
+    "ahead.variety": "descriptor_diversity semantic_diversity",
+    "captions.caption_alignment": "C3Alignment alignment_c3",
+    "captions.selection": "keep_best",
+    "catalog": "CATALOG Metric",
+    "corrected.audit_sampling": "audit_sample",
+    "corrected.corrected_diversity": "vendi_corrected",
+    "corrected.raters": "rater_model",
+    "corrected.references": "homogeneity_test",
+    "diversity.batch_diversity": "vendi_batches",
+    "diversity.cosine_means": "mean_cosine",
+    "diversity.kernel_diversity": "vendi_features vendi_kernel",
+    "diversity.kernels": "STANDARD_KERNELS",
+    "diversity.label_diversity": "QVS qvs vendi vendi_table",
+    "diversity.label_shares": "distribution",
+    "diversity.rarefaction": "vendi_jackknife vendi_rarefied",
+    "inclusion.annotator_quality": "drop_unreliable",
+    "inclusion.clustered_shares": "clustered_share",
+    "inclusion.manifold_appeal": "appeal_and_similarity appeal_in_manifold",
+    "inclusion.region_rates": "consistency_and_representation in_region_rates",
+    "inclusion.survey_themes": "Themes survey_themes",
+    "inclusion.task2_files": "Task2File read_task2 read_task2_file",
+    "inclusion.task_agreement": "task2_agreement triplet_agreement",
+    "inclusion.triplet_combos": "ImageSet image_set triplets",
+    "inclusion.triplet_distances": "closer_rates triplet_distance",
+    "linguistic.dialects": "dialect_gap",
+    "linguistic.human_tables": "likert_table relevance_rates",
+    "linguistic.monk_scale": "MONK_TONES nearest_tone",
+    "linguistic.neutral_groups": "NeutralSpread neutral_similarity neutral_spread",
+    "linguistic.picture_tones": "SkinTone skin_tone",
+    "linguistic.question_pairs": "question_pair",
+    "linguistic.tone_histograms": "Spread tone_histogram tone_spread",
+    "linguistic.tone_intervals": "tone_spread_interval",
+    "questions.graph_scores": "DSGScore dsg_score",
+    "questions.yes_probabilities": "vqa_score",
+    "realism.balanced_references": "balanced_sample",
+    "realism.class_scores": "InceptionScore inception_score",
+    "realism.features": "unduplicated",
+    "realism.gaussians": "frechet_distance",
+    "realism.image_texts": "clip_score",
+    "realism.kernel_means": "kernel_distance kernel_distance_interval",
+    "realism.manifolds": "Neighbourhoods PRDC in_manifold neighbourhoods prdc",
+    "realism.neighbours": "squared_radii",
+    "realism.score_levels": "PRESENCE_THRESHOLDS YesBucket object_consistency objects_present yes_by_score",
+    "statistics.chance_corrected": "cohen_kappa fleiss_kappa krippendorff_alpha",
+    "statistics.comparisons": "Comparison compare",
+    "statistics.corrections": "benjamini_hochberg holm",
+    "statistics.correlations": "correlate",
+    "statistics.group_gaps": "group_gap",
+    "statistics.intervals": "Interval interval",
+    "statistics.judge_calibration": "JudgeCalibration calibrate_judge",
+    "statistics.model_comparisons": "compare_models",
+    "statistics.pools": "PoolDivergence pool_divergence",
+    "statistics.proportions": "proportion_interval",
+    "statistics.rating_tables": "pairwise_agreement rating_counts unanimous_agreement",
+    "statistics.resampling": "bootstrap",
 }
+
+MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
+
+__all__ = sorted(MODULES)
 
 
 def __getattr__(name: str) -> object:

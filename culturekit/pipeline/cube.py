@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.config.checks import dump_path
+from culturekit.config.checks import dump_path, knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.kg.concepts import Concept, load_concept
+from culturekit.metrics.scoring.score_corrected import Correction
+from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.graph_stages import extract_stage, filter_stage, ingest_stage, prompts_stage, release_stage
 from culturekit.pipeline.image_stages import (
     generate_stage,
@@ -18,13 +20,9 @@ from culturekit.pipeline.image_stages import (
 )
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.registry import parse_spec
 from culturekit.report.run_folders import RunFolders
 
 __all__ = ["cube_stages"]
-
-TRUTHFUL = "simulated"
-"""The backend whose images come with what they show."""
 
 
 def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
@@ -79,18 +77,21 @@ def model_stages(recipe: Recipe, name: str, backend: str, workdir: Path) -> list
         map_stage(workdir / "index", images, recipe.mapping, name=f"matches-{name}"),
         quality_stage(images, scorer=recipe.quality, name=f"quality-{name}"),
     ]
-    return [*stages, truth_stage(images, space, name=f"truth-{name}")] if knows_truth(backend) else stages
-
-
-def knows_truth(backend: str) -> bool:
-    """Tell whether the images of a backend come with what they show."""
-    return parse_spec(backend).name == TRUTHFUL
+    if knows_truth(backend):
+        stages.append(truth_stage(images, space, name=f"truth-{name}"))
+    if recipe.audit is not None and recipe.audit.file is None:
+        matches, truth = workdir / f"matches-{name}/matches.parquet", workdir / f"truth-{name}/matches.parquet"
+        stages.append(
+            simulated_audit_stage(matches, truth, space, recipe.audit, seed=recipe.seed, name=f"audit-{name}")
+        )
+    return stages
 
 
 def folders(recipe: Recipe, workdir: Path) -> RunFolders:
     """Describe the run's folders to its report."""
     truthful = frozenset(model.name for model in recipe.models if knows_truth(model.backend))
-    return RunFolders(workdir, tuple(model.name for model in recipe.models), truthful)
+    audited = recipe.audit is not None and recipe.audit.file is None
+    return RunFolders(workdir, tuple(model.name for model in recipe.models), truthful, audited)
 
 
 def scores_of(recipe: Recipe, workdir: Path) -> Stage:
@@ -102,4 +103,15 @@ def scores_of(recipe: Recipe, workdir: Path) -> Stage:
         {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in names},
         recipe.scores,
         truth={f"truth-{name}": workdir / f"truth-{name}/matches.parquet" for name in truthful},
+        audits=audits_of(recipe, workdir),
+        correction=Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False),
     )
+
+
+def audits_of(recipe: Recipe, workdir: Path) -> dict[str, Path]:
+    """Name the audits of a run: one file of people's answers, or those of each model's simulated raters."""
+    if recipe.audit is None:
+        return {}
+    if recipe.audit.file is not None:
+        return {"audits": Path(recipe.audit.file)}
+    return {f"audit-{model.name}": workdir / f"audit-{model.name}/audits.parquet" for model in recipe.models}

@@ -9,7 +9,7 @@ from culturekit.records.schemas import SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import write_table
 
-__all__ = ["family_stage"]
+__all__ = ["family_stage", "write_scored"]
 
 
 def family_stage(

@@ -51,4 +51,5 @@ def folders_of(root: Path) -> RunFolders:
             "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
         ) from error
     names = tuple(model.name for model in recipe.models)
-    return RunFolders(root, names, frozenset(name for name in names if (root / f"truth-{name}").is_dir()))
+    truthful = frozenset(name for name in names if (root / f"truth-{name}").is_dir())
+    return RunFolders(root, names, truthful, audited=any((root / f"audit-{name}").is_dir() for name in names))

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
 from culturekit.report.data import Figure, KernelTable, ModelLine, ReportData, StageLine
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
@@ -14,7 +15,7 @@ from culturekit.version import VERSION
 
 __all__ = ["HEADLINE_KERNEL", "collect"]
 
-HEADLINE_KERNEL = "uniform"
+HEADLINE_KERNEL = "country"
 LABELS = ("mapped", "corrected", "truth")
 """The kinds of labels, in the order in which their scores stand."""
 
@@ -39,6 +40,7 @@ def collect(run: RunFolders) -> ReportData:
         stages=tuple(stage_line(run, name) for name in run.stage_names()),
         versions={"culturekit": VERSION, **run.manifest("scores").packages},
         thumbnails=dict(sorted(thumbnails.items())),
+        withheld=tuple(withheld(run)),
     )
 
 
@@ -99,9 +101,17 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[Kerne
                 yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(labels), tuple(rows))
 
 
+def withheld(run: RunFolders) -> Iterator[str]:
+    """Say why kernels of models and concepts were not corrected."""
+    for reason, count in run.manifest("scores").drops.items():
+        if reason.startswith(NOT_CORRECTED):
+            yield f"{reason.removeprefix(NOT_CORRECTED)} ({count} of the models by concepts by kernels)"
+
+
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
     stages = ["filter", "index", *(f"quality-{model}" for model in run.models)]
+    stages += [f"audit-{model}" for model in run.models if run.audited]
     notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
     return tuple(dict.fromkeys(filter(None, notes)))
 

@@ -119,6 +119,8 @@ class ReportData:
     versions: Mapping[str, str]
     thumbnails: Mapping[str, str]
     """Name of a thumbnail to the path of the picture it is a copy of."""
+    withheld: tuple[str, ...] = ()
+    """Why kernels of models and concepts stand uncorrected although some of their images were audited."""
 
     @property
     def audited(self) -> bool:

@@ -20,6 +20,7 @@ class RunFolders:
     root: Path
     models: tuple[str, ...]
     truthful: frozenset[str]
+    audited: bool = False
 
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
@@ -51,7 +52,7 @@ class RunFolders:
 
     def stage_names(self) -> list[str]:
         """List the folders of the run's stages, each after what it reads."""
-        per_model = ["images", "matches", "quality", "truth"]
+        per_model = ["images", "matches", "quality", "truth", *(["audit"] if self.audited else [])]
         names = ["graph", "candidates", "filter", "cspace", "prompts", "references", "index"]
         for model in self.models:
             names += [f"{kind}-{model}" for kind in per_model if kind != "truth" or model in self.truthful]

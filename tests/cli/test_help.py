@@ -12,8 +12,12 @@ COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
 
 CONTRACT = {
-    "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "cspace filter", "cspace release",
-    "prompts build", "index build", "index map", "score qvs", "metrics list", "metrics show", "config schema",
+    "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "cspace filter",
+    "cspace release", "prompts build", "index build", "index map", "score agreement", "score compare",
+    "score gaps", "score meta", "score ahead", "score c3", "score qvs", "score distribution",
+    "score audit-sample", "metrics list", "metrics show", "config schema", "score task1", "score task2",
+    "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
+    "score realism", "score clip", "score questions",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

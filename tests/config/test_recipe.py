@@ -129,6 +129,15 @@ def test_a_batch_that_no_repeat_can_fill_is_said_before_anything_runs(tmp_path: 
     assert "scores.size is 8, but images.slots makes only 3 images a repeat" in problems(text, tmp_path)[0]
 
 
+def test_simulated_raters_need_simulated_models_and_people_need_a_file(tmp_path: Path) -> None:
+    text = SMALL.read_text(encoding="utf-8")
+    assert "there is no file 'nowhere.parquet'" in problems(f"{text}\naudit: {{file: nowhere.parquet}}\n", tmp_path)[0]
+    wrong = problems(f"{text}\naudit: {{images: 5, raters: {{accuracy: 2}}}}\n", tmp_path)
+    assert len(wrong) == 2
+    assert "audit.images" in wrong[0]
+    assert "audit.raters.accuracy" in wrong[1]
+
+
 def test_a_recipe_is_found_by_path_or_by_name() -> None:
     assert find_recipe("cube").name == "cube.yaml"
     assert find_recipe(str(SMALL)) == SMALL

@@ -1,5 +1,6 @@
 """What the package shows, what it loads, and that nothing public goes untested."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from culturekit import metrics
+from culturekit.metrics.catalog import FAMILIES
 
 HERE = Path(__file__).parent
 
@@ -25,9 +27,20 @@ def test_every_public_name_loads_and_is_listed() -> None:
         assert name in dir(metrics)
 
 
+def test_the_stub_says_where_each_name_is() -> None:
+    stub = Path(metrics.__file__).with_suffix(".pyi").read_text()
+    found = {
+        alias.asname: str(node.module).removeprefix("culturekit.metrics.")
+        for node in ast.walk(ast.parse(stub))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert found == metrics.MODULES
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'vendy'"):
-        metrics.vendy  # noqa: B018
+        getattr(metrics, "vendy")  # noqa: B009
 
 
 def test_no_module_stands_in_the_place_of_a_public_name() -> None:
@@ -50,3 +63,8 @@ def test_importing_loads_neither_scipy_nor_polars() -> None:
         "assert heavy() == ['numpy'], heavy()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_no_two_metrics_share_a_name() -> None:
+    names = [metric.name for family in FAMILIES for metric in family]
+    assert len(names) == len(set(names)) == len(metrics.CATALOG)

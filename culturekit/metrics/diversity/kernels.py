@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["STANDARD_KERNELS", "Weights", "check_weights", "counting_levels", "kernel_name"]
+__all__ = ["STANDARD_KERNELS", "Weights", "check_weights", "counting_levels", "kernel_name", "several_weights"]
 
 Weights: TypeAlias = tuple[float, float, float]
 """How much the same continent, the same country and the same artifact count."""
@@ -36,6 +36,16 @@ def check_weights(weights: Sequence[float]) -> Weights:
     if not min(continent, country, artifact) >= 0 or not abs(continent + country + artifact - 1) <= ROUNDING:
         raise argument_error("weights", rule, weights)
     return continent, country, artifact
+
+
+def several_weights(weights: Sequence[float] | Sequence[Sequence[float]]) -> list[Weights]:
+    """Read one triple of weights, or several."""
+    try:
+        kernels = [*weights]
+    except TypeError as error:
+        raise argument_error("weights", "a triple of numbers, or triples", weights) from error
+    single = not kernels or not all(hasattr(kernel, "__len__") for kernel in kernels)
+    return [check_weights(weights)] if single else [check_weights(kernel) for kernel in kernels]  # type: ignore[arg-type]
 
 
 def counting_levels(weights: Weights) -> list[int]:

@@ -2,16 +2,38 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import check_order, finite_vector
-from culturekit.metrics.diversity.kernels import Weights, check_weights, counting_levels
-from culturekit.metrics.diversity.labels import Labels, Missing, code_labels
-from culturekit.metrics.diversity.spectra import effective_number
+from culturekit.metrics.diversity.kernels import (
+    Weights,
+    check_weights,
+    counting_levels,
+    kernel_name,
+    several_weights,
+)
+from culturekit.metrics.diversity.label_classes import label_classes
+from culturekit.metrics.diversity.label_spectra import effective_numbers
+from culturekit.metrics.diversity.labels import Labels, Missing, code_levels
 
-__all__ = ["QVS", "qvs", "vendi", "vendi_of_codes"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["QVS", "qvs", "vendi", "vendi_of_codes", "vendi_table"]
+
+TABLE = {
+    "kernel": str,
+    "w_continent": float,
+    "w_country": float,
+    "w_artifact": float,
+    "q": float,
+    "value": float,
+    "n": int,
+}
+"""The columns of `vendi_table`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +80,9 @@ def vendi(
     """
     check_order(q)
     checked = check_weights(weights)
-    codes = code_labels(labels, levels=counting_levels(checked), missing=missing, normalize=normalize_labels)
-    return vendi_of_codes(codes, weights=checked, q=q)
+    levels = counting_levels(checked)
+    classes = label_classes(code_levels(labels, levels=levels, missing=missing, normalize=normalize_labels))
+    return effective_numbers(classes, [checked[level] for level in levels], [q])[0]
 
 
 def qvs(
@@ -93,25 +116,52 @@ def qvs(
     return QVS(quality=float(goodness.mean()), diversity=score / items)
 
 
+def vendi_table(
+    labels: Labels,
+    *,
+    weights: Sequence[float] | Sequence[Sequence[float]],
+    q: float | Sequence[float],
+    missing: Missing = "distinct",
+    normalize_labels: bool = True,
+) -> "pl.DataFrame":
+    """Compute the Vendi score for many kernels and orders in one pass over the labels.
+
+    Labels that are whole numbers of a narrow range are counted as they stand: ten million take about a second.
+
+    Args:
+        labels: N triples (continent, country, artifact), an integer array of them, (N, 3), or a polars frame.
+        weights: one triple, or several.
+        q: one order, or several.
+        missing: what None means, as for `vendi`.
+        normalize_labels: whether spelling differences of labels are ignored.
+
+    Returns:
+        One row per kernel and order, in the order given: `kernel` (the name, where it is a standard one),
+        `w_continent`, `w_country`, `w_artifact`, `q`, `value` (the score, between 1 and N) and `n`.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    import polars as pl
+
+    orders = [float(order) for order in np.atleast_1d(np.asarray(q, np.float64))]
+    for order in orders:
+        check_order(order)
+    kernels = several_weights(weights)
+    levels = sorted({level for kernel in kernels for level in counting_levels(kernel)})
+    classes = label_classes(code_levels(labels, levels=levels, missing=missing, normalize=normalize_labels))
+    rows = []
+    for kernel in kernels:
+        counting = counting_levels(kernel)
+        part = classes.on([levels.index(level) for level in counting])
+        values = effective_numbers(part, [kernel[level] for level in counting], orders)
+        name = kernel_name(kernel)
+        rows += [(name, *kernel, order, value, classes.items) for order, value in zip(orders, values, strict=True)]
+    return pl.DataFrame(rows, schema=TABLE, orient="row")
+
+
 def vendi_of_codes(codes: NDArray[np.int64], *, weights: Weights, q: float) -> float:
     """Compute the Vendi score of coded labels, int64 (N, 3), from checked arguments."""
-    return float(effective_number(spectrum(codes, weights=weights), q=q))
-
-
-def spectrum(codes: NDArray[np.int64], *, weights: Weights) -> NDArray[np.float64]:
-    """Give the eigenvalues of K/N that can differ from zero, one per class of items that are alike.
-
-    Items alike on every level that counts are one class, so the N×N kernel has the eigenvalues of
-    D^½ K_c D^½ / N, with D the counts of the classes and K_c the kernel between them. With one level
-    only, K_c is the identity and the eigenvalues are the shares of the labels.
-    """
-    counting = counting_levels(weights)
-    classes, counts = np.unique(codes[:, counting], axis=0, return_counts=True)
-    shares = counts / len(codes)
-    if len(counting) == 1:
-        return np.asarray(shares, np.float64)
-    kernel = np.zeros((len(classes), len(classes)))
-    for column, level in enumerate(counting):
-        kernel += weights[level] * np.equal.outer(classes[:, column], classes[:, column])
-    root = np.sqrt(shares)
-    return np.linalg.eigvalsh(kernel * np.outer(root, root))
+    levels = counting_levels(weights)
+    classes = label_classes([codes[:, level] for level in levels])
+    return effective_numbers(classes, [weights[level] for level in levels], [q])[0]

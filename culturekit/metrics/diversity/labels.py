@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,22 @@ from culturekit.metrics.arguments import argument_error, check_choice
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["LEVELS", "Labels", "Missing", "code_labels"]
+__all__ = ["LEVELS", "Codes", "Labels", "Missing", "code_labels", "code_levels"]
 
 LEVELS = ("continent", "country", "artifact")
 
 Label: TypeAlias = str | int | None
-Labels: TypeAlias = "Sequence[Sequence[Label]] | pl.DataFrame"
-"""Triples of (continent, country, artifact), or a frame with columns of those names."""
+Labels: TypeAlias = "Sequence[Sequence[Label]] | NDArray[Any] | pl.DataFrame"
+"""Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names."""
 
 Missing: TypeAlias = Literal["distinct", "equal"]
 """Whether a missing label is unlike every other label, or equal to other missing ones."""
+
+Codes: TypeAlias = NDArray[np.integer[Any]]
+"""One whole number of at least 0 per item; equal labels have equal numbers, and some numbers may not occur."""
+
+SPARE = 4
+"""Whole numbers that span at most so many times the number of items are codes as they stand."""
 
 
 def code_labels(
@@ -38,18 +44,27 @@ def code_labels(
     Returns:
         int64, (n, 3): one code per label. The same labels in another order get the same codes.
     """
+    coded = code_levels(labels, levels=levels, missing=missing, normalize=normalize)
+    codes = np.zeros((len(coded[0]), len(LEVELS)), np.int64)
+    for level, column in zip(levels, coded, strict=True):
+        codes[:, level] = column
+    return codes
+
+
+def code_levels(labels: Labels, *, levels: Sequence[int], missing: Missing, normalize: bool) -> list[Codes]:
+    """Code labels as `code_labels` does: one array of n codes for each level asked for, without needless copies."""
     check_choice("missing", missing, ("distinct", "equal"))
     columns = columns_of(labels)
     if len(columns[0]) == 0:
         raise argument_error("labels", "at least one (continent, country, artifact)", labels)
-    codes = np.zeros((len(columns[0]), len(LEVELS)), np.int64)
-    for level in levels:
-        codes[:, level] = code_column(columns[level], name=LEVELS[level], missing=missing, normalize=normalize)
-    return codes
+    return [code_column(columns[level], name=LEVELS[level], missing=missing, normalize=normalize) for level in levels]
 
 
-def columns_of(labels: Labels) -> list[list[Label]]:
-    """Take labels apart into one list per level."""
+def columns_of(labels: Labels) -> "list[list[Label]] | list[NDArray[Any]] | list[pl.Series]":
+    """Take labels apart into one column per level."""
+    if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == len(LEVELS):
+        whole = labels.dtype.kind in "iu"
+        return [column if whole else column.tolist() for column in labels.T]
     if not isinstance(labels, Sequence | np.ndarray):
         return columns_of_frame(labels)
     rows = list(labels)
@@ -66,7 +81,7 @@ def check_triples(rows: Sequence[Sequence[Label]]) -> None:
             raise argument_error(f"labels[{number}]", "a triple (continent, country, artifact)", row)
 
 
-def columns_of_frame(frame: "pl.DataFrame") -> list[list[Label]]:
+def columns_of_frame(frame: "pl.DataFrame") -> "list[pl.Series]":
     """Take the label columns of a frame."""
     import polars as pl
 
@@ -74,19 +89,80 @@ def columns_of_frame(frame: "pl.DataFrame") -> list[list[Label]]:
         raise argument_error("labels", "a sequence of triples, or a polars DataFrame", frame)
     if not set(LEVELS) <= set(frame.columns):
         raise argument_error("labels", f"a frame with the columns {', '.join(LEVELS)}", frame.columns)
-    return [frame[level].to_list() for level in LEVELS]
+    return [frame[level] for level in LEVELS]
 
 
-def code_column(column: Sequence[Label], *, name: str, missing: Missing, normalize: bool) -> NDArray[np.int64]:
-    """Code the labels of one level in alphabetical order, and the missing ones after them."""
-    spelled = {label: spell(label) if normalize else label for label in distinct(column, name=name)}
+def code_column(
+    column: "Sequence[Label] | NDArray[Any] | pl.Series", *, name: str, missing: Missing, normalize: bool
+) -> Codes:
+    """Code the labels of one level in their order, and the missing ones after them."""
+    if isinstance(column, np.ndarray):
+        return code_numbers(column)
+    if isinstance(column, list | tuple):
+        coded, names = code_list(column, name=name, normalize=normalize)
+    else:
+        coded, names = code_series(column, name=name, normalize=normalize)  # type: ignore[arg-type]
+    gone = coded < 0
+    if gone.any():
+        coded = coded.astype(np.int64)
+        coded[gone] = names + (np.arange(gone.sum()) if missing == "distinct" else 0)
+    return coded
+
+
+def code_list(column: Sequence[Label], *, name: str, normalize: bool) -> tuple[Codes, int]:
+    """Code a list of labels, -1 where one is missing, and say how many codes there are."""
+    numbers, count = code_names(distinct(column, name=name), normalize=normalize)
+    codes: dict[Label, int] = {None: -1}
+    codes |= cast(dict[Label, int], numbers)
+    return np.fromiter(map(codes.__getitem__, column), np.int64, len(column)), count
+
+
+def code_names(labels: set[str | int], *, normalize: bool) -> tuple[dict[str | int, int], int]:
+    """Number labels in alphabetical order of how they are spelled, and say how many numbers there are."""
+    spelled = {label: spell(label) if normalize else label for label in labels}
     ordered = sorted(set(spelled.values()), key=lambda label: (isinstance(label, str), label))
     numbers = {label: code for code, label in enumerate(ordered)}
-    codes: dict[Label, int] = {None: -1, **{label: numbers[text] for label, text in spelled.items()}}
-    coded = np.fromiter(map(codes.__getitem__, column), np.int64, len(column))
-    gone = coded < 0
-    coded[gone] = len(ordered) + (np.arange(gone.sum()) if missing == "distinct" else 0)
-    return coded
+    return {label: numbers[text] for label, text in spelled.items()}, len(ordered)
+
+
+def code_series(column: "pl.Series", *, name: str, normalize: bool) -> tuple[Codes, int]:
+    """Code a column of a frame as `code_list` does; only distinct labels become Python objects."""
+    import polars as pl
+
+    if column.dtype == pl.Null:
+        return np.full(len(column), -1, np.int64), 0
+    if column.dtype.is_integer() or column.dtype == pl.Boolean:
+        present = column.drop_nulls()
+        coded = code_numbers(present.cast(pl.Int8).to_numpy() if column.dtype == pl.Boolean else present.to_numpy())
+        count = int(coded.max()) + 1 if len(coded) else 0
+        if len(present) == len(column):
+            return coded, count
+        filled = np.full(len(column), -1, np.int64)
+        filled[column.is_not_null().to_numpy()] = coded
+        return filled, count
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return code_list(column.to_list(), name=name, normalize=normalize)
+    # A category space of its own: the numbers begin at 0, and nothing is kept when the column is gone.
+    own = column.cast(pl.String).cast(pl.Categorical(pl.Categories.random()))
+    texts = own.unique().drop_nulls()
+    numbers, count = code_names(set(texts.cast(pl.String)), normalize=normalize)
+    if not numbers:
+        return np.full(len(column), -1, np.int64), 0
+    table = np.zeros(len(numbers) + 1, np.int64)
+    table[texts.to_physical().to_numpy()] = [numbers[text] for text in texts.cast(pl.String)]
+    coded = table[own.to_physical().fill_null(0).to_numpy()]
+    coded[column.is_null().to_numpy()] = -1
+    return coded, count
+
+
+def code_numbers(column: NDArray[Any]) -> Codes:
+    """Code whole numbers, none missing; those that lie close together are moved to 0 at most."""
+    if len(column) == 0:
+        return column
+    lowest, highest = int(column.min()), int(column.max())
+    if highest - lowest > SPARE * len(column) + 1000:
+        return np.unique(column, return_inverse=True)[1]
+    return column if 0 <= lowest <= SPARE * len(column) else column.astype(np.int64) - lowest
 
 
 def distinct(column: Sequence[Label], *, name: str) -> set[str | int]:

@@ -1,6 +1,6 @@
 """The images of one model and one concept: their labels, their quality, their repeats and batches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.diversity.batch_diversity import Batches, Partial, cut_batches, diversity_of_batches
-from culturekit.metrics.diversity.kernels import Weights
-from culturekit.metrics.diversity.label_diversity import vendi_of_codes
+from culturekit.metrics.diversity.batch_diversity import Batches, BatchScorer, Partial, cut_batches, scorer_of_batches
 from culturekit.metrics.diversity.labels import LEVELS, Missing, code_labels
 from culturekit.records.schemas import MATCHES, QUALITY
 from culturekit.records.tables import Table
@@ -40,6 +38,7 @@ class ImageCollection:
     Attributes:
         model: the model's name.
         concept: the concept, or None.
+        country: the country that the prompts name, where collections are made of such prompts; else None.
         method: how the images were labelled; `truth` where the simulator said what it drew.
         images: str, (n_images,): image ids.
         codes: int64, (n_images, 3): labels as codes, for continent, country, artifact.
@@ -49,6 +48,7 @@ class ImageCollection:
 
     model: str
     concept: str | None
+    country: str | None
     method: str
     images: pl.Series
     codes: NDArray[np.int64]
@@ -66,26 +66,35 @@ class ImageCollection:
         found = wanted.join(scores, on="image_id", how="left", maintain_order="left")
         return found["value"].to_numpy().astype(np.float64)
 
-    def diversity(self, *, weights: Weights, q: float) -> NDArray[np.float64]:
-        """Compute VS/N of each batch, float64 (n_batches,)."""
-        if self.repeats is None:
-            # One batch of any size: no N×N kernel is made for it.
-            return np.array([vendi_of_codes(self.codes, weights=weights, q=q) / len(self.codes)])
-        return diversity_of_batches(self.codes, self.batches, weights=weights, q=q)
+    def scorer(self) -> BatchScorer:
+        """Give the function that computes VS/N of each batch from weights and order."""
+        return scorer_of_batches(dict(enumerate(self.codes.T)), self.batches)
 
 
 def image_collections(
-    matches: pl.DataFrame, *, missing: Missing, size: int, partial: Partial
+    matches: pl.DataFrame,
+    *,
+    missing: Missing,
+    size: int,
+    partial: Partial,
+    countries: Mapping[str, str] | None = None,
 ) -> Iterator[ImageCollection]:
-    """Take the nearest match of each image, and part the images by model and concept, in alphabetical order."""
-    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
-    ordered = nearest.sort("model", "concept", "prompt_id", "repeat", "slot", "image_id")
-    for images in ordered.partition_by("model", "concept", maintain_order=True):
+    """Take the nearest match of each image, and part the images by model and concept, in alphabetical order.
+
+    With `countries`, of prompts, only images of these prompts are taken, and parted by country too.
+    """
+    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1).with_columns(place=pl.lit(None, pl.String))
+    if countries is not None:
+        place = pl.col("prompt_id").replace_strict(dict(countries), default=None, return_dtype=pl.String)
+        nearest = nearest.with_columns(place=place).drop_nulls("place")
+    ordered = nearest.sort("model", "concept", "place", "prompt_id", "repeat", "slot", "image_id")
+    for images in ordered.partition_by("model", "concept", "place", maintain_order=True):
         codes = code_labels(images.select(LEVELS), missing=missing, normalize=True)
         repeats = repeats_of(images)
         yield ImageCollection(
             model=images["model"][0],
             concept=images["concept"][0],
+            country=images["place"][0],
             method=only_method(images),
             images=images["image_id"],
             codes=codes,

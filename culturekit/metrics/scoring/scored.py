@@ -36,6 +36,6 @@ def scored(
     value_table = values if isinstance(values, pl.DataFrame) else pl.DataFrame(list(values), schema=VALUES.schema)
     return Scored(
         score_table.sort(SCORES.key, maintain_order=True),
-        value_table.select(VALUES.schema).sort(VALUES.key, maintain_order=True),
+        value_table.select(list(VALUES.schema)).sort(VALUES.key, maintain_order=True),
         left_out or {},
     )

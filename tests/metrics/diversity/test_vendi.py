@@ -202,9 +202,7 @@ def test_a_frame_equals_a_list(labels: list[Triple], q: float) -> None:
     frame = frame.cast(pl.String).with_columns(pl.lit(1).alias("another"))
     weights = (0.2, 0.3, 0.5)
     assert vendi(frame, weights=weights, q=q) == vendi(labels, weights=weights, q=q)
-    assert vendi(np.array(labels, dtype=object), weights=weights, q=q) == vendi(  # type: ignore[arg-type]
-        labels, weights=weights, q=q
-    )
+    assert vendi(np.array(labels, dtype=object), weights=weights, q=q) == vendi(labels, weights=weights, q=q)
 
 
 def test_spelling_is_ignored_unless_it_is_asked_for() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi
+from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
+from culturekit.metrics.catalog.diversity import DIVERSITY
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
-from culturekit.records.schemas import MATCHES, QUALITY, SCORES
+from culturekit.records.schemas import MATCHES, QUALITY, SCORES, VALUES
 
 DEFAULT = QvsOptions()
 CONVENTIONS: tuple[Missing, ...] = ("distinct", "equal")
@@ -77,9 +79,10 @@ def quality_table(matches: pl.DataFrame, *, scorer: str = "hps", seed: int = 1) 
 
 def scored(matches: pl.DataFrame, quality: pl.DataFrame | None = None, options: QvsOptions = DEFAULT) -> pl.DataFrame:
     """Score, and hold the answer against the declaration of the table."""
-    scores = score_qvs(matches, quality, options=options)
-    assert SCORES.problems(scores) == []
-    return scores
+    answer = score_qvs(matches, quality, options=options)
+    assert SCORES.problems(answer.scores) == []
+    assert VALUES.problems(answer.values) == []
+    return answer.scores
 
 
 def params_of(scores: pl.DataFrame) -> list[dict[str, Any]]:
@@ -121,10 +124,10 @@ def test_the_parameters_say_how_it_was_computed() -> None:
     matches = match_table(match_rows())
     scores = scored(matches, quality_table(matches), QvsOptions(kernels=((0.5, 0.5, 0.0),), q=math.inf))
     said = dict(zip(scores["metric"], scores["params"], strict=True))
-    assert said["quality"] == '{"labels":"mapped","scorer":"hps"}'
+    assert said["quality"] == '{"confidence":0.95,"labels":"mapped","scorer":"hps","target":"these"}'
     assert said["vs"] == (
-        '{"images_left_out":0,"kernel":"hierarchical","labels":"mapped","method":"nearest","missing":"distinct",'
-        '"partial":"drop","q":"inf","size":8,"weights":[0.5,0.5,0.0]}'
+        '{"confidence":0.95,"images_left_out":0,"kernel":"hierarchical","labels":"mapped","method":"nearest",'
+        '"missing":"distinct","partial":"drop","q":"inf","size":8,"target":"these","weights":[0.5,0.5,0.0]}'
     )
     assert json.loads(said["qvs"]) == {**json.loads(said["vs"]), "scorer": "hps"}
     odd = scored(matches, None, QvsOptions(kernels=((0.2, 0.3, 0.5),), q=2))
@@ -231,11 +234,18 @@ def test_without_prompts_the_whole_collection_is_scored() -> None:
     value_of = quality.sort("image_id")["value"].to_list()
     for row in scores.rows(named=True):
         params = json.loads(row["params"])
-        assert (row["n"], row["ci_low"], row["ci_high"]) == (42, None, None)
+        assert (row["n"], params["target"]) == (42, "population")
         if row["metric"] == "quality":
-            assert row["value"] == pytest.approx(np.mean(value_of))
+            low, high = stats.t.interval(0.95, 41, loc=np.mean(value_of), scale=stats.sem(value_of))
+            assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((np.mean(value_of), low, high))
             continue
         assert (params["size"], params["images_left_out"]) == ("whole", 0)
+        assert params["interval"] == "jackknife, approximate"
+        assert row["ci_low"] < params["bias_corrected"] < row["ci_high"]
+        if row["metric"] == "vs":
+            alone = vendi_jackknife(labels, weights=params["weights"], rng=np.random.default_rng(0))
+            ours = (42 * params["bias_corrected"], 42 * row["ci_low"], 42 * row["ci_high"])
+            assert ours == pytest.approx((alone.value, alone.low, alone.high), rel=1e-9)
         expected = qvs(labels, value_of, weights=params["weights"])
         assert row["value"] == pytest.approx(expected.value if row["metric"] == "qvs" else expected.diversity)
 
@@ -290,6 +300,68 @@ def test_more_confidence_gives_wider_intervals() -> None:
     assert wide["value"].equals(narrow["value"])
 
 
+def test_the_values_are_the_means_of_repeats_and_average_to_the_score() -> None:
+    rows = match_rows(slots=16)
+    matches = match_table(rows)
+    quality = quality_table(matches).filter(~pl.col("image_id").str.starts_with("m1/cuisine/1/2/"))
+    answer = score_qvs(matches, quality, options=DEFAULT)
+    assert set(answer.values["item"]) == {f"p{prompt}/{repeat}" for prompt in range(2) for repeat in range(3)}
+    key = ["metric", "model", "concept", "params"]
+    by_prompt = answer.values.group_by(*key, "prompt_id").agg(pl.col("value").mean())
+    means = by_prompt.group_by(key).agg(pl.col("value").mean().alias("mean"))
+    joined = answer.scores.join(means, on=key, validate="1:1")
+    assert joined.height == answer.scores.height == 11
+    np.testing.assert_allclose(joined["mean"], joined["value"], rtol=1e-12)
+    unknown = answer.values.filter(pl.col("value").is_null())
+    assert set(unknown["item"]) == {"p1/2"}
+    assert set(unknown["metric"]) == {"quality", "qvs"}
+    one = answer.values.filter(pl.col("item") == "p0/1", pl.col("metric") == "vs")
+    for row in one.rows(named=True):
+        labels = batch_labels(rows, 0, 1)
+        weights = json.loads(row["params"])["weights"]
+        expected = np.mean([vendi(part, weights=weights) / 8 for part in (labels[:8], labels[8:])])
+        assert row["value"] == pytest.approx(expected, abs=1e-12)
+        assert (row["prompt_id"], row["repeat"]) == ("p0", 1)
+
+
+def test_several_orders_are_scored_beside_each_other() -> None:
+    matches = match_table(match_rows())
+    together = scored(matches, quality_table(matches), QvsOptions(q=1, other_orders=(0.1, math.inf)))
+    for q in (1.0, 0.1, math.inf):
+        alone = scored(matches, quality_table(matches), QvsOptions(q=q))
+        said = "inf" if math.isinf(q) else q
+        part = together.filter(pl.Series([entry.get("q", said) == said for entry in params_of(together)]))
+        assert part.equals(alone)
+
+
+def test_an_interval_about_the_population_of_prompts() -> None:
+    matches = match_table(match_rows(prompts=24, repeats=2))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),), target="population")
+    answer = score_qvs(matches, None, options=options)
+    row = answer.scores.row(0, named=True)
+    means = answer.values.group_by("prompt_id").agg(pl.col("value").mean())["value"].to_numpy()
+    low, high = stats.t.interval(0.95, 23, loc=means.mean(), scale=stats.sem(means))
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high), rel=1e-9)
+    assert json.loads(row["params"])["target"] == "population"
+
+
+def test_diversity_within_a_country_is_that_of_the_prompts_that_name_it() -> None:
+    rows = match_rows(prompts=4)
+    matches = match_table(rows)
+    countries = {"p0": "JP", "p1": "IN", "p2": "JP"}
+    answer = score_qvs(matches, None, options=QvsOptions(within="country"), countries=countries)
+    assert answer.scores.filter(pl.col("country").is_null()).equals(scored(matches))
+    inside = answer.scores.drop_nulls("country")
+    assert inside["country"].to_list() == ["IN", "JP"]
+    for row, prompts in zip(inside.rows(named=True), ([1], [0, 2]), strict=True):
+        params = json.loads(row["params"])
+        assert (params["kernel"], params["within"]) == ("artifact", "country")
+        expected = [vendi(batch_labels(rows, prompt, repeat)) / 8 for prompt in prompts for repeat in range(3)]
+        assert row["value"] == pytest.approx(np.mean(expected), abs=1e-12)
+        assert row["n"] == 24 * len(prompts)
+    assert set(answer.values.drop_nulls("country")["prompt_id"]) == set(countries)
+
+
 def test_no_matches_give_no_scores() -> None:
     assert scored(match_table([])).height == 0
 
@@ -302,7 +374,7 @@ def test_extra_columns_of_the_users_own_are_left_alone() -> None:
 def test_the_catalogue_describes_what_is_written() -> None:
     matches = match_table(match_rows())
     scores = scored(matches, quality_table(matches))
-    assert set(scores["metric"]) == set(CATALOG)
+    assert set(scores["metric"]) == {metric.name for metric in DIVERSITY}
     for row in scores.rows(named=True):
         metric = CATALOG[row["metric"]]
         assert metric.unit == row["unit"]
@@ -311,7 +383,7 @@ def test_the_catalogue_describes_what_is_written() -> None:
     assert f"N = {DEFAULT.size}" in CATALOG["vs"].formula
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@pytest.mark.parametrize("name", [metric.name for metric in DIVERSITY])
 def test_a_catalogue_entry_is_complete(name: str) -> None:
     metric = CATALOG[name]
     assert isinstance(metric, Metric)
@@ -353,6 +425,13 @@ def one_unplaced(rows: list[dict[str, Any]]) -> pl.DataFrame:
         (lambda: scored(match_table([]), None, QvsOptions(kernels=((1, 1, 1),))), "weights must be three numbers"),
         (lambda: scored(match_table([]), None, QvsOptions(kernels=((1, 0, 0),) * 2)), "kernels must be triples"),
         (lambda: scored(match_table([]), None, QvsOptions(q=0)), "q must be a number above 0"),
+        (lambda: scored(match_table([]), None, QvsOptions(other_orders=(2, -1))), "q must be a number above 0"),
+        (lambda: scored(match_table([]), None, QvsOptions(other_orders=(1,))), "other_orders must be orders other"),
+        (lambda: scored(match_table([]), None, QvsOptions(target="all")), "target must be 'these' or 'population'"),  # type: ignore[arg-type]
+        (lambda: scored(match_table([]), None, QvsOptions(within="city")), "within must be 'none' or 'country'"),  # type: ignore[arg-type]
+        (lambda: scored(match_table([]), None, QvsOptions(within="country")), "no prompt names a country"),
+        (lambda: scored(match_table([]), None, QvsOptions(confidence=95)), "confidence must be between 0 and 1"),
+        (lambda: scored(match_table(match_rows()), None, QvsOptions(target="population")), "at least 20 prompts"),
         (lambda: scored(match_table([]), None, QvsOptions(size=0)), "size must be a whole number of at least 1"),
         (lambda: scored(match_table([]), None, QvsOptions(missing="no")), "missing must be 'distinct' or 'equal'"),  # type: ignore[arg-type]
         (lambda: scored(match_table([]), None, QvsOptions(partial="no")), "partial must be 'drop' or 'paper'"),  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""AHEaD: what images of activities show, against descriptors of what they should show, and how varied it is."""

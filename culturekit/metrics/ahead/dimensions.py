@@ -1,0 +1,109 @@
+"""The dimensions of descriptors, and which of them can be compared for an image."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.metrics.arguments import argument_error
+
+__all__ = ["DIMENSIONS", "NOT_EXTRACTED", "Compared", "Similarities", "check_tau", "compared", "extracted_by"]
+
+DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
+"""What the published extractor describes of an image."""
+
+NOT_EXTRACTED = frozenset({"people"})
+"""What published references have and the published extractor does not."""
+
+Similarities: TypeAlias = Mapping[str, ArrayLike | None]
+"""Of one image: dimension -> cosines, (n_pred, n_ref); None for a dimension that the extractor does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The dimensions of one image that can be compared.
+
+    Attributes:
+        arrays: dimension -> cosines, float64 (n_pred, n_ref) with n_ref > 0; n_pred = 0 where nothing was said.
+        ignored: the dimensions left out: references that the extractor cannot see, and predictions in a
+            dimension without references.
+    """
+
+    arrays: Mapping[str, NDArray[np.float64]]
+    ignored: tuple[str, ...]
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """The dimensions with references in which nothing was said of the image."""
+        return tuple(name for name, array in self.arrays.items() if len(array) == 0)
+
+
+def compared(
+    similarities: Similarities, n_ref: Mapping[str, int], *, extractor_dimensions: Collection[str] | None = None
+) -> Compared:
+    """Part the dimensions of an image into those that can be compared and those left out, both in alphabetical order.
+
+    A dimension missing from `similarities` was looked at and nothing was said: it is empty. Three things say
+    that the extractor does not have a dimension: `extractor_dimensions` without it, None in its place in
+    `similarities`, or, where neither says anything of it, that it is one of NOT_EXTRACTED.
+    """
+    counts = reference_counts(n_ref)
+    if not isinstance(similarities, Mapping):
+        raise argument_error("similarities", "a mapping of dimension to (n_pred, n_ref) similarities", similarities)
+    seen = extracted_by(counts, [similarities], extractor_dimensions)
+    arrays = {name: matrix(name, similarities.get(name), counts[name]) for name in sorted(seen)}
+    referenced = {name for name, count in counts.items() if count}
+    unasked = {name for name, array in similarities.items() if counts.get(name, 0) == 0 and says_something(array)}
+    return Compared(arrays, tuple(sorted((referenced - seen) | unasked)))
+
+
+def extracted_by(
+    counts: Mapping[str, int], images: Sequence[Similarities], extractor_dimensions: Collection[str] | None
+) -> set[str]:
+    """Name the dimensions with references that the extractor has; any image that has one shows that it does."""
+    referenced = {name for name, count in counts.items() if count}
+    if extractor_dimensions is not None:
+        return referenced & set(extractor_dimensions)
+    had = {name for image in images for name, array in image.items() if array is not None}
+    lacked = {name for image in images for name, array in image.items() if array is None}
+    return {name for name in referenced if name in had or name not in lacked | NOT_EXTRACTED}
+
+
+def reference_counts(n_ref: Mapping[str, int]) -> dict[str, int]:
+    """Check how many references each dimension has."""
+    if not isinstance(n_ref, Mapping):
+        raise argument_error("n_ref", "a mapping of dimension to number of references", n_ref)
+    for name, count in n_ref.items():
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+            raise argument_error(f"n_ref[{name!r}]", "a whole number of at least 0", count)
+    return {name: int(count) for name, count in n_ref.items()}
+
+
+def matrix(name: str, array: ArrayLike | None, references: int) -> NDArray[np.float64]:
+    """Read the similarities of one dimension, float64 (n_pred, references)."""
+    place = f"similarities[{name!r}]"
+    try:
+        numbers = np.asarray([] if array is None else array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error(place, "an array of numbers, (n_pred, n_ref)", array) from error
+    if numbers.shape[0:1] == (0,):
+        return np.empty((0, references))
+    if numbers.ndim != 2 or numbers.shape[1] != references:
+        raise argument_error(place, f"of shape (n_pred, {references}), as n_ref says", f"shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise argument_error(place, "finite", float(numbers[~np.isfinite(numbers)][0]))
+    return numbers
+
+
+def says_something(array: ArrayLike | None) -> bool:
+    """Tell whether an array has a row."""
+    return array is not None and np.shape(array)[0:1] not in {(), (0,)}
+
+
+def check_tau(tau: float) -> float:
+    """Refuse a threshold that is not a number between -1 and 1, the range of a cosine."""
+    if isinstance(tau, bool) or not isinstance(tau, int | float | np.floating | np.integer) or not -1 <= tau <= 1:
+        raise argument_error("tau", "a number between -1 and 1, as cosines are", tau)
+    return float(tau)

@@ -1,0 +1,222 @@
+"""What is said of scores: differences, gaps, correlations, agreement; none of it is a score of a model's pictures."""
+
+from culturekit.metrics.catalog.metric import Direction, Metric
+
+__all__ = ["STATISTICS"]
+
+UNBOUNDED = float("inf")
+
+VALUES = "values: metric, model, benchmark, concept, country, group, params, item, prompt_id, value"
+ANNOTATIONS = "annotations: item_id, annotator, annotator_region, in_region, scheme, criterion, value, choice, flags"
+
+CORRECTION = (
+    "params.p_corrected is the p value to read: it is corrected for params.family comparisons. An interval is not "
+    "corrected; it speaks of its own row."
+)
+
+POOLS = (
+    "It belongs to one pool of annotators (params.pool). Pools are never merged: people of two regions see different "
+    "things in one picture, and their mean is the view of neither.",
+)
+
+
+def agreement(name: str, title: str, formula: str, *, paper: str, low: float, pitfalls: tuple[str, ...]) -> Metric:
+    """Describe a measure of agreement; more of it is better, whatever is agreed on."""
+    return describe(
+        name, title, formula, paper=paper, low=low, inputs=(ANNOTATIONS,), pitfalls=(*POOLS, *pitfalls),
+        direction="higher",
+    )  # fmt: skip
+
+
+def describe(
+    name: str,
+    title: str,
+    formula: str,
+    *,
+    paper: str,
+    inputs: tuple[str, ...],
+    pitfalls: tuple[str, ...],
+    low: float = -1.0,
+    high: float = 1.0,
+    direction: Direction = "neither",
+    unit: str = "coefficient",
+) -> Metric:
+    """Describe a statistic; its units are none unless said otherwise."""
+    return Metric(name, title, formula, low, high, direction, unit, paper, inputs, pitfalls)
+
+
+MODEL_DIFFERENCE = describe(
+    "model_difference",
+    "Difference of two models",
+    "mean over common prompts of (a's mean on the prompt - b's); over several countries, of the countries' means; "
+    "p by sign flips of the prompts' differences",
+    paper="paired permutation test: Fisher 1935; Holm 1979; Benjamini and Hochberg 1995",
+    inputs=(VALUES,),
+    pitfalls=(
+        "params.metric and params.of say which score is compared; its own direction says which sign is good.",
+        "Only common prompts enter. params.left_out counts the others; where it is large, the two models answered "
+        "different questions.",
+        "With k common prompts no p value can be below 2/2^k: five prompts never show a difference at 0.05. "
+        "target=these asks about other images of these prompts instead.",
+        CORRECTION,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
+
+GROUP_GAP = describe(
+    "group_gap",
+    "Gap between groups",
+    "mean of group a - mean of group b; a group's mean is over its countries, of their means over prompts, of their "
+    "means over images; t interval stratified by country",
+    paper="CULTIVate, section 4 (Global North and South); Welch 1947; Holm 1979",
+    inputs=(VALUES, "a scheme: country -> group"),
+    pitfalls=(
+        "params.scheme is part of the number: schemes put countries into different groups, and leave some out.",
+        "The countries are held fixed. The gap speaks about the countries named in params and says nothing of others "
+        "in the same group.",
+        "params.target says whether it speaks about other prompts of these countries, or about these prompts only.",
+        CORRECTION,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
+
+HUMAN_CORRELATION = describe(
+    "human_correlation",
+    "Correlation of a metric with people",
+    "Spearman's rho, Kendall's tau-b or Pearson's r (params.method) of a metric and the mean rating, over items; BCa "
+    "limits, prompts resampled whole",
+    paper="Spearman 1904; Kendall 1945; Efron 1987",
+    inputs=(VALUES, ANNOTATIONS),
+    pitfalls=(
+        *POOLS,
+        "It cannot exceed what the people agree on among themselves: read it beside krippendorff_alpha.",
+        "Over all models together, models that differ in everything lift it. Read the row of each model too.",
+        "A metric for which lower is better follows people when the coefficient is negative.",
+        "With fewer than ten prompts there is no interval, and params.no_interval says so.",
+    ),
+)
+
+METRIC_CORRELATION = describe(
+    "metric_correlation",
+    "Correlation of two metrics",
+    "as human_correlation, of two metrics on the same items",
+    paper=HUMAN_CORRELATION.paper,
+    inputs=(VALUES,),
+    pitfalls=(
+        "Two metrics from one encoder share its errors, and agree about them.",
+        *HUMAN_CORRELATION.pitfalls[2:],
+    ),
+)
+
+ALPHA = agreement(
+    "krippendorff_alpha",
+    "Krippendorff's alpha",
+    "1 - observed / expected disagreement; by sameness, rank or squared distance (params.level)",
+    paper="Krippendorff 2004, Content Analysis",
+    low=-1.0,
+    pitfalls=(
+        "It is low where nearly all answers are the same, however much annotators agree: read pairwise_agreement "
+        "beside it. Below 0 there is less agreement than chance would give.",
+    ),
+)
+
+COHEN = agreement(
+    "cohen_kappa",
+    "Cohen's kappa",
+    "(observed - expected agreement) / (1 - expected), of two annotators on the items both answered",
+    paper="Cohen 1960",
+    low=-1.0,
+    pitfalls=("Only where a pool has two annotators. Answers count as same or not, whatever their distance.",),
+)
+
+FLEISS = agreement(
+    "fleiss_kappa",
+    "Fleiss' kappa",
+    "(P - Pe) / (1 - Pe): P the mean over items of the share of agreeing pairs, Pe the sum of squared shares of "
+    "answers",
+    paper="Fleiss 1971",
+    low=-1.0,
+    pitfalls=(
+        "Items may have different numbers of annotators; each item counts the same.",
+        "Answers count as same or not: for ratings on a scale krippendorff_alpha with level ordinal says more.",
+    ),
+)
+
+PAIRWISE = agreement(
+    "pairwise_agreement",
+    "Pairwise agreement",
+    "mean over items of the share of pairs of annotators with the same answer",
+    paper="Hall et al. 2024, Towards Geographic Inclusion in the Evaluation of Text-to-Image Models",
+    low=0.0,
+    pitfalls=("It is not corrected for chance: two annotators who guess between two answers agree half the time.",),
+)
+
+UNANIMOUS = agreement(
+    "unanimous_agreement",
+    "Unanimous agreement",
+    "share of items on which all annotators gave the same answer",
+    paper=PAIRWISE.paper,
+    low=0.0,
+    pitfalls=("It falls with the number of annotators; compare items with equally many.",),
+)
+
+POOL_DIFFERENCE = describe(
+    "pool_difference",
+    "Difference of two pools of annotators",
+    "mean over items judged by both of (mean of pool a - mean of pool b); for a choice, of the shares that chose it",
+    paper="paired permutation test: Fisher 1935",
+    inputs=(ANNOTATIONS,),
+    pitfalls=(
+        "Only items that both pools judged enter; params.left_out counts the others.",
+        "Pools that differ in region may differ in how they were recruited as well.",
+        CORRECTION,
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
+
+POOL_CORRELATION = describe(
+    "pool_correlation",
+    "Correlation of two pools of annotators",
+    "Spearman's rho of the item means of two pools",
+    paper="Spearman 1904; Efron 1987",
+    inputs=(ANNOTATIONS,),
+    pitfalls=("Few annotators per item make it low, even where the pools agree: their means are noisy.",),
+    direction="higher",
+)
+
+JUDGE_BIAS = describe(
+    "judge_bias",
+    "Bias of a judge model",
+    "mean over items of (the judge's verdict - the mean of the pool's annotators)",
+    paper="paired t interval",
+    inputs=(ANNOTATIONS, "judgments: image_id, prompt_id, judge, task, item, value"),
+    pitfalls=(
+        *POOLS,
+        "A bias near 0 is compatible with a judge that is wrong about every item: read judge_agreement beside it.",
+        "It holds for the kind of items judged here, and for no others.",
+    ),
+    low=-UNBOUNDED,
+    high=UNBOUNDED,
+    unit="difference",
+)
+
+JUDGE_AGREEMENT = agreement(
+    "judge_agreement",
+    "Agreement of a judge model with people",
+    "Krippendorff's alpha of the judge's verdicts and the pool's item means, as two annotators",
+    paper=ALPHA.paper,
+    low=-1.0,
+    pitfalls=("People's means are compared, so it exceeds the agreement of the judge with a single person.",),
+)
+
+STATISTICS = (
+    COHEN, FLEISS, GROUP_GAP, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
+    MODEL_DIFFERENCE, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, UNANIMOUS,
+)  # fmt: skip
+"""In alphabetical order of their names."""

@@ -1,0 +1,160 @@
+"""Order-2 diversity of artifacts, corrected pair by pair.
+
+The mean of k(i, j)² over pairs of images is a U-statistic. Over all images it is known for the mapped labels, by
+counting; its error is known for the audited pairs, by looking. The corrected mean is the mapped one over all
+images plus the audited difference, and never needs a matrix of artifacts by artifacts.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audited_counts import NONE, one_pool
+from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.statistics.intervals import Interval
+
+__all__ = ["PairMean", "corrected_pair_mean", "mean_over_pairs", "pair_diversity"]
+
+LEVELS = ("continent", "country", "artifact")
+FEWEST_PER_PROMPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PairMean:
+    """The mean of k² over pairs of images of a prompt, its variance, and how many images were audited."""
+
+    value: float
+    variance: float
+    audited: int
+
+
+def pair_diversity(
+    matches: pl.DataFrame,
+    audit: pl.DataFrame,
+    *,
+    weights: Weights,
+    size: int,
+    confidence: float,
+    pool: str | None = None,
+) -> Interval:
+    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
+    nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
+    said = one_answer(one_pool(audit, pool)).join(nearest.select("image_id"), on="image_id", how="semi")
+    means = [
+        corrected_pair_mean(images, said, weights=weights)
+        for images in nearest.partition_by("prompt_id", maintain_order=True)
+    ]
+    values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
+    slopes = (size - 1) * values**2
+    error = math.sqrt(sum((slope**2) * mean.variance for slope, mean in zip(slopes, means, strict=True))) / len(means)
+    audited = sum(mean.audited for mean in means)
+    low, high = log_limits(float(values.mean()), error, audited - len(means), confidence)
+    return Interval(float(values.mean()), max(low, 1 / size), min(high, 1.0), audited, "these")
+
+
+def log_limits(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
+    """Give a t interval on the scale of logarithms: the diversity is one over a mean."""
+    from scipy.special import stdtrit
+
+    factor = math.exp(float(stdtrit(freedom, (1 + confidence) / 2)) * error / value)
+    return value / factor, value * factor
+
+
+def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
+    """Take the answer that most raters of an image give; ties go to the alphabetically first."""
+    labels = [
+        pl.when(pl.col("none_of_these")).then(pl.lit(NONE)).otherwise(pl.col(column)).alias(level)
+        for level, column in zip(LEVELS, ("continent", "country", "artifact_id"), strict=True)
+    ]
+    answers = audit.select("image_id", *labels).group_by("image_id", *LEVELS).len()
+    return answers.sort("image_id", "len", *LEVELS, descending=[False, True, False, False, False]).unique(
+        "image_id", keep="first", maintain_order=True
+    )
+
+
+def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: Weights) -> PairMean:
+    """Correct the mean of k² over the pairs of one prompt's images.
+
+    The mapped part enters with the weight that makes the audited difference scatter least; with weight 0 only
+    the audited labels would count, so that the mapping never makes the result worse.
+    """
+    mapped = images.select(
+        "image_id", *(pl.col(column).fill_null(NONE).alias(level) for level, column in mapped_columns())
+    )
+    both = mapped.join(said, on="image_id", how="inner", suffix="_found", maintain_order="left")
+    if both.height < FEWEST_PER_PROMPT:
+        raise UsageError(
+            "too few images of a prompt were audited",
+            where=f"prompt {images['prompt_id'][0]!r}",
+            expected=f"at least {FEWEST_PER_PROMPT}",
+            found=str(both.height),
+        )
+    true = squared_similarities(both.select(f"{level}_found" for level in LEVELS), weights)
+    seen = squared_similarities(both.select(LEVELS), weights)
+    trust = weight_of_mapping(true, seen)
+    everywhere = mean_over_pairs(mapped, weights=weights)
+    value, variance = u_statistic(true - trust * seen)
+    total = variance + trust**2 * variance_over_images(mapped, weights=weights)
+    return PairMean(float(np.clip(value + trust * everywhere, 0.0, 1.0)), total, both.height)
+
+
+def mapped_columns() -> tuple[tuple[str, str], ...]:
+    """Say which column of the matches holds which level."""
+    return (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
+
+
+def squared_similarities(labels: pl.DataFrame, weights: Weights) -> NDArray[np.float64]:
+    """Compute k(i, j)² between images, float64 (n, n), with zeros on the diagonal."""
+    kernel = np.zeros((labels.height, labels.height))
+    for column, weight in zip(labels.columns, weights, strict=True):
+        codes = labels[column].rank("dense").to_numpy()
+        kernel += weight * (codes[:, None] == codes[None, :])
+    squared = kernel**2
+    np.fill_diagonal(squared, 0.0)
+    return squared
+
+
+def u_statistic(pairs: NDArray[np.float64]) -> tuple[float, float]:
+    """Average over pairs, (n, n) with zeros on the diagonal, with the variance of the average by the jackknife."""
+    n = len(pairs)
+    rows = pairs.sum(axis=1)
+    mean = float(rows.sum()) / (n * (n - 1))
+    without = (rows.sum() - 2 * rows) / ((n - 1) * (n - 2))
+    return mean, float((n - 1) / n * ((without - without.mean()) ** 2).sum())
+
+
+def weight_of_mapping(true: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
+    """Give the slope of an image's mean true similarity on its mapped one, between 0 and 1."""
+    x, y = seen.sum(axis=1), true.sum(axis=1)
+    spread = float(((x - x.mean()) ** 2).sum())
+    return float(np.clip(((x - x.mean()) * (y - y.mean())).sum() / spread, 0.0, 1.0)) if spread > 0 else 0.0
+
+
+def mean_over_pairs(labels: pl.DataFrame, *, weights: Weights) -> float:
+    """Average k² over all pairs of images, by counting equal labels; no pair is looked at.
+
+    k² is the sum over pairs of levels of the product of their weights times [equal on both].
+    """
+    total = 0.0
+    for first, weight in zip(LEVELS, weights, strict=True):
+        for second, other in zip(LEVELS, weights, strict=True):
+            if weight * other > 0:
+                counts = labels.group_by({first, second}).len()["len"].cast(pl.Float64)
+                total += weight * other * float((counts * (counts - 1)).sum())
+    return total / (labels.height * (labels.height - 1.0))
+
+
+def variance_over_images(labels: pl.DataFrame, *, weights: Weights) -> float:
+    """Give the variance of the mean over pairs from the choice of images, 4 Var(mean of an image) / n."""
+    n = labels.height
+    means = pl.lit(0.0)
+    for first, weight in zip(LEVELS, weights, strict=True):
+        for second, other in zip(LEVELS, weights, strict=True):
+            if weight * other > 0:
+                means = means + weight * other * (pl.len().over(sorted({first, second})).cast(pl.Float64) - 1) / (n - 1)
+    spread = labels.select(means.alias("mean"))["mean"].var()
+    return 4 * float(spread) / n if isinstance(spread, float) else 0.0

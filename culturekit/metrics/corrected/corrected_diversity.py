@@ -1,0 +1,156 @@
+"""Corrected diversity: VS over batch size of what images really show, with an interval that holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
+from culturekit.metrics.corrected.artifact_pairs import pair_diversity
+from culturekit.metrics.corrected.audited_counts import AuditedCounts, audited_counts
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity, over_prompts
+from culturekit.metrics.corrected.poststratified import DOUBT, cells_of, drawn_shares, shares_of
+from culturekit.metrics.corrected.references import diversity_from_references
+from culturekit.metrics.corrected.skewed_interval import skewed_limits
+from culturekit.metrics.diversity.kernels import Weights, check_weights
+from culturekit.metrics.statistics.intervals import Interval
+
+__all__ = ["Method", "correct_counts", "vendi_corrected"]
+
+Method: TypeAlias = Literal["audit", "references"]
+
+FEWEST_AUDITED = 30
+"""With fewer audited images the intervals are not known to hold."""
+
+DRAWS = 300
+LARGEST = 12
+"""The largest batch: the number of kinds of batches grows fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionOptions:
+    """Which diversity is corrected, checked."""
+
+    weights: Weights
+    q: float
+    size: int
+    confidence: float
+
+
+def vendi_corrected(
+    matches: pl.DataFrame,
+    audit: pl.DataFrame,
+    *,
+    weights: Sequence[float],
+    q: float = 1.0,
+    size: int = 8,
+    method: Method = "audit",
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    pool: str | None = None,
+    references: pl.DataFrame | None = None,
+) -> Interval:
+    """Estimate the mean of VS_q/size over batches of what a model's images really show.
+
+    Batches are of one prompt each, and prompts count alike. Kernels of continents and countries take every
+    order; a kernel with artifacts needs q=2, and gives 1 / (1 + (size - 1) m), m the mean of k(i, j)² over
+    pairs of images: the order-2 diversity of a batch with average pairs.
+
+    Args:
+        matches: MATCHES of one model, and usually of one concept; the nearest match of an image counts.
+        audit: AUDITS of some of those images, drawn by `audit_sample`; others are not looked at.
+        weights: of the same continent, the same country, the same artifact.
+        q: the order, above 0.
+        size: images per batch, at most 12.
+        method: `audit` corrects by what people found. `references` corrects by how held-out reference images
+            are mapped, and only if the audit does not contradict that generated images are mapped alike.
+        rng: draws the scatter of the estimate.
+        confidence: how often such intervals are to hold the truth.
+        pool: whose answers count, when several pools of people answered.
+        references: for `references`: columns `mapped`, `true`: labels of held-out reference images, on the
+            level of the kernel.
+
+    Returns:
+        The corrected diversity, its interval, and how many images were audited.
+
+    Raises:
+        UsageError: an argument breaks its rule, or the audit cannot carry a correction.
+    """
+    check_choice("method", method, ("audit", "references"))
+    options = checked_options(weights, q, size, confidence)
+    check_one_model(matches)
+    if options.weights[2] > 0 and q == 2:
+        return pair_diversity(matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool)
+    counts = audited_counts(matches, audit, weights=options.weights, pool=pool)
+    if method == "references":
+        if references is None:
+            raise argument_error("references", "the labels of held-out reference images", references)
+        return diversity_from_references(
+            counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng
+        )
+    check_enough(counts.audited)
+    return correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
+
+
+def checked_options(weights: Sequence[float], q: float, size: int, confidence: float) -> CorrectionOptions:
+    """Check what is asked for."""
+    check_order(q)
+    check_size(size)
+    if not 2 <= size <= LARGEST:
+        raise argument_error("size", f"between 2 and {LARGEST}", size)
+    if not 0 < confidence < 1:
+        raise argument_error("confidence", "between 0 and 1", confidence)
+    return CorrectionOptions(check_weights(weights), q, size, confidence)
+
+
+def mean_of(counts: AuditedCounts, options: CorrectionOptions) -> ExpectedDiversity:
+    """Prepare the mean diversity of batches as a function of the shares."""
+    continent, country, _ = options.weights
+    # With continents alone the labels are the continents.
+    outer, inner = (continent, country) if country > 0 else (0.0, 1.0)
+    return expected_diversity(
+        size=options.size, continent=outer, country=inner, q=options.q, parents=counts.parents.tolist()
+    )
+
+
+def check_one_model(matches: pl.DataFrame) -> None:
+    """Refuse matches of several models: each errs in its own way."""
+    models = matches["model"].unique().sort().to_list()
+    if len(models) != 1:
+        raise argument_error("matches", "of one model", ", ".join(map(str, models)) or "no rows")
+
+
+def check_enough(audited: int) -> None:
+    """Refuse an audit that is too small to carry an interval."""
+    if audited < FEWEST_AUDITED:
+        raise UsageError(
+            "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited)
+        )
+
+
+def correct_counts(
+    counts: AuditedCounts,
+    diversity: ExpectedDiversity,
+    *,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+    draws: int = DRAWS,
+) -> Interval:
+    """Correct by the audit: the diversity of the post-stratified shares, less the bias of estimated shares.
+
+    The diversity is concave in the shares, so that of estimated shares is too low on average. By how much is
+    measured on draws around shares that are known: those the draws come from.
+    """
+    cells = cells_of(counts)
+    known = over_prompts(diversity, shares_of(counts, cells, doubt=DOUBT)[None])[0]
+    drawn = over_prompts(diversity, drawn_shares(counts, cells, draws=draws, rng=rng))
+    plain = over_prompts(diversity, shares_of(counts, cells)[None])[0]
+    value = float(np.clip(plain - (drawn.mean() - known), 1 / diversity.size, 1.0))
+    freedom = max(counts.audited - len(cells.found), 1)
+    low, high = skewed_limits(
+        value, drawn, freedom=freedom, confidence=confidence, lowest=1 / diversity.size, highest=1.0
+    )
+    return Interval(value, low, high, counts.audited, "these")

@@ -1,0 +1,127 @@
+"""The diversity that batches have on average when their labels are drawn from known shares, exactly."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culturekit.metrics.corrected.symmetric import Partition, partition_weights, partitions
+from culturekit.metrics.diversity.spectra import effective_number
+
+__all__ = ["ExpectedDiversity", "expected_diversity", "over_prompts"]
+
+Nested: TypeAlias = tuple[int, ...]
+"""One number of a partition per continent in the batch, largest number first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedDiversity:
+    """The mean of VS_q/size over batches, as a function of the shares of nested labels.
+
+    Attributes:
+        size: items per batch.
+        groups: which labels lie in which continent; one group with all labels when continents do not count.
+        sizes: the partitions a continent's part of a batch can have.
+        steps: int, (n_steps, 3): state before, partition added, state after, in the order of the partitions.
+        ends: int, (n_ends,): the states that are a whole batch.
+        scores: float64, (n_ends,): VS_q/size of each whole batch.
+        states: how many states there are.
+    """
+
+    size: int
+    groups: tuple[NDArray[np.int64], ...]
+    sizes: tuple[Partition, ...]
+    steps: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    states: int
+
+    def __call__(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the mean for each row of shares, float64 (n, n_labels); each row sums to 1."""
+        rows = np.atleast_2d(shares)
+        reached = np.zeros((self.states, len(rows)))
+        reached[0] = 1.0
+        for group in self.groups:
+            weights = partition_weights(rows[:, group], self.sizes)
+            after = reached.copy()
+            for before, added, state in self.steps:
+                after[state] += reached[before] * weights[added]
+            reached = after
+        return math.factorial(self.size) * (self.scores @ reached[self.ends])
+
+
+def expected_diversity(
+    *, size: int, continent: float, country: float, q: float, parents: Sequence[int]
+) -> ExpectedDiversity:
+    """Prepare the mean of VS_q/size for labels in continents.
+
+    Args:
+        size: items per batch.
+        continent: the weight of the same continent.
+        country: the weight of the same label; both weights sum to 1.
+        q: the order.
+        parents: the continent of each label; when continents do not count, they are not looked at.
+    """
+    sizes, steps, ends, states, scores = batch_types(size, continent, country, q)
+    inside = np.asarray(parents) if continent > 0 else np.zeros(len(parents), np.int64)
+    groups = tuple(np.flatnonzero(inside == parent) for parent in np.unique(inside))
+    if continent == 0 or len(groups) == 1:
+        # With one group the whole batch lies in it: only whole partitions are needed.
+        whole = [row for row, kind in enumerate(sizes) if sum(kind) == size]
+        single = tuple(sizes[row] for row in whole)
+        values = np.array([score_of((kind,), size, continent, country, q) for kind in single])
+        only = np.array([[0, row, row + 1] for row in range(len(single))])
+        return ExpectedDiversity(size, groups, single, only, np.arange(1, len(single) + 1), values, len(single) + 1)
+    return ExpectedDiversity(size, groups, sizes, steps, ends, scores, states)
+
+
+def over_prompts(diversity: ExpectedDiversity, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average the diversity over prompts, float64 (draws,), from shares (draws, n_prompts, n_labels)."""
+    values = diversity(shares.reshape(-1, shares.shape[-1]))
+    return np.asarray(values.reshape(shares.shape[:-1]).mean(axis=1))
+
+
+@cache
+def batch_types(
+    size: int, continent: float, country: float, q: float
+) -> tuple[tuple[Partition, ...], NDArray[np.int64], NDArray[np.int64], int, NDArray[np.float64]]:
+    """List what a batch can be, adding continents one after the other, and score the whole batches."""
+    sizes = tuple(kind for total in range(1, size + 1) for kind in partitions(total))
+    found: dict[Nested, int] = {}
+    for total in range(size + 1):
+        for state in nested(total, sizes, len(sizes) - 1):
+            found[state] = len(found)
+    steps = []
+    for state, number in found.items():
+        used = sum(sum(sizes[kind]) for kind in state)
+        for added, kind in enumerate(sizes):
+            if used + sum(kind) <= size:
+                steps.append((number, added, found[tuple(sorted((*state, added), reverse=True))]))
+    whole = [state for state in found if sum(sum(sizes[kind]) for kind in state) == size]
+    scores = np.array([score_of([sizes[kind] for kind in state], size, continent, country, q) for state in whole])
+    return sizes, np.array(steps), np.array([found[state] for state in whole]), len(found), scores
+
+
+def nested(total: int, sizes: Sequence[Partition], largest: int) -> Iterator[Nested]:
+    """List the multisets of partitions with so many items in all."""
+    if total == 0:
+        yield ()
+        return
+    for first in range(largest, -1, -1):
+        if sum(sizes[first]) <= total:
+            for rest in nested(total - sum(sizes[first]), sizes, first):
+                yield (first, *rest)
+
+
+def score_of(continents: Sequence[Partition], size: int, continent: float, country: float, q: float) -> float:
+    """Compute VS_q/size of a batch whose countries have these counts, one partition per continent."""
+    counts = [(place, count) for place, kind in enumerate(continents) for count in kind]
+    of_item = np.array([(place, label) for label, (place, count) in enumerate(counts) for _ in range(count)])
+    same_continent = of_item[:, None, 0] == of_item[None, :, 0]
+    same_country = of_item[:, None, 1] == of_item[None, :, 1]
+    eigenvalues = np.linalg.eigvalsh((continent * same_continent + country * same_country) / size)
+    return float(effective_number(eigenvalues, q=q)) / size

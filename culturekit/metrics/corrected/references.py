@@ -1,0 +1,176 @@
+"""Correction by references: how held-out pictures of known artifacts are mapped, instead of an audit alone.
+
+The confusion of the references says how each true label is mapped; EM finds the shares that explain what the
+model's images were mapped to (maximum likelihood under label shift). It rests on generated images being mapped
+like references, which they need not be: the audit tests that, and a rejection withholds the result.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audited_counts import AuditedCounts
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, over_prompts
+from culturekit.metrics.corrected.skewed_interval import skewed_limits
+from culturekit.metrics.statistics.intervals import Interval
+
+__all__ = ["Homogeneity", "confusion_of", "diversity_from_references", "homogeneity_test", "shares_by_em"]
+
+FEWEST_FOR_TEST = 150
+"""With fewer audited images a drift that matters would often pass the test."""
+
+LEVEL = 0.05
+PERMUTATIONS = 999
+EM_ROUNDS = 500
+SETTLED = 1e-8
+SMOOTHING = 0.5
+"""Imagined references per true label, spread over the mapped labels: no mapping is impossible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Homogeneity:
+    """Whether audited images are mapped as references of the same label are.
+
+    Attributes:
+        statistic: likelihood ratio of two confusions against one, summed over true labels.
+        p: how often it is as large when references and audited images are exchanged at random.
+        audited: images behind it.
+    """
+
+    statistic: float
+    p: float
+    audited: int
+
+    @property
+    def rejected(self) -> bool:
+        """Tell whether references and generated images are mapped differently."""
+        return self.p < LEVEL
+
+
+def diversity_from_references(
+    counts: AuditedCounts,
+    references: pl.DataFrame,
+    diversity: ExpectedDiversity,
+    *,
+    draws: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Interval:
+    """Estimate the diversity from the references' confusion, unless the audit contradicts it."""
+    confusion = confusion_of(references, counts.labels)
+    test = homogeneity_test(counts, confusion, rng=rng)
+    if test.rejected:
+        raise UsageError(
+            "the audit shows that these images are not mapped like the references, which cannot correct them then",
+            expected=f"p of at least {LEVEL} in the test of homogeneity",
+            found=f"p = {test.p:.3f}",
+            hint='Use method="audit", which does not assume it.',
+        )
+    shares = np.stack([shares_by_em(row, confusion) for row in counts.mapped])
+    drawn = drawn_by_em(counts, confusion, draws=draws, rng=rng)
+    plain = float(over_prompts(diversity, shares[None])[0])
+    values = over_prompts(diversity, drawn)
+    value = float(np.clip(plain - (values.mean() - plain), 1 / diversity.size, 1.0))
+    low, high = skewed_limits(
+        value,
+        values,
+        freedom=max(float(confusion.sum()) - len(confusion), 1.0),
+        confidence=confidence,
+        lowest=1 / diversity.size,
+        highest=1.0,
+    )
+    return Interval(value, low, high, counts.audited, "these")
+
+
+def confusion_of(references: pl.DataFrame, labels: tuple[str, ...]) -> NDArray[np.float64]:
+    """Count references by true and mapped label, float64 (n_labels, n_labels); labels of no image are left out."""
+    for column in ("mapped", "true"):
+        if column not in references.columns:
+            raise UsageError(
+                "not a table of references", expected="columns mapped and true", found=", ".join(references.columns)
+            )
+    known = references.filter(pl.col("mapped").is_in(labels), pl.col("true").is_in(labels))
+    table = np.zeros((len(labels), len(labels)))
+    number = {label: row for row, label in enumerate(labels)}
+    for true, mapped, count in known.group_by("true", "mapped").len().sort("true", "mapped").iter_rows():
+        table[number[true], number[mapped]] = count
+    return table
+
+
+def shares_by_em(mapped: NDArray[np.int64], confusion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Find the shares of true labels, (n_labels,), that best explain how many images each label was mapped to.
+
+    A label without references is taken to be mapped to itself.
+    """
+    chances = confusion + SMOOTHING * np.eye(len(confusion)) + 1e-9
+    chances = chances / chances.sum(axis=1, keepdims=True)
+    shares = np.full(len(mapped), 1 / len(mapped))
+    observed = mapped / mapped.sum()
+    for _ in range(EM_ROUNDS):
+        joint = shares[:, None] * chances
+        after = (joint / joint.sum(axis=0, keepdims=True)) @ observed
+        if np.abs(after - shares).max() < SETTLED:
+            return np.asarray(after)
+        shares = after
+    return shares
+
+
+def drawn_by_em(
+    counts: AuditedCounts, confusion: NDArray[np.float64], *, draws: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw images and references again, float64 (draws, n_prompts, n_labels)."""
+    shares = np.empty((draws, *counts.mapped.shape))
+    totals = confusion.sum(axis=1).astype(np.int64)
+    chances = np.divide(confusion, totals[:, None], out=np.zeros_like(confusion), where=totals[:, None] > 0)
+    chances[:, -1] = np.maximum(0.0, 1.0 - chances[:, :-1].sum(axis=1))
+    for draw in range(draws):
+        again = np.stack([rng.multinomial(total, row) for total, row in zip(totals, chances, strict=True)])
+        for prompt, row in enumerate(counts.mapped):
+            images = rng.multinomial(int(row.sum()), row / row.sum())
+            shares[draw, prompt] = shares_by_em(images, again.astype(np.float64))
+    return shares
+
+
+def homogeneity_test(
+    counts: AuditedCounts,
+    confusion: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+    permutations: int = PERMUTATIONS,
+) -> Homogeneity:
+    """Test whether audited images are mapped like references of the same true label, by permutation within labels."""
+    if counts.audited < FEWEST_FOR_TEST:
+        raise UsageError(
+            "too few images were audited to tell whether references can stand for them",
+            expected=f"at least {FEWEST_FOR_TEST}",
+            found=str(counts.audited),
+        )
+    audited = np.rint(counts.audit.T).astype(np.int64)
+    both = [row for row in range(len(audited)) if audited[row].sum() > 0 and confusion[row].sum() > 0]
+    if not both:
+        raise UsageError("no audited label has references", expected="references of the labels that the audit found")
+    observed = sum(ratio(audited[row], confusion[row].astype(np.int64)) for row in both)
+    as_large = 0
+    for _ in range(permutations):
+        again = 0.0
+        for row in both:
+            pooled = audited[row] + confusion[row].astype(np.int64)
+            drawn = rng.multivariate_hypergeometric(pooled, int(audited[row].sum()))
+            again += ratio(drawn, pooled - drawn)
+        as_large += again >= observed - 1e-12
+    return Homogeneity(float(observed), (as_large + 1) / (permutations + 1), int(audited[both].sum()))
+
+
+def ratio(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """Give the log likelihood ratio of two multinomials against one, times two."""
+    pooled = first + second
+    return 2 * (log_likelihood(first) + log_likelihood(second) - log_likelihood(pooled))
+
+
+def log_likelihood(counts: NDArray[np.int64]) -> float:
+    """Give the log likelihood of counts under their own shares."""
+    positive = counts[counts > 0]
+    return float((positive * np.log(positive / positive.sum())).sum())

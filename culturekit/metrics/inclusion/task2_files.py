@@ -1,0 +1,193 @@
+"""The public file of Task 2: what people of three regions saw in single images."""
+
+import ast
+import csv
+import fnmatch
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.inclusion.region_names import NO_REGION, region_code
+from culturekit.records.schemas import DROPS, TASK2
+
+__all__ = ["REAL", "Task2File", "read_task2", "read_task2_file"]
+
+logger = logging.getLogger(__name__)
+
+REAL = "real"
+"""The source of images that are photographs."""
+
+COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result")
+
+MATCHES = {"ym": True, "nm": False}
+ANSWERS = frozenset({"af", "eu", "sea", "na"})
+"""The regions that can be ticked; `na` is none, or cannot be determined."""
+
+LONGEST_RESULT = 500
+"""Characters of an answer; the longest honest one has fewer than 100."""
+
+LONGEST_FIELD = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Task2File:
+    """A file of Task 2.
+
+    Attributes:
+        annotations: conforms to TASK2.
+        drops: conforms to DROPS: the rows that could not be read, each with its line and the reason.
+    """
+
+    annotations: pl.DataFrame
+    drops: pl.DataFrame
+
+
+def read_task2(path: Path | str) -> pl.DataFrame:
+    """Read the annotations of Task 2 in the public layout; see `read_task2_file` for the rows left out.
+
+    The layout is CSV: `img_path, object, region, annotator_id, annotator_loc, annotation_result`, the last a Python
+    dictionary with `match` (`ym` the object is shown, `nm` it is not), `obj` and `geo`: lists of `af`, `eu`, `sea` (or
+    `na`) that name the regions the object, and the background, could be from. With `nm` there is no `obj`. A column
+    `source` may say which model made an image; without it all images are real.
+
+    Returns:
+        Conforms to TASK2, in the order of the file. An image whose prompt named no region has none.
+
+    Raises:
+        UsageError: there is no such file, or it lacks columns.
+    """
+    file = read_task2_file(path)
+    if file.drops.height:
+        first = file.drops.row(0, named=True)
+        logger.warning(
+            "%s: %d rows are left out; the first is %s: %s", path, file.drops.height, first["key"], first["reason"]
+        )
+    return file.annotations
+
+
+def read_task2_file(path: Path | str, *, sources: Mapping[str, str] | None = None) -> Task2File:
+    """Read the same with the rows that could not be read.
+
+    Args:
+        path: of the file.
+        sources: source -> a pattern of `img_path`, such as `{"ldm": "ldm21/*"}`; the first that fits counts, and what
+            fits none is real. Not together with a column `source`.
+    """
+    rows: list[dict[str, Any]] = []
+    drops: list[dict[str, Any]] = []
+    seen: set[tuple[str, ...]] = set()
+    for line, fields in numbered_rows(Path(path), sources or {}):
+        row, reason = parse_row(fields)
+        if row is not None:
+            key = tuple(str(row[name]) for name in TASK2.key)
+            reason = "repeats an annotation" if key in seen else ""
+            seen.add(key)
+        if row is None or reason:
+            detail = str(fields.get("annotation_result"))[:80]
+            drops.append({"key": f"line {line}", "stage": "task2", "reason": reason, "detail": detail})
+        else:
+            rows.append(row)
+    return Task2File(pl.DataFrame(rows, schema=TASK2.schema), pl.DataFrame(drops, schema=DROPS.schema))
+
+
+def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """Yield the rows of the file with the line each ends on, and their source."""
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path), expected="a CSV file of Task 2")
+    csv.field_size_limit(LONGEST_FIELD)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            check_columns(path, reader.fieldnames or (), sources)
+            for row in reader:
+                source = row.get("source") or source_of(row["img_path"] or "", sources)
+                yield reader.line_num, {**row, "source": source}
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise IntegrityError("not a readable CSV file", where=str(path), found=str(error)) from error
+
+
+def check_columns(path: Path, columns: Sequence[str], sources: Mapping[str, str]) -> None:
+    """Refuse a file without the columns of the layout, or with two ways of saying who made an image."""
+    missing = [name for name in COLUMNS if name not in columns]
+    if missing:
+        raise UsageError(
+            f"columns are missing: {', '.join(missing)}",
+            where=str(path),
+            expected=", ".join(COLUMNS),
+            found=", ".join(columns),
+        )
+    if sources and "source" in columns:
+        raise argument_error("sources", "left out where the file has a column source", dict(sources))
+
+
+def source_of(path: str, sources: Mapping[str, str]) -> str:
+    """Tell who made an image by its path."""
+    return next((source for source, pattern in sources.items() if fnmatch.fnmatchcase(path, pattern)), REAL)
+
+
+def parse_row(fields: Mapping[str, str | None]) -> tuple[dict[str, Any] | None, str]:
+    """Read one row, or say why it cannot be read."""
+    absent = [name for name in COLUMNS if name != "region" and not (fields[name] or "").strip()]
+    if absent:
+        return None, f"malformed: {absent[0]} is empty"
+    answer = parse_result(fields["annotation_result"] or "")
+    if isinstance(answer, str):
+        return None, answer
+    region = (fields["region"] or "").strip()
+    for name, place in (("region", region), ("annotator_loc", fields["annotator_loc"] or "")):
+        if region_code(place) is None and not (name == "region" and region.casefold() in NO_REGION):
+            return None, f"malformed: {name} is not a region of the study"
+    shown, of_object, of_background = answer
+    texts = {name: (fields[name] or "").strip() for name in ("img_path", "object", "annotator_id", "annotator_loc")}
+    return {
+        **texts,
+        "region": None if region.casefold() in NO_REGION else region,
+        "shown": shown,
+        "object_regions": list(of_object),
+        "background_regions": list(of_background),
+        "source": fields["source"],
+    }, ""
+
+
+@lru_cache(maxsize=4096)
+def parse_result(text: str) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | str:
+    """Read an answer: whether the object is shown, the object's regions and the background's; or why it is none.
+
+    Only a literal is read: names, calls and operators are refused, and so is whatever is too long to be an answer.
+    """
+    if len(text) > LONGEST_RESULT:
+        return "malformed: the answer is too long"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return "malformed: the answer is not a dictionary of texts and lists"
+    if not isinstance(answer, dict) or not {"match"} <= answer.keys() <= {"match", "obj", "geo"}:
+        return "malformed: the answer is not a dictionary with match, obj and geo"
+    match = answer["match"]
+    match = match[0] if isinstance(match, list) and len(match) == 1 else match
+    if not isinstance(match, str) or match not in MATCHES:
+        return "malformed: match is neither ym nor nm"
+    places = [ticked(answer.get(name)) for name in ("obj", "geo")]
+    if places[0] is None or places[1] is None:
+        return "malformed: obj or geo is not a list of af, eu, sea, na"
+    if MATCHES[match] and not ({"obj", "geo"} <= answer.keys()):
+        return "malformed: the object is shown, and obj or geo is missing"
+    return MATCHES[match], places[0], places[1]
+
+
+def ticked(value: object) -> tuple[str, ...] | None:
+    """Read the regions that were ticked, each once; None where it is no list of them."""
+    items = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item in ANSWERS for item in items):
+        return None
+    return tuple(dict.fromkeys(items))

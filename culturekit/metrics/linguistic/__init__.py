@@ -1,0 +1,1 @@
+"""Linguistic and cultural biases: skin tones, dialects, neutral prompts against groups, question pairs, ratings."""

@@ -1,0 +1,1 @@
+"""What answers to questions about images say of them: arithmetic on answers and probabilities."""

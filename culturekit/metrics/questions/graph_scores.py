@@ -1,0 +1,109 @@
+"""DSG's arithmetic: questions that depend on each other, and the score of an image from its answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error, check_choice
+
+__all__ = ["DSGScore", "Denominator", "check_questions", "dsg_score"]
+
+Denominator: TypeAlias = Literal["all", "valid"]
+
+
+@dataclass(frozen=True, slots=True)
+class DSGScore:
+    """Scores of images from the answers to one set of questions.
+
+    Attributes:
+        value: float64, (n,): the score of each image; NaN where a question was not answered.
+        scores: float64, (n, questions): of each question, 1 or 0; NaN as for the image.
+        valid: bool, (n, questions): whether no parent of the question was answered no.
+        answered: bool, (n,): whether every question was answered.
+    """
+
+    value: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    answered: NDArray[np.bool_]
+
+
+def check_questions(parents: Mapping[str, Sequence[str]], *, where: str = "") -> None:
+    """Refuse questions whose parents are unknown, or that depend on themselves.
+
+    Args:
+        parents: question -> the questions that must be answered yes before it means anything.
+        where: what the questions are of, for the error.
+    """
+    if not parents:
+        raise UsageError("there are no questions", where=where)
+    for question, above in parents.items():
+        for parent in above:
+            if parent not in parents:
+                raise UsageError(
+                    f"question {question!r} depends on one that is not there",
+                    where=where,
+                    expected=f"one of {', '.join(sorted(map(repr, parents)))}",
+                    found=repr(parent),
+                )
+    try:
+        TopologicalSorter(dict(parents)).prepare()
+    except CycleError as error:
+        circle = " -> ".join(map(repr, error.args[1]))
+        raise UsageError("questions depend on each other in a circle", where=where, found=circle) from error
+
+
+def dsg_score(
+    answers: ArrayLike, parents: Mapping[str, Sequence[str]], *, denominator: Denominator = "all"
+) -> DSGScore:
+    """Score images by the answers to a graph of questions (Cho et al. 2024, Davidsonian Scene Graph).
+
+    A question counts 1 if it was answered yes and none of its parents was answered no. What counts is the parents'
+    own answer: a grandparent answered no leaves a question alone whose parent was answered yes. The score is the mean
+    over all questions, or over those without such a parent.
+
+    Args:
+        answers: (n, questions), in the order of `parents`: 1 or True for yes, 0 or False for no, NaN for none.
+        parents: question -> its parents.
+        denominator: `all` questions, or the `valid` ones, those whose parents were all answered yes.
+
+    Returns:
+        One score per image. An image with an unanswered question has none: counting it as no would
+        blame the image for the judge.
+
+    Raises:
+        UsageError: an argument breaks its rule, a parent is unknown, or questions depend on each other in a circle.
+    """
+    check_choice("denominator", denominator, ("all", "valid"))
+    check_questions(parents)
+    given = answer_rows(answers, questions=len(parents))
+    place = {question: number for number, question in enumerate(parents)}
+    valid = np.ones(given.shape, np.bool_)
+    for question, above in parents.items():
+        for parent in above:
+            valid[:, place[question]] &= given[:, place[parent]] != 0
+    answered = np.asarray(np.isfinite(given).all(axis=1))
+    scores = np.where(answered[:, None], np.where(valid, given, 0.0), np.nan)
+    counted = valid.sum(axis=1) if denominator == "valid" else np.full(len(given), len(parents))
+    # A graph without circles has questions without parents: some are always valid.
+    return DSGScore(scores.sum(axis=1) / counted, scores, valid, answered)
+
+
+def answer_rows(answers: ArrayLike, *, questions: int) -> NDArray[np.float64]:
+    """Read answers as 1, 0 and NaN."""
+    try:
+        given = np.asarray(answers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error("answers", "1, 0 or NaN, (n, questions)", answers) from error
+    if given.ndim != 2 or given.shape[1] != questions:
+        raise argument_error("answers", f"of shape (n, {questions}), a column per question", f"shape {given.shape}")
+    odd = np.argwhere(~(np.isnan(given) | np.isin(given, (0, 1))))
+    if len(odd):
+        row, column = map(int, odd[0])
+        raise argument_error(f"answers[{row}, {column}]", "1, 0 or NaN", float(given[row, column]))
+    return given

@@ -1,0 +1,201 @@
+"""Precision, recall, density and coverage of two sets of features, exactly."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.metrics.realism.distances import (
+    BLOCK,
+    Cloud,
+    Floats,
+    Numbers,
+    block_bound,
+    clouds,
+    exact_squares,
+    rough_squares,
+)
+from culturekit.metrics.realism.features import Features, check_same_width, feature_rows
+from culturekit.metrics.realism.neighbours import PAIRS, RadiiCache, check_neighbours, just_above, squared_radii
+
+__all__ = ["PRDC", "Neighbourhoods", "in_manifold", "neighbourhoods", "prdc"]
+
+Side: TypeAlias = Literal["real", "fake"]
+
+
+@dataclass(frozen=True, slots=True)
+class PRDC:
+    """How two sets of features lie in each other's neighbourhoods.
+
+    Attributes:
+        precision: share of fakes within the neighbourhood of some real.
+        recall: share of reals within the neighbourhood of some fake.
+        density: how many neighbourhoods of reals a fake lies in on average, over k; it may exceed 1.
+        coverage: share of reals with a fake in their neighbourhood.
+    """
+
+    precision: float
+    recall: float
+    density: float
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhoods:
+    """What PRDC is the mean of, image by image.
+
+    Attributes:
+        k: a neighbourhood reaches to the k-th nearest neighbour, and does not include it.
+        around_fake: int64, (n_fake,): how many neighbourhoods of reals each fake lies in.
+        recalled: bool, (n_real,): whether each real lies in the neighbourhood of a fake.
+        covered: bool, (n_real,): whether a fake lies in the neighbourhood of each real.
+        only_group: int64, (n_real,): the group of fakes, if only one, in the neighbourhood of each real; else -1.
+    """
+
+    k: int
+    around_fake: Numbers
+    recalled: NDArray[np.bool_]
+    covered: NDArray[np.bool_]
+    only_group: Numbers
+
+    @property
+    def prdc(self) -> PRDC:
+        """The four shares."""
+        return PRDC(
+            precision=float(np.mean(self.around_fake > 0)),
+            recall=float(self.recalled.mean()),
+            density=float(self.around_fake.sum() / (self.k * len(self.around_fake))),
+            coverage=float(self.covered.mean()),
+        )
+
+
+def prdc(real: ArrayLike, fake: ArrayLike, *, k: int = 5, cache: RadiiCache | None = None) -> PRDC:
+    """Give precision, recall, density and coverage (Kynkäänniemi et al. 2019; Naeem et al. 2020).
+
+    The neighbourhood of a point is all that is nearer, by Euclidean distance, than its k-th nearest neighbour in its
+    own set. The answer is exact with ties, copies and neighbourhoods of radius zero (nothing lies in these), and does
+    not depend on order, blocks or threads. Memory grows with n + m.
+
+    Args:
+        real: float, (n, dim), n above k.
+        fake: float, (m, dim), m above k.
+        k: which neighbour.
+        cache: where radii are kept by the hash of the features and k, so that a set of reals is searched once.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    return neighbourhoods(real, fake, k=k, cache=cache).prdc
+
+
+def neighbourhoods(
+    real: ArrayLike,
+    fake: ArrayLike,
+    *,
+    k: int = 5,
+    groups: ArrayLike | None = None,
+    cache: RadiiCache | None = None,
+    block: int = BLOCK,
+) -> Neighbourhoods:
+    """Say of each image in whose neighbourhood it lies; `prdc` averages it.
+
+    Args:
+        real: as for `prdc`.
+        fake: as for `prdc`.
+        k: which neighbour.
+        groups: int, (m,): which group, such as its prompt, each fake belongs to; without, each is its own.
+        cache: as for `prdc`.
+        block: points on each side of a block of pairs; memory grows with its square.
+    """
+    reals, fakes = both_sets(real, fake)
+    check_neighbours("real", len(reals), k)
+    check_neighbours("fake", len(fakes), k)
+    group = np.arange(len(fakes)) if groups is None else np.asarray(groups, np.int64)
+    first, last = np.full(len(reals), np.iinfo(np.int64).max), np.full(len(reals), -1)
+    around, recalled = np.zeros(len(fakes), np.int64), np.zeros(len(reals), np.bool_)
+    radii = squared_radii(reals, k=k, cache=cache), squared_radii(fakes, k=k, cache=cache)
+    left, right = clouds(reals, fakes)
+    for side, of_real, of_fake in pairs_inside(left, right, *radii, block=block):
+        if side == "fake":
+            recalled[of_real] = True
+            continue
+        around += np.bincount(of_fake, minlength=len(fakes))
+        np.minimum.at(first, of_real, group[of_fake])
+        np.maximum.at(last, of_real, group[of_fake])
+    return Neighbourhoods(int(k), around, recalled, last >= 0, np.where(first == last, first, -1))
+
+
+def in_manifold(
+    real: ArrayLike, points: ArrayLike, *, k: int = 5, cache: RadiiCache | None = None
+) -> NDArray[np.bool_]:
+    """Say of each point whether it lies in the neighbourhood of some real, bool (m,): precision is the mean of it.
+
+    Args:
+        real: float, (n, dim), n above k.
+        points: float, (m, dim); here one is enough.
+        k: which neighbour.
+        cache: as for `prdc`.
+    """
+    reals, others = both_sets(real, points, name="points")
+    check_neighbours("real", len(reals), k)
+    inside = np.zeros(len(others), np.bool_)
+    radii = squared_radii(reals, k=k, cache=cache)
+    left, right = clouds(reals, others)
+    for _, _, point in pairs_inside(left, right, radii, None):
+        inside[point] = True
+    return inside
+
+
+def both_sets(real: ArrayLike, fake: ArrayLike, *, name: str = "fake") -> tuple[Features, Features]:
+    """Read two sets of features of one space."""
+    reals, fakes = feature_rows("real", real), feature_rows(name, fake)
+    check_same_width(("real", reals), (name, fakes))
+    return reals, fakes
+
+
+def pairs_inside(
+    real: Cloud, fake: Cloud, of_real: Floats, of_fake: Floats | None, *, block: int = BLOCK
+) -> Iterator[tuple[Side, Numbers, Numbers]]:
+    """Give the pairs (real, fake) nearer than the real's squared radius, then those nearer than the fake's."""
+    out = np.empty(min(block, len(real.points)) * min(block, len(fake.points)), np.float32)
+    for row in range(0, len(real.points), block):
+        rows = slice(row, min(row + block, len(real.points)))
+        for column in range(0, len(fake.points), block):
+            columns = slice(column, min(column + block, len(fake.points)))
+            rough = rough_squares(real, rows, fake, columns, out)
+            for i, j in inside_rows(rough, real, rows, fake, columns, of_real, turned=False):
+                yield "real", i, j
+            if of_fake is not None:
+                for j, i in inside_rows(rough, fake, columns, real, rows, of_fake, turned=True):
+                    yield "fake", i, j
+
+
+def inside_rows(
+    rough: NDArray[np.float32],
+    balls: Cloud,
+    own: slice,
+    points: Cloud,
+    seen: slice,
+    squared: Floats,
+    *,
+    turned: bool,
+) -> Iterator[tuple[Numbers, Numbers]]:
+    """Give the pairs (ball, point) of a block in which the point lies in the ball; `turned`, balls are columns."""
+    dim = balls.points.shape[1]
+    limits = squared[own] * balls.scale**2
+    reach = limits + block_bound(dim, balls.norms[own], points.norms[seen].max())
+    highest = just_above(np.where(limits > 0, reach, -np.inf))
+    hits = np.flatnonzero(rough <= (highest if turned else highest[:, None]))
+    for start in range(0, len(hits), PAIRS):
+        some = hits[start : start + PAIRS]
+        rows, columns = (side.astype(np.int64) for side in np.divmod(some, rough.shape[1]))
+        ball, point = (columns, rows) if turned else (rows, columns)
+        room = limits[ball] - rough.ravel()[some]
+        ball, point = ball + own.start, point + seen.start
+        bound = block_bound(dim, balls.norms[ball], points.norms[point])
+        inside, unsure = room > bound, np.flatnonzero(np.abs(room) <= bound)
+        exact = exact_squares(balls.points, ball[unsure], points.points, point[unsure])
+        inside[unsure] = exact < squared[ball[unsure]]
+        yield ball[inside], point[inside]

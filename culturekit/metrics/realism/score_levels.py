@@ -1,0 +1,126 @@
+"""What CLIPScores say at a level: objects present, consistency, and how often people agree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error, finite_vector
+from culturekit.metrics.inclusion.clustered_shares import clustered_share
+
+__all__ = ["PRESENCE_THRESHOLDS", "YesBucket", "object_consistency", "objects_present", "yes_by_score"]
+
+PRESENCE_THRESHOLDS: Mapping[str, float] = MappingProxyType({"geode": 0.21, "dm": 0.21, "ldm": 0.25})
+"""Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1."""
+
+ROUNDING = 1e-9
+"""Of a bucket's width: 0.29 / 0.01 is 28.999999999999996 in floating point, and belongs to bucket 29."""
+
+
+@dataclass(frozen=True, slots=True)
+class YesBucket:
+    """How often people said yes to images whose scores lie in a bucket.
+
+    Attributes:
+        low: where the bucket begins; it does not include its end.
+        score: the mean score of its images.
+        rate: the share of yes among the answers.
+        ci_low: NaN where a single image was asked about.
+        ci_high: as ci_low.
+        images: how many there are.
+        answers: how many there are.
+    """
+
+    low: float
+    score: float
+    rate: float
+    ci_low: float
+    ci_high: float
+    images: int
+    answers: int
+
+
+def objects_present(scores: ArrayLike, *, threshold: float = PRESENCE_THRESHOLDS["geode"]) -> NDArray[np.bool_]:
+    """Say of each image whether its object counts as shown: whether the cosine reaches the threshold, bool (n,)."""
+    return finite_vector("scores", scores) >= threshold
+
+
+def object_consistency(scores: ArrayLike, *, objects: Sequence[str], percentile: float = 10.0) -> float:
+    """Give the mean over objects of a low percentile of each object's scores (DIG In: the 10th).
+
+    It asks how the worst images of an object do. Percentiles interpolate linearly between neighbours.
+
+    Args:
+        scores: float, (n,): plain cosines (`scale=1`).
+        objects: (n,): the object that each image should show; every object weighs the same.
+        percentile: from 0 to 100.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    values = finite_vector("scores", scores)
+    names = keys("objects", objects, length=len(values))
+    if not 0 <= percentile <= 100:
+        raise argument_error("percentile", "from 0 to 100", percentile)
+    return float(np.mean([np.percentile(values[names == name], percentile) for name in np.unique(names)]))
+
+
+def yes_by_score(
+    scores: ArrayLike,
+    yes: ArrayLike,
+    *,
+    images: Sequence[str],
+    annotators: Sequence[str] | None = None,
+    width: float = 0.01,
+    confidence: float = 0.95,
+) -> list[YesBucket]:
+    """Give how often people said yes, by bucket of the score, with intervals.
+
+    Answers about one image, or of one annotator, are not independent: `clustered_share` makes the intervals.
+
+    Args:
+        scores: float, (n,): the score of the image that each answer is about.
+        yes: bool, (n,): the answers.
+        images: (n,): the image that each answer is about.
+        annotators: (n,): who gave it.
+        width: of a bucket.
+        confidence: how often such intervals are to hold the true share.
+
+    Returns:
+        The buckets that have answers, lowest first.
+
+    Raises:
+        UsageError: an argument breaks its rule, or an image has two scores.
+    """
+    values = finite_vector("scores", scores)
+    answers = finite_vector("yes", np.asarray(yes, dtype=np.float64), length=len(values))
+    names = keys("images", images, length=len(values))
+    people = None if annotators is None else keys("annotators", annotators, length=len(values))
+    if not width > 0:
+        raise argument_error("width", "a number above 0", width)
+    if not np.isin(answers, (0, 1)).all():
+        raise argument_error("yes", "True and False, or 1 and 0", min(set(answers.tolist()) - {0.0, 1.0}))
+    if len(np.unique(names)) != len({*zip(names.tolist(), values.tolist(), strict=True)}):
+        raise UsageError("an image has one score", found="an image with two")
+    buckets = np.floor(values / width + ROUNDING).astype(np.int64)
+    found = []
+    for number in np.unique(buckets).tolist():
+        inside = buckets == number
+        clusters = {"image": names[inside]} | ({} if people is None else {"annotator": people[inside]})
+        share = clustered_share(answers[inside], clusters, confidence=confidence)
+        _, first = np.unique(names[inside], return_index=True)
+        mean = float(np.sort(values[inside][first]).mean())
+        low = round(number * width, 12)
+        found.append(YesBucket(low, mean, share.value, share.low, share.high, len(first), share.n))
+    return found
+
+
+def keys(name: str, values: Sequence[str], *, length: int) -> NDArray[np.str_]:
+    """Read one text per value."""
+    column = np.asarray(values, dtype=np.str_)
+    if column.shape != (length,):
+        raise argument_error(name, f"one per score, of length {length}", f"shape {column.shape}")
+    return column

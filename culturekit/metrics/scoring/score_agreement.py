@@ -1,0 +1,231 @@
+"""From annotations to agreement within each pool of people, how far pools lie apart, and how judge models do."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import check_choice
+from culturekit.metrics.scoring.judge_records import judge_rows
+from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
+from culturekit.metrics.scoring.score_comparisons import Found, correct_families
+from culturekit.metrics.scoring.scored import Row, Scored
+from culturekit.metrics.scoring.value_sets import in_tables, own_generator, statistic_row, with_reason
+from culturekit.metrics.statistics.chance_corrected import (
+    LEVELS,
+    Level,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
+from culturekit.metrics.statistics.clustering import check_count
+from culturekit.metrics.statistics.corrections import CORRECTIONS
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.metrics.statistics.pools import pool_divergence
+from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
+from culturekit.metrics.statistics.resampling import Statistic, bootstrap
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["PEOPLE", "AgreementOptions", "score_agreement"]
+
+PEOPLE = "people"
+"""What stands in the column model where nobody's pictures are scored, but the people who judged them."""
+
+FEW_ITEMS = f"fewer than {FEWEST_CLUSTERS} items with two answers, or no scatter"
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementOptions:
+    """How agreement is computed.
+
+    Attributes:
+        by: what makes a pool: the `region` of annotators, whether they are `in-region` of the item, or their
+            `recruitment` (a flag such as `recruitment:prolific`).
+        level: of Krippendorff's alpha where answers are numbers; choices are nominal.
+        correction: of the p values of pool differences.
+        confidence: of the intervals.
+        resamples: of each bootstrap and permutation test.
+        seed: of both.
+    """
+
+    by: PoolsBy = "region"
+    level: Level = "ordinal"
+    correction: str = "holm"
+    confidence: float = 0.95
+    resamples: int = 2000
+    seed: int = 0
+
+
+def score_agreement(
+    annotations: pl.DataFrame, judgments: pl.DataFrame | None = None, *, options: AgreementOptions
+) -> Scored:
+    """Score agreement per scheme, criterion and pool, and the divergence of every two pools.
+
+    Args:
+        annotations: conforms to ANNOTATIONS.
+        judgments: conforms to JUDGMENTS; a judge is held against people where its task is their scheme and its
+            item their criterion.
+        options: what makes a pool, and how to compute.
+
+    Returns:
+        Rows of the metrics krippendorff_alpha, fleiss_kappa, cohen_kappa (of two annotators), pairwise_agreement,
+        unanimous_agreement, pool_difference, pool_correlation, judge_bias and judge_agreement. As values, the
+        pairwise agreement on each item and the difference of two pools on each.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or nobody answered.
+    """
+    check_choice("level", options.level, LEVELS)
+    check_choice("correction", options.correction, CORRECTIONS)
+    check_count("resamples", options.resamples)
+    pools, silent = pooled_ratings(annotations, by=options.by)
+    if not pools:
+        raise UsageError("nobody answered anything", expected="annotations with values or choices", found="none")
+    rows = [row for pool in pools for row in agreement_rows(pool, options)]
+    divergence, differences = divergences(pools, options)
+    left_out = {"neither_value_nor_choice": silent}
+    if judgments is not None:
+        of_judges, unmatched = judge_rows(judgments, pools, seed=options.seed, resamples=options.resamples,
+                                          confidence=options.confidence, by=options.by)  # fmt: skip
+        rows += of_judges
+        left_out["judgment_without_people"] = unmatched
+    values = [value for pool in pools for value in item_agreements(pool, options)]
+    return in_tables([*rows, *divergence], [*values, *differences], left_out)
+
+
+def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row]:
+    """Make the rows of one pool on one criterion."""
+    table = pool.table()
+    table = table[:, np.isfinite(table).sum(axis=0) > 1]
+    answers = pool.answers
+    about = {"annotators": answers["annotator"].n_unique(), "answers": answers.height}
+    level: Level = options.level if pool.numeric else "nominal"
+    for metric, statistic in statistics_of(level).items():
+        extra = {**about, "level": level} if metric == "krippendorff_alpha" else about
+        answer = over_items(table, statistic, pool, metric, options)
+        params = with_reason({**named(pool, options), **extra}, answer, FEW_ITEMS)
+        yield statistic_row(metric, model=PEOPLE, benchmark=pool.scheme, answer=answer, params=params, group=pool.pool)
+    pairs = pool.of_annotators()
+    if pairs is not None:
+        answer = over_items(pairs, lambda both: cohen_kappa(both[0].tolist(), both[1].tolist()), pool, "cohen", options)
+        params = with_reason({**named(pool, options), **about}, answer, FEW_ITEMS)
+        yield statistic_row(
+            "cohen_kappa", model=PEOPLE, benchmark=pool.scheme, answer=answer, params=params, group=pool.pool
+        )
+
+
+def statistics_of(level: Level) -> dict[str, Statistic]:
+    """Name the statistics of a table of answers, (most answers, n_items)."""
+    return {
+        "krippendorff_alpha": lambda table: krippendorff_alpha(table, level=level),
+        "fleiss_kappa": lambda table: fleiss_kappa(counts_of(table)),
+        "pairwise_agreement": lambda table: pairwise_agreement(counts_of(table)),
+        "unanimous_agreement": lambda table: unanimous_agreement(counts_of(table)),
+    }
+
+
+def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count answers, (most answers, n_items), as (n_items, n_choices)."""
+    choices = np.unique(table[np.isfinite(table)])
+    return np.stack([(table == choice).sum(axis=0) for choice in choices], axis=1)
+
+
+def over_items(
+    table: NDArray[np.float64], statistic: Statistic, pool: PoolRatings, metric: str, options: AgreementOptions
+) -> Interval:
+    """Compute a statistic of all items, and its limits by drawing items again."""
+    items = table.shape[1]
+    if items < FEWEST_CLUSTERS:
+        value = statistic(table) if items else math.nan
+        return Interval(value, math.nan, math.nan, items, "population")
+    return bootstrap(
+        np.arange(items),
+        statistic=lambda drawn: statistic(table[:, drawn.astype(np.int64)]),
+        confidence=options.confidence,
+        resamples=options.resamples,
+        rng=own_generator(options.seed, metric, pool.scheme, pool.criterion, pool.pool),
+    )
+
+
+def named(pool: PoolRatings, options: AgreementOptions) -> dict[str, object]:
+    """Say in params whose answers to what these are."""
+    return {"scheme": pool.scheme, "criterion": pool.criterion, "pool": pool.pool, "pools_by": options.by}
+
+
+def item_agreements(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row]:
+    """Give the pairwise agreement on each item, as values."""
+    shares = agreeing_pairs(counts_of(pool.table()).astype(np.float64))
+    for item, share in zip(sorted(pool.answers["item_id"].unique()), shares.tolist(), strict=True):
+        yield {
+            "metric": "pairwise_agreement",
+            "model": PEOPLE,
+            "benchmark": pool.scheme,
+            "group": pool.pool,
+            "params": canonical_json(named(pool, options)).decode(),
+            "item": item,
+            "value": None if math.isnan(share) else share,
+        }
+
+
+def divergences(pools: Sequence[PoolRatings], options: AgreementOptions) -> tuple[list[Row], list[Row]]:
+    """Compare every two pools on every criterion: rows, and the difference on each item as values."""
+    found: list[Found] = []
+    rows: list[Row] = []
+    values: list[Row] = []
+    for first, second in itertools.combinations(pools, 2):
+        if (first.scheme, first.criterion) != (second.scheme, second.criterion):
+            continue
+        choices = [None] if first.numeric else sorted({*first.answers["choice"], *second.answers["choice"]})
+        for choice in choices:
+            means = first.item_means(choice), second.item_means(choice)
+            if not means[0].keys() & means[1].keys():
+                continue
+            pair = f"{first.pool} - {second.pool}"
+            place: dict[str, Any] = {
+                "model": PEOPLE,
+                "benchmark": first.scheme,
+                "concept": None,
+                "country": None,
+                "group": pair,
+            }
+            params: dict[str, object] = {
+                "scheme": first.scheme,
+                "criterion": first.criterion,
+                "a": first.pool,
+                "b": second.pool,
+                "pools_by": options.by,
+                **({} if choice is None else {"choice": choice}),
+            }
+            answer = pool_divergence(
+                *means,
+                confidence=options.confidence,
+                resamples=options.resamples,
+                rng=own_generator(options.seed, first.scheme, first.criterion, pair, choice),
+            )
+            values += item_differences(place, params, *means)
+            params["left_out"] = answer.difference.left_out
+            found.append(Found((first.scheme,), place, params, answer.difference))
+            follows = with_reason({**params, "method": "spearman"}, answer.correlation, FEW_ITEMS)
+            rows.append(statistic_row("pool_correlation", answer=answer.correlation, params=follows, **place))
+    return [*rows, *correct_families("pool_difference", found, options.correction, "a single common item")], values
+
+
+def item_differences(
+    place: dict[str, Any], params: dict[str, object], first: dict[str, float], second: dict[str, float]
+) -> Iterator[Row]:
+    """Give the difference of two pools on each common item, as values."""
+    for item in sorted(first.keys() & second.keys()):
+        yield {
+            "metric": "pool_difference",
+            **place,
+            "params": canonical_json(params).decode(),
+            "item": item,
+            "value": first[item] - second[item],
+        }

@@ -1,0 +1,163 @@
+"""From vectors of captions, images and objects to C³: how well each caption fits, and which to keep."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3
+from culturekit.metrics.captions.selection import keep_best
+from culturekit.metrics.catalog import CATALOG
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
+from culturekit.records.schemas import SELECTION
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["ROLES", "C3Options", "C3Scores", "LabelledVectors", "score_c3"]
+
+ROLES = ("source", "target", "objects", "image", "image_target")
+"""What vectors are of: the arguments of `alignment_c3`."""
+
+CAPTIONED = ("target", "image_target")
+"""The roles that make an item: without a caption there is nothing to score."""
+
+METRICS = {"c3": "total", "c3_text": "text", "c3_image": "image", "c3_object": "object"}
+
+TOKEN = re.compile(r"^(?P<item>.+)#[0-9]+$", re.DOTALL)
+"""An id of one of several vectors of an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledVectors:
+    """Vectors, float (n, dim), and what each belongs to: `ITEM`, or `ITEM#k` for its token or object k."""
+
+    vectors: NDArray[np.floating]
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class C3Options:
+    """What to score, and how.
+
+    Attributes:
+        keep: how many items to keep; None keeps no list.
+        strategy: what to rank them by: one of STRATEGIES.
+        model: whose captions they are, as it stands in the scores.
+        confidence: of the intervals.
+        benchmark: the name under which the scores stand.
+    """
+
+    keep: int | None = None
+    strategy: str = "c3"
+    model: str = "captions"
+    confidence: float = 0.95
+    benchmark: str = "c3"
+
+
+@dataclass(frozen=True, slots=True)
+class C3Scores:
+    """Scores over all items with the values of each, and the items kept (SELECTION; empty where none were asked)."""
+
+    scored: Scored
+    selection: pl.DataFrame
+
+
+def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C3Scores:
+    """Score the caption of every item, term by term, and keep the best.
+
+    Args:
+        vectors: by role, those of ROLES that there are. An item is what a caption is given for; one that lacks the
+            other side of a term lacks that term.
+        options: what to score, and how.
+
+    Raises:
+        UsageError: an option breaks its rule, a vector has no direction, or widths differ within a space.
+    """
+    check_choice("strategy", options.strategy, tuple(STRATEGIES))
+    unknown = sorted(set(vectors) - set(ROLES))
+    if unknown:
+        raise argument_error("vectors", f"of the roles {', '.join(ROLES)}", ", ".join(unknown))
+    rows = {role: rows_of_items(role, labelled) for role, labelled in vectors.items()}
+    items = sorted({item for role in CAPTIONED for item in rows.get(role, ())})
+    if not items:
+        raise UsageError("there is no caption to score", expected="vectors of target or of image_target")
+    found = {item: align_item(item, vectors, rows) for item in items}
+    left_out = Counter(f"items without the term {term}" for answer in found.values() for term in answer.missing)
+    strays = {item for each in rows.values() for item in each} - set(items)
+    left_out["items without a caption"] += len(strays)
+    answers = [metric_rows(metric, found, options) for metric in METRICS]
+    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
+    every = scored((row for row, _ in answers), (row for _, rows in answers for row in rows), left_out=counts)
+    return C3Scores(every, selection(found, options))
+
+
+def rows_of_items(role: str, labelled: LabelledVectors) -> dict[str, list[int]]:
+    """Find the rows of each item's vectors."""
+    if len(set(labelled.ids)) < len(labelled.ids):
+        twice = Counter(labelled.ids).most_common(1)[0][0]
+        raise UsageError(f"an id stands twice among the vectors of {role}", found=repr(twice))
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(labelled.ids):
+        match = TOKEN.match(name)
+        rows.setdefault(match["item"] if match else name, []).append(row)
+    return rows
+
+
+def align_item(
+    item: str, vectors: Mapping[str, LabelledVectors], rows: Mapping[str, Mapping[str, list[int]]]
+) -> C3Alignment:
+    """Score one item; an error names it."""
+    own = {role: vectors[role].vectors[rows[role][item]] for role in rows if item in rows[role]}
+    try:
+        return alignment_c3(**{role: own.get(role) for role in ROLES})
+    except UsageError as error:
+        error.where = f"item {item!r}"
+        raise
+
+
+def metric_rows(metric: str, found: Mapping[str, C3Alignment], options: C3Options) -> tuple[Row, list[Row]]:
+    """Make the score of one metric, over the items that have it, and its values; null for those that do not.
+
+    The interval speaks about items like these; fewer than 20 of them have none.
+    """
+    values = {item: float(getattr(answer, METRICS[metric])) for item, answer in found.items()}
+    known = {item: value for item, value in values.items() if not np.isnan(value)}
+    answer = interval(
+        list(known.values()) or [0.0],
+        prompts=list(known) or [""],
+        repeats=np.zeros(max(1, len(known)), np.int64),
+        target="population" if len(known) >= FEWEST_PROMPTS else "these",
+        confidence=options.confidence,
+    )
+    place: Row = {
+        "metric": metric,
+        "model": options.model,
+        "benchmark": options.benchmark,
+        "params": canonical_json({"target": "population"}).decode(),
+    }
+    score: Row = {
+        **place,
+        "value": answer.value if known else np.nan,
+        "ci_low": None if np.isnan(answer.low) else answer.low,
+        "ci_high": None if np.isnan(answer.high) else answer.high,
+        "n": len(known),
+        "unit": CATALOG[metric].unit,
+    }
+    return score, [{**place, "item": item, "value": known.get(item)} for item in values]
+
+
+def selection(found: Mapping[str, C3Alignment], options: C3Options) -> pl.DataFrame:
+    """List the items kept, best first."""
+    scores = {item: STRATEGIES[options.strategy](answer) for item, answer in found.items()}
+    kept = keep_best(list(scores), list(scores.values()), n=options.keep or 0)
+    rows = [
+        {"item": item, "strategy": options.strategy, "rank": rank, "value": scores[item]}
+        for rank, item in enumerate(kept, start=1)
+    ]
+    return pl.DataFrame(rows, schema=SELECTION.schema)

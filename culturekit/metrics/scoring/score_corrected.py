@@ -1,0 +1,228 @@
+"""From matches and audits to corrected diversity, beside the mapped one."""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
+from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "CorrectedOptions", "Correction", "score_corrected"]
+
+NOT_CORRECTED = "kernels not corrected: "
+"""How the reasons begin for which a kernel of a model and concept was left out."""
+
+PAIRS_ORDER = 2.0
+"""The order at which kernels with artifacts are corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Whose answers correct, and the seed of the draws behind the intervals.
+
+    `pool` is needed only when several pools of people answered. Where it is not `required`, an audit that
+    cannot carry any correction leaves mapped scores only, and says why.
+    """
+
+    pool: str | None = None
+    seed: int = 0
+    required: bool = True
+
+    def of(self, options: QvsOptions) -> "CorrectedOptions":
+        """Correct what is scored by mapping: the same kernels, order, size and confidence."""
+        return CorrectedOptions(
+            options.kernels, options.q, options.size, options.confidence, options.benchmark, self.pool, self.seed,
+            self.required,
+        )  # fmt: skip
+
+
+NO_CORRECTION = Correction()
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedOptions:
+    """What to correct, and how.
+
+    Attributes:
+        kernels: weights of (continent, country, artifact), one triple per kernel.
+        q: the order; kernels with artifacts are corrected at q = 2, whatever it is.
+        size: how many images make a batch.
+        confidence: of the intervals.
+        benchmark: the name under which the scores stand.
+        pool: whose answers count, when several pools of people answered.
+        seed: of the draws behind the intervals.
+        required: whether correcting nothing at all is an error.
+    """
+
+    kernels: tuple[Weights, ...] = tuple(STANDARD_KERNELS.values())
+    q: float = 1.0
+    size: int = 8
+    confidence: float = 0.95
+    benchmark: str = "cube"
+    pool: str | None = None
+    seed: int = 0
+    required: bool = True
+
+
+def score_corrected(
+    matches: pl.DataFrame, audits: pl.DataFrame, quality: pl.DataFrame | None, *, options: CorrectedOptions
+) -> Scored:
+    """Correct the diversity of each model on each concept, and of each model over its concepts.
+
+    A model and concept whose audit cannot carry a correction is left out, and counted by reason.
+
+    Args:
+        matches: conforms to MATCHES.
+        audits: conforms to AUDITS.
+        quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
+        options: what to correct, and how.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
+            required.
+    """
+    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    said = checked(audits, AUDITS)
+    scorers = quality_by_scorer(quality)
+    rows: list[Row] = []
+    reasons: Counter[str] = Counter()
+    for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
+        rows += model_rows(images, said, scorers, options, reasons)
+    if not rows and options.required:
+        raise UsageError(
+            "no model could be corrected", found="; ".join(f"{why} ({count})" for why, count in reasons.items())
+        )
+    return scored(rows, left_out={f"{NOT_CORRECTED}{why}": count for why, count in sorted(reasons.items())})
+
+
+def model_rows(
+    images: pl.DataFrame,
+    audits: pl.DataFrame,
+    scorers: Mapping[str, pl.DataFrame],
+    options: CorrectedOptions,
+    reasons: Counter[str],
+) -> Iterator[Row]:
+    """Make the rows of one model, each kernel on each concept and then over all concepts."""
+    concepts = images.partition_by("concept", maintain_order=True)
+    for kernel in options.kernels:
+        weights = check_weights(kernel)
+        found = []
+        for part in concepts:
+            try:
+                found.append((part, corrected(part, audits, weights, options)))
+            except UsageError as error:
+                reasons[error.problem] += 1
+        for part, answer in found:
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options)
+        if len(found) == len(concepts) > 1:
+            overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
+            yield from rows_of(images, None, overall, weights, scorers, options)
+
+
+def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> Interval:
+    """Correct one model, concept and kernel; the draws depend on nothing else."""
+    key = f"{options.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
+    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")
+    return vendi_corrected(
+        images,
+        audits,
+        weights=weights,
+        q=order_of(weights, options.q),
+        size=options.size,
+        rng=np.random.default_rng(number),
+        confidence=options.confidence,
+        pool=options.pool,
+    )
+
+
+def order_of(weights: Weights, q: float) -> float:
+    """Give the order at which a kernel can be corrected."""
+    return PAIRS_ORDER if weights[2] > 0 else q
+
+
+def over_concepts(parts: Sequence[tuple[int, Interval]]) -> Interval:
+    """Average concepts by their numbers of prompts; the audits are independent, so the half widths add in squares."""
+    total = sum(prompts for prompts, _ in parts)
+    shares = [(prompts / total, answer) for prompts, answer in parts]
+    value = sum(share * answer.value for share, answer in shares)
+    below = math.hypot(*(share * (answer.value - answer.low) for share, answer in shares))
+    above = math.hypot(*(share * (answer.high - answer.value) for share, answer in shares))
+    return Interval(value, value - below, value + above, sum(answer.n for _, answer in shares), "these")
+
+
+def rows_of(
+    images: pl.DataFrame,
+    concept: str | None,
+    answer: Interval,
+    weights: Weights,
+    scorers: Mapping[str, pl.DataFrame],
+    options: CorrectedOptions,
+) -> Iterator[Row]:
+    """Write the corrected diversity, and for each scorer its product with the quality."""
+    q = order_of(weights, options.q)
+    params: dict[str, object] = {
+        "kernel": kernel_name(weights),
+        "weights": list(weights),
+        "q": "inf" if math.isinf(q) else q,
+        "size": options.size,
+        "labels": "corrected",
+        "form": "average pairs" if weights[2] > 0 else "mean of batches",
+        "method": "audit",
+        "pool": options.pool,
+        "audited": answer.n,
+        "confidence": options.confidence,
+    }
+    yield row(images, concept, "vs", answer, params, options)
+    for scorer, values in scorers.items():
+        rated = images.join(values, on="image_id", how="inner")["value"]
+        if rated.len() > 1:
+            product = times_quality(answer, rated, options.confidence)
+            yield row(images, concept, "qvs", product, {**params, "scorer": scorer}, options)
+
+
+def times_quality(diversity: Interval, quality: pl.Series, confidence: float) -> Interval:
+    """Multiply diversity and mean quality; their relative half widths add in squares."""
+    from scipy.special import stdtrit
+
+    values = quality.to_numpy()
+    mean = float(values.mean())
+    margin = float(stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1)) / math.sqrt(len(values))
+    below = math.hypot(mean * (diversity.value - diversity.low), diversity.value * margin)
+    above = math.hypot(mean * (diversity.high - diversity.value), diversity.value * margin)
+    value = mean * diversity.value
+    return Interval(value, value - below, value + above, diversity.n, diversity.target)
+
+
+def row(
+    images: pl.DataFrame,
+    concept: str | None,
+    metric: str,
+    answer: Interval,
+    params: Mapping[str, object],
+    options: CorrectedOptions,
+) -> Row:
+    """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
+    return {
+        "metric": metric,
+        "model": images["model"][0],
+        "benchmark": options.benchmark,
+        "concept": concept,
+        "params": canonical_json(params).decode(),
+        "value": answer.value,
+        "ci_low": answer.low,
+        "ci_high": answer.high,
+        "n": images.height,
+        "unit": "share",
+    }

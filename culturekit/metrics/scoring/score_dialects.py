@@ -1,0 +1,152 @@
+"""From scores of pictures, and people's verdicts on them, to the gap between two dialects."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.linguistic.dialects import dialect_gap
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.value_sets import own_generator, statistic_row
+from culturekit.records.schemas import ANNOTATIONS, QUALITY
+
+__all__ = ["CORRECT", "DialectOptions", "score_dialects"]
+
+CORRECT = "correct"
+"""What people say of a picture: yes or no."""
+
+YES, NO = "yes", "no"
+
+
+@dataclass(frozen=True, slots=True)
+class DialectOptions:
+    """What to compare, and how.
+
+    Attributes:
+        standard: the group of the prompts in the standard dialect.
+        other: that of their counterparts.
+        pair: the columns of prompts that counterparts share.
+        scale: what the values of scorers are divided by, so that a CLIPScore stands at scale 1.
+        confidence: of the intervals.
+        resamples: of the permutation tests.
+        seed: of these.
+        benchmark: the name under which the scores stand.
+    """
+
+    standard: str = "SAE"
+    other: str = "AAE"
+    pair: tuple[str, ...] = ("artifact_id", "template_id")
+    scale: float = 1.0
+    confidence: float = 0.95
+    resamples: int = 9999
+    seed: int = 0
+    benchmark: str = "linguistic"
+
+
+def score_dialects(
+    images: pl.DataFrame,
+    prompts: pl.DataFrame,
+    quality: pl.DataFrame | None = None,
+    annotations: pl.DataFrame | None = None,
+    *,
+    options: DialectOptions,
+) -> Scored:
+    """Compare the pictures of two dialects: by every scorer, and by every pool of people.
+
+    Args:
+        images: conforms to IMAGES.
+        prompts: conforms to PROMPTS: `group` is the dialect.
+        quality: conforms to QUALITY: CLIPScores, for instance.
+        annotations: conforms to ANNOTATIONS: the criterion `correct`, answered yes or no.
+        options: what to compare, and how.
+
+    Raises:
+        UsageError: a table does not conform, nothing was given to compare, or no pair of prompts has both dialects.
+    """
+    if quality is None and annotations is None:
+        raise UsageError("there is nothing to compare dialects by", expected="quality, annotations, or both")
+    if not options.scale > 0:
+        raise argument_error("scale", "a number above 0", options.scale)
+    left_out: Counter[str] = Counter()
+    known = prompted_images(images, prompts, left_out, pair=options.pair)
+    spoken = known.filter(pl.col("group").is_in([options.standard, options.other]))
+    left_out["images of other groups"] += known.height - spoken.height
+    rows, values = [], []
+    for name, pool, table in measures(quality, annotations, options, left_out):
+        judged = spoken.join(table, on="image_id", how="inner").sort("model", "image_id")
+        for model in judged.partition_by("model", maintain_order=True):
+            for row, below in model_rows(model, name, pool, options):
+                rows.append(row)
+                values += below
+    if not rows:
+        raise UsageError(
+            f"no picture of a prompt in {options.standard!r} or {options.other!r} has a score",
+            found=f"{known.height} pictures, {spoken.height} of these groups",
+        )
+    return scored(rows, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+
+
+def measures(
+    quality: pl.DataFrame | None, annotations: pl.DataFrame | None, options: DialectOptions, left_out: Counter[str]
+) -> Iterator[tuple[str, str | None, pl.DataFrame]]:
+    """Give what pictures are compared by: its name, the pool it is of, and image_id and value."""
+    if quality is not None:
+        for part in checked(quality, QUALITY).sort("scorer").partition_by("scorer", maintain_order=True):
+            yield part["scorer"][0], None, part.select("image_id", value=pl.col("value") / options.scale)
+    if annotations is not None:
+        verdicts = checked(annotations, ANNOTATIONS).filter(criterion=CORRECT)
+        answer = pl.col("choice").str.strip_chars().str.to_lowercase()
+        clear = verdicts.filter(answer.is_in([YES, NO])).with_columns(value=(answer == YES).cast(pl.Float64))
+        left_out["verdicts that are neither yes nor no"] += verdicts.height - clear.height
+        for pool in clear.sort("annotator_region").partition_by("annotator_region", maintain_order=True):
+            means = pool.group_by("item_id").agg(pl.col("value").mean())
+            yield CORRECT, pool["annotator_region"][0], means.rename({"item_id": "image_id"})
+
+
+def model_rows(
+    judged: pl.DataFrame, name: str, pool: str | None, options: DialectOptions
+) -> Iterator[tuple[Row, list[Row]]]:
+    """Make the scores of one model by one measure: each dialect's, and their gap."""
+    params: dict[str, object] = {"of": name}
+    if pool is not None:
+        params["pool"] = pool
+    elif options.scale != 1:
+        params["scale"] = options.scale
+    model, sides = judged["model"][0], {}
+    for dialect in (options.standard, options.other):
+        side = judged.filter(group=dialect)
+        if side.height:
+            sides[dialect] = side
+            # A value stands under its pair, so that the other dialect's can be found.
+            items = side.select(prompt_id="pair", item="image_id", value="value")
+            place = Place("dialect_score", model, options.benchmark, dialect)
+            yield mean_rows(items, place, params, confidence=options.confidence)
+    if len(sides) == 2:
+        yield gap_row(sides, model, params, options), []
+
+
+def gap_row(sides: dict[str, pl.DataFrame], model: str, params: dict[str, object], options: DialectOptions) -> Row:
+    """Make the gap between the dialects of one model."""
+    found = dialect_gap(
+        {dialect: side["value"].to_numpy() for dialect, side in sides.items()},
+        {dialect: side["pair"].to_list() for dialect, side in sides.items()},
+        standard=options.standard,
+        other=options.other,
+        confidence=options.confidence,
+        resamples=options.resamples,
+        rng=own_generator(options.seed, "dialect_gap", model, *params.values()),
+    )
+    about = {"a": options.standard, "b": options.other, "pairs": found.n, "left_out": found.left_out}
+    return statistic_row(
+        "dialect_gap",
+        model=model,
+        benchmark=options.benchmark,
+        answer=found.interval,
+        params={**params, **about, "p": None if found.p != found.p else found.p},
+        group=f"{options.standard} - {options.other}",
+    )

@@ -1,0 +1,113 @@
+"""From human ratings and choices to tables per group, criterion and pool."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.records.schemas import ANNOTATIONS
+
+__all__ = ["NO_MODEL", "RatingOptions", "score_ratings"]
+
+NO_MODEL = "items"
+"""What stands in the column model where nothing says which model made an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatingOptions:
+    """What to score, and how.
+
+    Attributes:
+        scheme: only annotations of this form; None takes all.
+        confidence: of the intervals.
+    """
+
+    scheme: str | None = None
+    confidence: float = 0.95
+
+
+def score_ratings(
+    annotations: pl.DataFrame,
+    images: pl.DataFrame | None = None,
+    prompts: pl.DataFrame | None = None,
+    *,
+    options: RatingOptions,
+) -> Scored:
+    """Score mean ratings, and the shares of choices, per criterion and pool; pools are never merged.
+
+    Args:
+        annotations: conforms to ANNOTATIONS.
+        images: conforms to IMAGES: the model of each item; without it items have none.
+        prompts: conforms to PROMPTS: the group of each image's prompt.
+        options: what to score, and how.
+
+    Raises:
+        UsageError: a table does not conform, nobody answered, or an annotator rated an item twice.
+    """
+    left_out: Counter[str] = Counter()
+    table = checked(annotations, ANNOTATIONS)
+    if options.scheme is not None:
+        table = table.filter(scheme=options.scheme)
+    named = labelled(table, images, prompts, left_out)
+    rated = named.filter(pl.col("value").is_finite().fill_null(value=False))
+    chosen = named.filter(pl.col("value").is_null() & pl.col("choice").is_not_null())
+    left_out["answers with neither a value nor a choice"] += named.height - rated.height - chosen.height
+    if not rated.height and not chosen.height:
+        raise UsageError("nobody answered anything", found=f"{table.height} annotations", expected="values or choices")
+    rows, values = [], []
+    for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:
+        rows.append(row)
+        values += below
+    return scored(rows, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+
+
+def labelled(
+    table: pl.DataFrame, images: pl.DataFrame | None, prompts: pl.DataFrame | None, left_out: Counter[str]
+) -> pl.DataFrame:
+    """Add model, group and prompt_id to annotations; items that are no known image are left out."""
+    if images is None:
+        nothing = pl.lit(None, pl.String)
+        return table.with_columns(model=pl.lit(NO_MODEL), group=nothing, prompt_id=nothing)
+    known = prompted_images(images, prompts, Counter())
+    found = table.join(known, left_on="item_id", right_on="image_id", how="inner")
+    left_out["annotations of no known image"] += table.height - found.height
+    return found
+
+
+def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[Row]]]:
+    """Make the mean rating of each cell of the table, and its deviations over items and within them."""
+    if not rated.height:
+        return
+    keys, items = item_scores(rated)
+    prompts = rated.select("item_id", "prompt_id").unique()
+    for cell in likert_table(rated).iter_rows(named=True):
+        own = items.filter([pl.col(key).eq_missing(cell[key]) for key in keys]).join(prompts, on="item_id")
+        params = {"criterion": cell["criterion"], "pool": cell["pool"]}
+        place = Place("rating_mean", cell["model"], cell["scheme"], cell["group"])
+        scores = own.select("prompt_id", item="item_id", value="score")
+        yield mean_rows(scores, place, params, confidence=options.confidence)
+        for name, metric in (("sd", "rating_sd"), ("within", "rating_within")):
+            if cell[name] is not None:
+                yield plain_row(replace(place, metric=metric), cell[name], cell["items"], params), []
+
+
+def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[Row]]]:
+    """Make the rate of each choice: of an item's annotators first, then over items."""
+    keys = ["scheme", "criterion", "annotator_region", "model", "group"]
+    for cell in chosen.sort(*keys, "item_id", nulls_last=True).partition_by(keys, maintain_order=True):
+        head = cell.row(0, named=True)
+        for choice in sorted(cell["choice"].unique()):
+            share = (pl.col("choice") == choice).cast(pl.Float64).mean()
+            items = cell.group_by("item_id", "prompt_id").agg(value=share).rename({"item_id": "item"})
+            yield mean_rows(
+                items,
+                Place("choice_rate", head["model"], head["scheme"], head["group"]),
+                {"criterion": head["criterion"], "pool": head["annotator_region"], "choice": choice},
+                confidence=options.confidence,
+            )

@@ -1,0 +1,156 @@
+"""From the tones of pictures, found by a rule or named by people, to their histogram and its spread."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.inclusion.clustered_shares import clustered_share
+from culturekit.metrics.linguistic.monk_scale import MONK_TONES
+from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
+from culturekit.metrics.linguistic.tone_intervals import SpreadKind, tone_spread_interval
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
+from culturekit.records.schemas import ANNOTATIONS
+
+__all__ = ["PEOPLE", "TONE_CRITERION", "ToneOptions", "score_tones"]
+
+TONES = len(MONK_TONES)
+
+PEOPLE = "people"
+"""The detector of tones that people named."""
+
+TONE_CRITERION = "monk_tone"
+"""What people answer with a tone from 1 to 10; without a value they saw no person."""
+
+WEIGHTS = [f"tone_{number}" for number in range(1, TONES + 1)]
+
+ONE = "a single prompt"
+
+KINDS: tuple[SpreadKind, ...] = ("std", "mad")
+
+
+@dataclass(frozen=True, slots=True)
+class ToneOptions:
+    """What to score, and how.
+
+    Attributes:
+        detector: the rule that found the tones of pictures.
+        confidence: of the intervals.
+        benchmark: the name under which the scores stand.
+    """
+
+    detector: str = "ita"
+    confidence: float = 0.95
+    benchmark: str = "linguistic"
+
+
+def score_tones(
+    tones: Mapping[str, int | None],
+    images: pl.DataFrame,
+    prompts: pl.DataFrame | None = None,
+    annotations: pl.DataFrame | None = None,
+    *,
+    options: ToneOptions,
+) -> Scored:
+    """Score the skin tones of every model, over all pictures and per group of prompts.
+
+    Args:
+        tones: image id -> 1 to 10, or None where no pixel looks like skin.
+        images: conforms to IMAGES.
+        prompts: conforms to PROMPTS: the groups, such as dialects.
+        annotations: conforms to ANNOTATIONS: tones that people of each pool named, scored beside.
+        options: what to score, and how.
+
+    Raises:
+        UsageError: a table does not conform, or no picture has a tone.
+    """
+    left_out: Counter[str] = Counter()
+    known = prompted_images(images, prompts, left_out)
+    answers = [Answers(options.detector, None, machine_weights(tones, known))]
+    if annotations is not None:
+        answers += list(human_weights(annotations, known, left_out))
+    rows, values = [], []
+    for answer in answers:
+        bare = answer.pictures.filter(pl.col(WEIGHTS[0]).is_null())
+        left_out[f"pictures without skin, {answer.detector}"] += bare.height
+        for part in parts_of(answer.pictures):
+            found = list(tone_rows(part, answer, options))
+            rows += [row for row, _ in found]
+            values += [value for _, below in found for value in below]
+    if not rows:
+        raise UsageError("no picture has a skin tone", found=f"{known.height} pictures", expected="at least one")
+    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
+    return scored(rows, values, left_out=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The tones of pictures by one detector or pool: a picture's weights over the ten tones, null without skin."""
+
+    detector: str
+    pool: str | None
+    pictures: pl.DataFrame
+
+
+def machine_weights(tones: Mapping[str, int | None], known: pl.DataFrame) -> pl.DataFrame:
+    """Give each picture the whole weight of its tone."""
+    found = [tones.get(image) for image in known["image_id"]]
+    columns = {
+        name: [None if tone is None else float(tone == n) for tone in found] for n, name in enumerate(WEIGHTS, 1)
+    }
+    return known.with_columns(**{name: pl.Series(column, dtype=pl.Float64) for name, column in columns.items()})
+
+
+def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Counter[str]) -> Iterator[Answers]:
+    """Share a picture's weight evenly among the tones that a pool's annotators named; nobody naming one is no skin."""
+    table = checked(annotations, ANNOTATIONS).filter(criterion=TONE_CRITERION)
+    named = pl.col("value").is_between(1, TONES) & (pl.col("value") == pl.col("value").round())
+    bad = table.filter(pl.col("value").is_not_null() & ~named)
+    left_out["malformed: tones that are not 1 to 10"] += bad.height
+    weights = [(pl.col("value") == n).mean().alias(name) for n, name in enumerate(WEIGHTS, 1)]
+    for pool in table.filter(named | pl.col("value").is_null()).partition_by("annotator_region", maintain_order=False):
+        items = pool.group_by("item_id").agg(weights)
+        pictures = known.join(items, left_on="image_id", right_on="item_id", how="inner").sort("image_id")
+        yield Answers(PEOPLE, pool["annotator_region"][0], pictures)
+
+
+def parts_of(pictures: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Part pictures by model, and a model's by group; its whole comes first, with the group null."""
+    for model in pictures.sort("model", "image_id").partition_by("model", maintain_order=True):
+        yield model.with_columns(group=pl.lit(None, pl.String))
+        groups = model.filter(pl.col("group").is_not_null()).sort("group", "image_id")
+        yield from groups.partition_by("group", maintain_order=True)
+
+
+def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iterator[tuple[Row, list[Row]]]:
+    """Make the scores of some pictures, each with its values."""
+    seen = part.filter(pl.col(WEIGHTS[0]).is_not_null())
+    if not seen.height:
+        return
+    params: dict[str, object] = {"detector": answer.detector, "images_left_out": part.height - seen.height}
+    if answer.pool is not None:
+        params["pool"] = answer.pool
+    if answer.detector in TONE_WARNINGS:
+        params["warning"] = TONE_WARNINGS[answer.detector]  # type: ignore[index]
+    weights = seen.select(WEIGHTS).to_numpy().astype(np.float64)
+    units = seen.select(pl.coalesce("prompt_id", "image_id")).to_series().to_list()
+    place = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
+    yield mean_rows(
+        seen.select("prompt_id", item="image_id", value=pl.Series(weights @ np.arange(1.0, TONES + 1))),
+        Place("mean_tone", **place),
+        params,
+        confidence=options.confidence,
+    )
+    for kind in KINDS:
+        spread = tone_spread_interval(weights, units, kind=kind, confidence=options.confidence)
+        yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **place), []
+    for number in range(1, TONES + 1):
+        share = clustered_share(weights[:, number - 1], {"prompt": units}, confidence=options.confidence)
+        about = with_reason({**params, "tone": number}, share, ONE)
+        yield statistic_row("tone_share", answer=share, params=about, **place), []

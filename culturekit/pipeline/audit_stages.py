@@ -1,0 +1,52 @@
+"""The stages around an audit: which images people look at, and simulated people who do."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from culturekit.config.recipe import Audit
+from culturekit.index.simulated_raters import simulated_audits
+from culturekit.metrics.corrected.audit_sampling import audit_sample
+from culturekit.pipeline.stage import Stage
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["audit_sample_stage", "simulated_audit_stage"]
+
+
+def audit_sample_stage(matches: Path, *, images: int, seed: int, name: str = "audit-sample") -> Stage:
+    """Draw the images that people are to look at."""
+
+    def run(work: Work) -> Outcome:
+        table = read_table(matches, MATCHES)
+        sample = audit_sample(table, n=images, rng=np.random.default_rng(seed))
+        write_table(work.out, AUDIT_SAMPLE, sample)
+        return Outcome({"audit_sample": sample.height})
+
+    return Stage(name, "audit-sample", 1, run, {"matches": matches}, {"images": images}, {"sample": seed})
+
+
+def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int, name: str) -> Stage:
+    """Draw images, and have simulated raters label them."""
+
+    def run(work: Work) -> Outcome:
+        sample = audit_sample(read_table(matches, MATCHES), n=audit.images, rng=np.random.default_rng(seed))
+        said = simulated_audits(
+            read_table(truth, MATCHES),
+            read_table(cspace, CSPACE),
+            sample["image_id"].to_list(),
+            audit.raters,
+            seed=seed,
+        )
+        write_table(work.out, AUDIT_SAMPLE, sample)
+        write_table(work.out, AUDITS, said)
+        return Outcome({"audit_sample": sample.height, "audits": said.height}, notes={"caveat": CAVEAT})
+
+    inputs = {"matches": matches, "truth": truth, "cspace": cspace}
+    options = {"images": audit.images, **asdict(audit.raters)}
+    return Stage(name, "simulated-audit", 1, run, inputs, options, {"audit": seed})
+
+
+CAVEAT = "The audit was made by simulated raters, who know what the simulated models drew."

@@ -1,0 +1,1 @@
+"""The stages that score one family of metrics each: they read tables and folders, and hand arrays on."""

@@ -1,0 +1,93 @@
+"""The tables of the ground truth: from the items of a dump to the cultural space and its prompts."""
+
+from culturekit.records.tables import declare
+
+__all__ = [
+    "CANDIDATES",
+    "CSPACE",
+    "DESCRIPTORS",
+    "DROPS",
+    "ITEMS",
+    "KEPT",
+    "PROMPTS",
+    "QUESTIONS",
+    "STATEMENTS",
+    "STEREOTYPES",
+]
+
+ITEMS = declare(
+    "items",
+    key="number",
+    columns="""
+    qid str, number u32, label str?, label_language str?, description str?, aliases list[str],
+    sitelinks u16, title str?, image str?, lat f64?, lon f64?,
+    file u16, member u32, line u64, offset u64
+    """,
+)
+"""One row per item of a dump, and where its line stands: file, gzip member, line of the file (from 1)
+and byte offset within the decompressed member."""
+
+STATEMENTS = declare(
+    "statements",
+    key="number property position",
+    columns="""
+    number u32, property str, position u16, value u32?, snak str, rank str, qualified bool, ended bool
+    """,
+)
+"""One row per statement whose value is an item; `value` is null for somevalue and novalue."""
+
+CANDIDATE_COLUMNS = """
+    qid str, label str?, description str?, aliases list[str], concept str, country_qids list[str],
+    hop u8, roots list[str], path list[str],
+    p31 list[str], p279 list[str], p495 list[str], p17 list[str], p2012 list[str], p361 list[str],
+    sitelinks u16, title str?, image str?, lat f64?, lon f64?
+    """
+
+CANDIDATES = declare("candidates", key="concept qid", columns=CANDIDATE_COLUMNS)
+"""One row per (qid, concept): `hop` is the smallest, `path` one shortest, root first and qid last."""
+
+KEPT = declare("kept", key="concept qid", columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str")
+"""The candidates that a judge kept, or wants reviewed."""
+
+DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
+"""What a stage left out, and why; nothing else disappears."""
+
+CSPACE = declare(
+    "cspace",
+    key="concept country artifact_id",
+    columns="""
+    artifact_id str, qid str?, name str, concept str, subconcept str?,
+    country str, country_name str, continent str, source str,
+    popularity f64?, popularity_source str?, path list[str]
+    """,
+    optional="country_order u16",
+)
+"""One row per artifact and country; `artifact_id` is the QID, or `LLM:` and a slug. `country_order` is 0
+for the country that the item states first, P495 before P17."""
+
+PROMPTS = declare(
+    "prompts",
+    key="prompt_id",
+    columns="""
+    prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?,
+    group str?, artifact_id str?, language str, template_id str
+    """,
+)
+
+DESCRIPTORS = declare(
+    "descriptors",
+    key="prompt_id dimension token",
+    columns="prompt_id str, dimension str, token str, style str, necessity str, proposers list[str]",
+)
+"""What a picture of a prompt should show, by dimension."""
+
+STEREOTYPES = declare("stereotypes", key="country token", columns="country str, token str")
+"""What pictures of a country overdo."""
+
+QUESTIONS = declare(
+    "questions",
+    key="prompt_id question_id",
+    columns="prompt_id str, question_id str, parents list[str], text str, kind str",
+)
+"""Questions about the images of a prompt; one whose parents are not all answered yes means nothing. `kind` is what is
+asked for, such as entity, attribute, relation or global."""

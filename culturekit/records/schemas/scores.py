@@ -1,0 +1,75 @@
+"""The tables of scores, and of what scores are made of."""
+
+from culturekit.records.tables import declare
+
+__all__ = [
+    "DESCRIPTOR_MATCHES",
+    "DISTRIBUTIONS",
+    "EXAGGERATIONS",
+    "SCORES",
+    "SELECTION",
+    "VALUES",
+    "YES_BY_SCORE",
+]
+
+SCORES = declare(
+    "scores",
+    key="metric model benchmark concept country group params",
+    columns="""
+    metric str, model str, benchmark str, concept str?, country str?, group str?, params str,
+    value f64, ci_low f64?, ci_high f64?, n u64, unit str
+    """,
+)
+
+VALUES = declare(
+    "values",
+    key="metric model benchmark concept country group params item",
+    columns="""
+    metric str, model str, benchmark str, concept str?, country str?, group str?, params str,
+    item str, prompt_id str?, repeat u16?, value f64?
+    """,
+)
+"""What scores are the means of, one row per item (an image, a prompt, a repeat of a prompt); the value is
+null where the item could not be scored. `metric` to `params` name the score that the value went into."""
+
+DISTRIBUTIONS = declare(
+    "distributions",
+    key="model concept level label",
+    columns="model str, concept str?, level str, label str?, images u64, share f64",
+)
+"""How many images of a model show each label: of the continent, the country, the artifact. The label is null for
+images without one; the shares of a level sum to 1."""
+
+DESCRIPTOR_MATCHES = declare(
+    "descriptor_matches",
+    key="model prompt_id dimension side token",
+    columns="""
+    model str, prompt_id str, dimension str, side str, token str, images u64, covered f64, similarity f64?
+    """,
+)
+"""How well descriptors of a prompt were met. `side` is `reference`: of so many images, which share shows the
+descriptor, and how similar their nearest prediction is on average; or `predicted`: so many images were described with
+it, and whether (1 or 0) and how closely a reference asks for it. Tokens are normalised."""
+
+EXAGGERATIONS = declare(
+    "exaggerations",
+    key="model country token",
+    columns="model str, country str, token str, images u64, real_mean f64, excess f64",
+)
+"""By how much the images of a model score above real ones, on average, on each stereotype of a country."""
+
+SELECTION = declare(
+    "selection",
+    key="strategy rank",
+    columns="item str, strategy str, rank u32, value f64",
+)
+"""The items that a strategy keeps, best first; equal values stand in order of the items."""
+
+YES_BY_SCORE = declare(
+    "yes_by_score",
+    key="metric model pool low",
+    columns="""
+    metric str, model str, pool str, low f64, score f64, rate f64, ci_low f64?, ci_high f64?, images u64, answers u64
+    """,
+)
+"""How often annotators of a pool said yes to images whose score lies in the bucket that begins at `low`."""

@@ -1,0 +1,151 @@
+"""`score ahead` and `score c3`, run as commands on small tables."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.index.vector_folder import save_vectors
+from culturekit.records.schemas import (
+    DESCRIPTOR_MATCHES,
+    DESCRIPTORS,
+    EXAGGERATIONS,
+    IMAGES,
+    JUDGMENTS,
+    PROMPTS,
+    SCORES,
+)
+from culturekit.storage.tables import read_table, write_table
+from tests.cli.test_commands import culturekit
+from tests.metrics.scoring.ahead_world import World, world
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a small world, images and judgments in two files each."""
+    root, drawn = tmp_path_factory.mktemp("ahead"), world()
+    save_world(root, drawn)
+    return root
+
+
+def save_world(root: Path, drawn: World) -> None:
+    tables = drawn.tables()
+    real = pl.col("image_id").str.starts_with("real")
+    for name, chosen in (("made", ~real), ("real", real)):
+        (root / name).mkdir()
+        write_table(root / name, IMAGES, tables.images.filter(chosen))
+        assert tables.stereotypes is not None
+        write_table(root / name, JUDGMENTS, pl.concat([tables.extracted, tables.stereotypes]).filter(chosen))
+    write_table(root, PROMPTS, tables.prompts)
+    write_table(root, DESCRIPTORS, tables.descriptors)
+    (root / "phrases").mkdir()
+    save_vectors(root / "phrases", np.asarray(drawn.vectors), drawn.ids)
+
+
+def arguments(*models: str) -> Sequence[str]:
+    images = [word for model in models for word in ("--images", f"{model}/images.parquet")]
+    judged = [word for model in models for word in ("--extracted", f"{model}/judgments.parquet")]
+    files = ("--prompts", "prompts.parquet", "--descriptors", "descriptors.parquet", "--phrases", "phrases")
+    return "score", "ahead", *images, *judged, *files
+
+
+def test_ahead_is_scored_end_to_end(folder: Path) -> None:
+    stereotypes = [word for model in ("made", "real") for word in ("--stereotypes", f"{model}/judgments.parquet")]
+    done = culturekit(*arguments("made", "real"), *stereotypes, "--real", "real", "--out", "all", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["stage"], answer["state"]) == ("score-ahead", "built")
+    assert any("people" in reason for reason in answer["drops"])
+    scores = read_table(folder / "all/scores.parquet", SCORES)
+    assert set(scores["metric"]) == {"align", "hal", "empty", "exag", "faith", "ddiv", "sdiv"}
+    assert set(scores["group"]) == {None, "GN", "GS"}
+    assert set(scores["country"]) == {None, "FR", "IN", "NG"}
+    assert set(scores["model"]) == {"ann", "bob", "real"}
+    assert read_table(folder / "all/descriptor_matches.parquet", DESCRIPTOR_MATCHES).height > 0
+    assert set(read_table(folder / "all/exaggerations.parquet", EXAGGERATIONS)["country"]) == {"FR", "IN", "NG"}
+    again = culturekit(*arguments("made", "real"), *stereotypes, "--real", "real", "--out", "all", "--json", cwd=folder)
+    assert json.loads(again.stdout)["state"] == "reused"
+
+
+def test_ahead_without_stereotypes_and_with_a_threshold_of_ones_own(folder: Path) -> None:
+    options = ("--tau", "0.3", "--aggregate", "pooled", "--out", "some")
+    done = culturekit(*arguments("made"), *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    scores = read_table(folder / "some/scores.parquet", SCORES)
+    assert set(scores["metric"]) == {"align", "hal", "empty", "ddiv", "sdiv"}
+    params = json.loads(scores.filter(metric="align")["params"][0])
+    assert (params["tau"], params["aggregate"]) == (0.3, "pooled")
+    assert not (folder / "some/exaggerations.parquet").exists()
+
+
+def test_the_threshold_is_found_from_real_images(folder: Path) -> None:
+    options = ("--quantile", "0.75", "--real", "real", "--out", "found")
+    done = culturekit(*arguments("made", "real"), *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    tau = json.loads(read_table(folder / "found/scores.parquet", SCORES).filter(metric="align")["params"][0])["tau"]
+    assert tau not in (0.52, 0.75)
+
+
+def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, tmp_path: Path) -> None:
+    from culturekit.pipeline.scores.ahead_stage import encoder_behind
+    from culturekit.storage.manifest import Manifest
+
+    assert encoder_behind(folder / "phrases") == ""
+    notes = {"identity": {"name": "minilm", "revision": "abc"}}
+    manifest = Manifest(
+        stage="encode", version=1, key="", sha256="", code={}, packages={}, inputs={}, options={}, seeds={}, counts={},
+        drops={}, notes=notes, outputs={},
+    )  # fmt: skip
+    (tmp_path / "manifest.json").write_bytes(manifest.encode())
+    assert encoder_behind(tmp_path) == "minilm abc"
+
+
+WRONG = [
+    (("--tau", "0.5", "--quantile", "0.5"), "Give one of the two"),
+    (("--scheme", "undp?"), "unknown scheme of country groups; expected cultivate"),
+    (("--quantile", "0.5"), "real must be the model whose images are real"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG)
+def test_a_wrong_question_is_answered_with_what_to_do(folder: Path, options: Sequence[str], message: str) -> None:
+    done = culturekit(*arguments("made"), *options, "--out", "wrong", cwd=folder)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_a_phrase_without_a_vector_is_named(folder: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    few.mkdir()
+    save_vectors(few, np.eye(2, dtype=np.float32), ["thing 0", "thing 1"])
+    done = culturekit(*arguments("made"), "--phrases", few, "--out", tmp_path / "out", cwd=folder)
+    assert done.returncode == 2
+    assert "38 of 40 phrases have no vector" in " ".join(done.stderr.split())
+
+
+def test_c3_is_scored_end_to_end(tmp_path: Path) -> None:
+    rng, ids = np.random.default_rng(0), [f"caption {number}" for number in range(22)]
+    for role, width in {"source": 6, "target": 6, "objects": 6, "image": 4, "captions": 4}.items():
+        names = [f"{name}#{k}" for name in ids[:20] for k in range(2)] if role == "objects" else ids
+        (tmp_path / role).mkdir()
+        save_vectors(tmp_path / role, rng.normal(size=(len(names), width)).astype(np.float32), names)
+    texts = ("--source", "source", "--target", "target", "--objects", "objects")
+    images = ("--image", "image", "--image-target", "captions", "--keep", "4", "--strategy", "clip", "--out", "out")
+    done = culturekit("score", "c3", *texts, *images, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["drops"] == {"items without the term object": 2}
+    scores = read_table(tmp_path / "out/scores.parquet", SCORES)
+    assert dict(scores.select("metric", "n").iter_rows()) == {"c3": 22, "c3_text": 22, "c3_image": 22, "c3_object": 20}
+    assert pl.read_parquet(tmp_path / "out/selection.parquet").height == 4
+    assert pl.read_parquet(tmp_path / "out/values.parquet").height == 88
+
+
+def test_c3_without_captions_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "image").mkdir()
+    save_vectors(tmp_path / "image", np.eye(2, dtype=np.float32), ["a", "b"])
+    done = culturekit("score", "c3", "--image", "image", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no caption to score" in " ".join(done.stderr.split())

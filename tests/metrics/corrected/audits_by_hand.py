@@ -1,0 +1,72 @@
+"""Matches and audits of models whose true labels are known."""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.records.schemas import AUDITS, MATCHES
+
+CONTINENT = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "US": "America"}
+COUNTRIES = tuple(sorted(CONTINENT))
+
+
+def matches_of(
+    countries: list[str | None], *, model: str = "m", prompts: int = 1, artifacts: list[str] | None = None
+) -> pl.DataFrame:
+    """Nearest matches of a model's images, numbered; an image without a country is mapped to nothing."""
+    rows = [
+        {
+            "image_id": f"{model}-{number:06d}",
+            "model": model,
+            "prompt_id": f"p{number % prompts}",
+            "concept": "cuisine",
+            "repeat": number // 8,
+            "slot": number % 8,
+            "rank": 1,
+            "artifact_id": artifacts[number] if artifacts else country and f"dish of {country}",
+            "artifact": artifacts[number] if artifacts else country and f"dish of {country}",
+            "country": country,
+            "countries": [country] if country else [],
+            "continent": CONTINENT.get(country or ""),
+            "score": 0.5,
+            "margin": 0.1,
+            "country_margin": 0.1,
+            "abstained": country is None,
+            "method": "nearest",
+        }
+        for number, country in enumerate(countries)
+    ]
+    return pl.DataFrame(rows, schema=MATCHES.schema, orient="row")
+
+
+def audits_of(
+    truth: dict[str, str | None],
+    *,
+    annotator: str = "ann",
+    pool: str = "people",
+    artifacts: dict[str, str] | None = None,
+) -> pl.DataFrame:
+    """One rater's answers: the country an image shows, or None for none of these."""
+    rows = [
+        {
+            "image_id": image,
+            "pool": pool,
+            "annotator": annotator,
+            "artifact_id": artifacts[image] if artifacts else country and f"dish of {country}",
+            "country": country,
+            "continent": CONTINENT.get(country or ""),
+            "none_of_these": country is None,
+        }
+        for image, country in truth.items()
+    ]
+    return pl.DataFrame(rows, schema=AUDITS.schema, orient="row")
+
+
+def mapped_with_error(truth: list[str | None], *, accuracy: float, rng: np.random.Generator) -> list[str | None]:
+    """What a mapping makes of true countries: right as often as `accuracy`, else any country."""
+    guesses: NDArray[np.int64] = rng.integers(len(COUNTRIES), size=len(truth))
+    right = rng.random(len(truth)) < accuracy
+    return [
+        country if is_right and country is not None else COUNTRIES[guess]
+        for country, is_right, guess in zip(truth, right, guesses, strict=True)
+    ]

@@ -1,0 +1,71 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.artifact_pairs import LEVELS, mean_over_pairs, squared_similarities
+from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, matches_of
+
+UNIFORM = (1 / 3, 1 / 3, 1 / 3)
+ARTIFACT = (0.0, 0.0, 1.0)
+ARTIFACTS = 40
+
+
+def drawn(images: int, *, accuracy: float, seed: int) -> tuple[pl.DataFrame, dict[str, str | None], dict[str, str]]:
+    """Images of artifacts that are common to different degrees, some of them mapped to another artifact."""
+    rng = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, ARTIFACTS + 1)
+    true = rng.choice(ARTIFACTS, p=shares / shares.sum(), size=images)
+    mapped = np.where(rng.random(images) < accuracy, true, rng.integers(ARTIFACTS, size=images))
+    matches = matches_of([COUNTRIES[a % 6] for a in mapped], artifacts=[f"a{a}" for a in mapped])
+    ids = matches["image_id"].to_list()
+    countries: dict[str, str | None] = {i: COUNTRIES[a % 6] for i, a in zip(ids, true, strict=True)}
+    return matches, countries, {i: f"a{a}" for i, a in zip(ids, true, strict=True)}
+
+
+def true_mean(images: int, weights: tuple[float, float, float]) -> float:
+    """The mean of k² over pairs, from the shares themselves."""
+    shares = 1 / np.arange(1, ARTIFACTS + 1)
+    shares = shares / shares.sum()
+    country = np.arange(ARTIFACTS) % 6
+    continent = np.array([sorted(set(CONTINENT.values())).index(CONTINENT[COUNTRIES[c]]) for c in country])
+    kernel = sum(
+        weight * (codes[:, None] == codes[None, :])
+        for weight, codes in zip(weights, (continent, country, np.arange(ARTIFACTS)), strict=True)
+    )
+    return float(shares @ kernel**2 @ shares)
+
+
+@pytest.mark.parametrize("weights", [UNIFORM, ARTIFACT, (0.2, 0.3, 0.5)])
+def test_the_mean_over_all_pairs_is_counted_without_looking_at_pairs(weights: tuple[float, float, float]) -> None:
+    matches, _, _ = drawn(300, accuracy=0.8, seed=1)
+    labels = matches.select("continent", "country", artifact="artifact_id")
+    pairs = squared_similarities(labels.select(LEVELS), weights)
+    assert mean_over_pairs(labels, weights=weights) == pytest.approx(pairs.sum() / (300 * 299), abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [UNIFORM, ARTIFACT])
+def test_the_interval_holds_the_order_two_diversity_of_what_is_shown(weights: tuple[float, float, float]) -> None:
+    value = 1 / (1 + 7 * true_mean(ARTIFACTS, weights))
+    held, errors, naive = 0, [], []
+    for seed in range(40):
+        matches, countries, artifacts = drawn(2000, accuracy=0.75, seed=seed)
+        sample = audit_sample(matches, n=150, rng=np.random.default_rng(seed))["image_id"].to_list()
+        audit = audits_of({i: countries[i] for i in sample}, artifacts={i: artifacts[i] for i in sample})
+        answer = vendi_corrected(matches, audit, weights=weights, q=2.0, rng=np.random.default_rng(0))
+        labels = matches.select("continent", "country", artifact="artifact_id")
+        naive.append(1 / (1 + 7 * mean_over_pairs(labels, weights=weights)) - value)
+        held += answer.low <= value <= answer.high
+        errors.append(answer.value - value)
+    assert held >= 33  # 95 % of 40 is 38; fewer than 33 would come once in a thousand
+    assert abs(np.mean(errors)) < 0.02
+    assert abs(np.mean(naive)) > 2 * abs(np.mean(errors))
+
+
+def test_each_prompt_needs_an_audit_of_its_own() -> None:
+    matches, countries, artifacts = drawn(300, accuracy=0.8, seed=1)
+    audit = audits_of(countries, artifacts=artifacts).head(30)
+    two = matches.with_columns(prompt_id=pl.when(pl.int_range(pl.len()) < 200).then(pl.lit("p")).otherwise(pl.lit("r")))
+    with pytest.raises(UsageError, match="too few images of a prompt were audited"):
+        vendi_corrected(two, audit, weights=ARTIFACT, q=2.0, rng=np.random.default_rng(0))

@@ -1,0 +1,68 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from culturekit.metrics import vendi
+from culturekit.metrics.corrected.expected_diversity import expected_diversity, over_prompts
+from culturekit.metrics.corrected.symmetric import partition_weights, partitions
+
+PARENTS = [0, 0, 1, 1, 2]
+
+
+def by_every_batch(shares: np.ndarray, *, size: int, weights: tuple[float, float], q: float) -> float:
+    """The mean over all batches, one by one, each scored by `vendi`."""
+    total = 0.0
+    for batch in itertools.product(range(len(shares)), repeat=size):
+        chance = math.prod(shares[label] for label in batch)
+        if chance > 0:
+            labels = [(PARENTS[label], label, label) for label in batch]
+            total += chance * vendi(labels, weights=(*weights, 0.0), q=q) / size
+    return total
+
+
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.5, 0.5), (0.2, 0.8)])
+@pytest.mark.parametrize("q", [0.5, 1.0, 2.0, math.inf])
+def test_it_is_the_mean_over_every_batch_there_is(weights: tuple[float, float], q: float) -> None:
+    shares = np.array([0.4, 0.1, 0.25, 0.05, 0.2])
+    diversity = expected_diversity(size=4, continent=weights[0], country=weights[1], q=q, parents=PARENTS)
+    assert diversity(shares)[0] == pytest.approx(by_every_batch(shares, size=4, weights=weights, q=q), abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.5, 0.5)])
+def test_one_label_gives_one_over_size_and_order_of_labels_does_not_matter(weights: tuple[float, float]) -> None:
+    diversity = expected_diversity(size=8, continent=weights[0], country=weights[1], q=1.0, parents=PARENTS)
+    assert diversity(np.eye(5)) == pytest.approx(np.full(5, 1 / 8))
+    shares = np.array([0.4, 0.1, 0.25, 0.05, 0.2])
+    swapped = shares[[1, 0, 3, 2, 4]]
+    assert diversity(swapped) == pytest.approx(diversity(shares), abs=1e-13)
+
+
+@given(arrays(float, 5, elements=st.floats(0.0, 1.0)).filter(lambda values: values.sum() > 0.1))
+@settings(max_examples=15, deadline=None)
+def test_it_agrees_with_drawn_batches(values: np.ndarray) -> None:
+    shares = values / values.sum()
+    diversity = expected_diversity(size=8, continent=0.5, country=0.5, q=1.0, parents=PARENTS)
+    rng = np.random.default_rng(1)
+    drawn = [
+        vendi([(PARENTS[label], int(label), 0) for label in batch], weights=(0.5, 0.5, 0.0)) / 8
+        for batch in rng.choice(5, p=shares, size=(200, 8))
+    ]
+    assert abs(diversity(shares)[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(200) + 1e-9
+
+
+def test_partitions_and_their_chances_are_complete() -> None:
+    assert [len(list(partitions(total))) for total in range(9)] == [1, 1, 2, 3, 5, 7, 11, 15, 22]
+    shares = np.random.default_rng(0).dirichlet(np.ones(6), size=3)
+    whole = tuple(partitions(8))
+    assert math.factorial(8) * partition_weights(shares, whole).sum(axis=0) == pytest.approx(np.ones(3))
+
+
+def test_prompts_count_alike() -> None:
+    diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=PARENTS)
+    shares = np.stack([np.eye(5)[0], np.full(5, 0.2)])
+    assert over_prompts(diversity, shares[None])[0] == pytest.approx(diversity(shares).mean())

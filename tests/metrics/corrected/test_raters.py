@@ -1,0 +1,58 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.metrics import rater_model
+from culturekit.metrics.corrected.raters import majority_shares
+
+
+def answers(
+    accuracy: tuple[float, ...], *, images: int, labels: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Answers of raters of known accuracy about images of known labels."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(labels, size=images)
+    image = np.repeat(np.arange(images), len(accuracy))
+    rater = np.tile(np.arange(len(accuracy)), images)
+    wrong = (truth[image] + rng.integers(1, labels, size=len(image))) % labels
+    right = rng.random(len(image)) < np.array(accuracy)[rater]
+    return truth, image, rater, np.where(right, truth[image], wrong)
+
+
+def test_it_finds_who_is_good_and_beats_the_majority() -> None:
+    truth, image, rater, said = answers((0.95, 0.7, 0.6), images=3000, labels=6, seed=1)
+    model = rater_model(image, rater, said, labels=6)
+    assert model.accuracy == pytest.approx([0.95, 0.7, 0.6], abs=0.03)
+    votes = np.zeros((3000, 6))
+    np.add.at(votes, (image, said), 1)
+    by_model = (model.shares.argmax(axis=1) == truth).mean()
+    assert by_model > (votes.argmax(axis=1) == truth).mean() + 0.02
+    assert model.shares.sum(axis=1) == pytest.approx(np.ones(3000))
+    assert model.shares.max(axis=1).mean() == pytest.approx(by_model, abs=0.02)  # probabilities mean what they say
+
+
+def test_agreement_is_the_share_of_pairs_that_agree() -> None:
+    image, rater = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1])
+    assert rater_model(image, rater, np.array([2, 2, 1, 0, 0]), labels=3).agreement == pytest.approx(2 / 4)
+    assert np.isnan(rater_model(np.arange(3), np.zeros(3, int), np.array([0, 1, 2]), labels=3).agreement)
+
+
+def test_one_answer_per_image_is_taken_as_it_is() -> None:
+    model = rater_model(np.arange(3), np.zeros(3, int), np.array([0, 1, 2]), labels=3)
+    assert (model.shares == np.eye(3)).all()
+
+
+def test_raters_who_disagree_too_often_are_refused() -> None:
+    _, image, rater, said = answers((0.6, 0.6, 0.6), images=200, labels=6, seed=2)
+    table = pl.DataFrame(
+        {"image_id": [f"{i:04d}" for i in image], "annotator": [f"r{r}" for r in rater], "label": said}
+    )
+    with pytest.raises(UsageError, match=r"disagree too often.*expected at least 0\.75"):
+        majority_shares(table, labels=6)
+
+
+@pytest.mark.parametrize(("said", "labels"), [([0, 3], 3), ([], 3), ([0, 1, 2], 3)])
+def test_wrong_arguments_are_named(said: list[int], labels: int) -> None:
+    with pytest.raises(UsageError, match=r"answers must be|labels must be"):
+        rater_model(np.arange(2), np.zeros(2, int), np.array(said, int), labels=labels)

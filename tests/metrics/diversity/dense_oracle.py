@@ -1,0 +1,50 @@
+"""The Vendi score straight from its definition: the N×N kernel written out, and all its eigenvalues."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["INFINITY", "crossing_codes", "dense_of_codes", "nested_codes", "score_of"]
+
+INFINITY = float("inf")
+
+
+def dense_of_codes(codes: np.ndarray, weights: Sequence[float]) -> np.ndarray:
+    """Compute the eigenvalues of K/N from the whole kernel."""
+    kernel = sum(
+        weight * np.equal.outer(column, column).astype(float) for weight, column in zip(weights, codes.T, strict=True)
+    )
+    return np.linalg.eigvalsh(np.asarray(kernel) / len(codes))
+
+
+def score_of(eigenvalues: np.ndarray, q: float) -> float:
+    """Score a spectrum; eigenvalues below 1e-11 are zero."""
+    positive = eigenvalues[eigenvalues > 1e-11]
+    if q == 1:
+        return float(np.exp(-np.sum(positive * np.log(positive))))
+    if q == INFINITY:
+        return float(1 / positive.max())
+    if abs(q - 1) < 0.1:
+        return float(np.exp(np.log1p(np.sum(positive * np.expm1((q - 1) * np.log(positive)))) / (1 - q)))
+    top = positive.max()
+    return float(np.exp((q * np.log(top) + np.log(np.sum((positive / top) ** q))) / (1 - q)))
+
+
+def nested_codes(
+    rng: np.random.Generator, *, items: int, artifacts: int, countries: int, continents: int
+) -> np.ndarray:
+    """Draw items of artifacts that have one country each, and countries that have one continent each."""
+    artifact = rng.zipf(1.4, items) % artifacts
+    country = rng.integers(0, countries, artifacts)[artifact]
+    continent = rng.integers(0, continents, countries)[country]
+    return np.stack([continent, country, artifact], axis=1)
+
+
+def crossing_codes(
+    rng: np.random.Generator, *, items: int, artifacts: int, countries: int, continents: int, share: float
+) -> np.ndarray:
+    """Draw the same, with a share of countries, and a third of it of continents, replaced at random."""
+    codes = nested_codes(rng, items=items, artifacts=artifacts, countries=countries, continents=continents)
+    country = np.where(rng.random(items) < share, rng.integers(0, countries, items), codes[:, 1])
+    continent = np.where(rng.random(items) < share / 3, rng.integers(0, continents, items), codes[:, 0])
+    return np.stack([continent, country, codes[:, 2]], axis=1)

@@ -1,0 +1,108 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.metrics import audit_sample
+from culturekit.metrics.scoring.score_corrected import CorrectedOptions, Correction, score_corrected
+from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.records.schemas import QUALITY, SCORES, VALUES
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+
+def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
+    """One model on two concepts, 400 images each, with audits of 60 each, and what every image shows."""
+    rng = np.random.default_rng(seed)
+    parts: list[pl.DataFrame] = []
+    found: dict[str, str | None] = {}
+    for concept in ("art", "cuisine"):
+        truth: list[str | None] = [
+            COUNTRIES[label] for label in rng.choice(6, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05], size=400)
+        ]
+        table = matches_of(mapped_with_error(truth, accuracy=0.8, rng=rng))
+        table = table.with_columns(
+            image_id=pl.lit(f"{concept}-") + pl.col("image_id"), concept=pl.lit(concept), prompt_id=pl.lit(concept)
+        )
+        parts.append(table)
+        found |= dict(zip(table["image_id"].to_list(), truth, strict=True))
+    matches = pl.concat(parts)
+    drawn = audit_sample(matches, n=60, rng=rng)["image_id"].to_list()
+    return matches, audits_of({image: found[image] for image in drawn}), found
+
+
+def quality_of(images: list[str]) -> pl.DataFrame:
+    values = np.random.default_rng(0).random(len(images))
+    return pl.DataFrame({"image_id": images, "scorer": "eye", "value": values}, schema=QUALITY.schema)
+
+
+def with_params(scores: pl.DataFrame) -> pl.DataFrame:
+    kernels = [json.loads(params)["kernel"] for params in scores["params"]]
+    return scores.with_columns(kernel=pl.Series(kernels))
+
+
+def test_every_kernel_is_corrected_on_each_concept_and_over_all() -> None:
+    matches, audits, _ = two_concepts()
+    answer = score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=CorrectedOptions())
+    assert SCORES.problems(answer.scores) == []
+    assert VALUES.problems(answer.values) == []
+    assert answer.left_out == {}
+    scores = with_params(answer.scores)
+    assert scores.group_by("metric", "kernel").len()["len"].to_list() == [3] * 10
+    assert set(scores["concept"].to_list()) == {"art", "cuisine", None}
+    for params in map(json.loads, scores["params"]):
+        assert params["labels"] == "corrected"
+        assert params["q"] == (2.0 if params["weights"][2] > 0 else 1.0)
+        assert params["audited"] in {60, 120}
+    for row in scores.filter(pl.col("metric") == "vs").iter_rows(named=True):
+        assert 1 / 8 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+    overall = scores.filter(pl.col("concept").is_null(), metric="vs", kernel="country")
+    parts = scores.filter(pl.col("concept").is_not_null(), metric="vs", kernel="country")
+    assert overall["value"][0] == pytest.approx(parts["value"].mean())
+    widths = (parts["ci_high"] - parts["ci_low"]).to_numpy()
+    assert (overall["ci_high"] - overall["ci_low"])[0] < widths.max()
+
+
+def test_qvs_is_the_product_with_the_mean_quality() -> None:
+    matches, audits, _ = two_concepts()
+    quality = quality_of(matches["image_id"].to_list())
+    scores = with_params(score_corrected(matches, audits, quality, options=CorrectedOptions()).scores)
+    chosen = scores.filter(kernel="country", concept="art")
+    vs, qvs = chosen.filter(metric="vs").row(0, named=True), chosen.filter(metric="qvs").row(0, named=True)
+    mean = quality.filter(pl.col("image_id").str.starts_with("art"))["value"].mean()
+    assert isinstance(mean, float)
+    assert qvs["value"] == pytest.approx(mean * vs["value"])
+    assert qvs["ci_high"] - qvs["value"] > mean * (vs["ci_high"] - vs["value"])
+
+
+def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
+    matches, audits, _ = two_concepts()
+    options = CorrectedOptions(kernels=((0.0, 1.0, 0.0),))
+    one = score_corrected(matches, audits, None, options=options).scores
+    shuffled = matches.sample(fraction=1, shuffle=True, seed=1)
+    assert one.equals(score_corrected(shuffled, audits.reverse(), None, options=options).scores)
+
+
+def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> None:
+    matches, audits, _ = two_concepts()
+    few = audits.filter(pl.col("image_id").str.starts_with("art"))
+    options = CorrectedOptions(kernels=((0.0, 1.0, 0.0),))
+    answer = score_corrected(matches, few, None, options=options)
+    assert answer.left_out == {"kernels not corrected: no audited image is among the matches": 1}
+    assert answer.scores["concept"].to_list() == ["art"]
+    with pytest.raises(UsageError, match=r"no model could be corrected; found too few images were audited \(1\)"):
+        score_corrected(matches.filter(concept="art"), few.head(5), None, options=options)
+    nothing = score_corrected(
+        matches.filter(concept="art"), few.head(5), None, options=replace(options, required=False)
+    )
+    assert nothing.scores.is_empty()
+    assert nothing.left_out == {"kernels not corrected: too few images were audited": 1}
+
+
+def test_the_options_follow_what_is_scored_by_mapping() -> None:
+    options = Correction("people", 7).of(QvsOptions(size=4, confidence=0.9, benchmark="mine"))
+    assert (options.size, options.confidence, options.benchmark, options.pool, options.seed) == (
+        4, 0.9, "mine", "people", 7,
+    )  # fmt: skip

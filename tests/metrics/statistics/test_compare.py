@@ -1,0 +1,257 @@
+"""Comparisons of models: against scipy, where nothing differs, and by simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from culturekit.errors import UsageError
+from culturekit.metrics import Comparison, compare, compare_models, holm
+from culturekit.metrics.statistics.country_comparisons import compare_over_countries
+from culturekit.metrics.statistics.intervals import Target
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+A = rng(1).normal(size=12)
+B = A + rng(2).normal(0.4, 0.5, 12)
+PROMPTS = np.arange(12)
+
+
+def test_paired_gives_the_paired_t_interval_of_scipy() -> None:
+    answer = compare(A, B, clusters=PROMPTS, rng=rng())
+    low, high = stats.ttest_rel(A, B).confidence_interval(0.95)
+    assert answer.difference == pytest.approx((A - B).mean())
+    assert (answer.interval.low, answer.interval.high) == pytest.approx((low, high))
+    assert (answer.n, answer.common, answer.left_out, answer.interval.n) == (12, 12, 0, 24)
+
+
+def test_the_p_value_is_that_of_all_sign_patterns() -> None:
+    differences = (A - B)[:8]
+    patterns = np.array(list(itertools.product((1, -1), repeat=8))) @ differences
+    expected = np.mean(np.abs(patterns) >= abs(differences.sum()) - 1e-12)
+    assert compare(A[:8], B[:8], clusters=PROMPTS[:8], rng=rng()).p == pytest.approx(expected)
+
+
+def test_with_many_clusters_the_p_value_is_near_that_of_t() -> None:
+    a, b = rng(3).normal(size=200), rng(4).normal(0.15, 1, 200)
+    answer = compare(a, b, clusters=np.arange(200), rng=rng())
+    assert answer.p == pytest.approx(stats.ttest_rel(a, b).pvalue, abs=0.02)
+
+
+def test_with_very_many_clusters_it_is_that_of_t() -> None:
+    a, b = rng(3).normal(size=1001), rng(4).normal(0.05, 1, 1001)
+    answer = compare(a, b, clusters=np.arange(1001), rng=rng())
+    assert answer.p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    fewer = compare(a[1:], b[1:], clusters=np.arange(1000), rng=rng())
+    assert fewer.p == pytest.approx(stats.ttest_rel(a[1:], b[1:]).pvalue, abs=0.01)
+
+
+def test_unpaired_is_welchs_test_of_scipy() -> None:
+    a, b = rng(5).normal(size=9), rng(6).normal(1, 3, 14)
+    answer = compare(a, b, clusters=(np.arange(9), np.arange(14)), paired=False, rng=rng())
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    limits = welch.confidence_interval(0.95)
+    assert (answer.interval.low, answer.interval.high) == pytest.approx((limits.low, limits.high))
+    assert answer.p == pytest.approx(welch.pvalue)
+    assert (answer.n, answer.common, answer.left_out) == (14, 9, 0)
+
+
+def test_these_prompts_with_one_prompt_is_welchs_test_of_their_repeats() -> None:
+    a, b = rng(7).normal(size=10), rng(8).normal(0.5, 2, 13)
+    answer = compare(a, b, clusters=(["p"] * 10, ["p"] * 13), target="these", rng=rng())
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    assert answer.p == pytest.approx(welch.pvalue)
+    assert answer.interval.low == pytest.approx(welch.confidence_interval(0.95).low)
+    assert answer.interval.target == "these"
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("target", ["population", "these"])
+def test_the_same_data_does_not_differ(paired: bool, target: str) -> None:
+    values = rng(9).normal(size=24)
+    keys = np.repeat(np.arange(8), 3)
+    answer = compare(values, values, clusters=keys, paired=paired, target=target, rng=rng())  # type: ignore[arg-type]
+    assert answer.difference == 0
+    assert answer.p == answer.p_corrected == 1
+    assert answer.interval.low <= 0 <= answer.interval.high
+    constant = compare([0.3] * 24, [0.3] * 24, clusters=keys, paired=paired, target=target, rng=rng())  # type: ignore[arg-type]
+    assert (constant.interval.low, constant.interval.high, constant.p) == (0, 0, 1)
+
+
+def test_swapping_the_sides_turns_the_sign() -> None:
+    forth, back = compare(A, B, clusters=PROMPTS, rng=rng()), compare(B, A, clusters=PROMPTS, rng=rng())
+    assert back.difference == -forth.difference
+    assert (back.interval.low, back.interval.high) == pytest.approx((-forth.interval.high, -forth.interval.low))
+    assert back.p == forth.p
+    less, greater = (compare(A, B, clusters=PROMPTS, alternative=side, rng=rng()).p for side in ("less", "greater"))
+    assert less == compare(B, A, clusters=PROMPTS, alternative="greater", rng=rng()).p
+    assert less < forth.p < greater
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    values, keys = rng(10).normal(size=(2, 60)), np.repeat(np.arange(20), 3)
+    order = rng(11).permutation(60)
+    targets: tuple[Target, ...] = ("population", "these")
+    for target in targets:
+        plain = compare(*values, clusters=keys, target=target, rng=rng())
+        shuffled = compare(*values[:, order], clusters=keys[order], target=target, rng=rng())
+        assert plain == shuffled
+
+
+def test_only_common_prompts_enter_and_the_others_are_counted() -> None:
+    answer = compare([1, 2, 9], [0, 2, 50, 60], clusters=(["p", "q", "x"], ["p", "q", "y", "z"]), rng=rng())
+    assert answer.difference == pytest.approx(0.5)
+    assert (answer.n, answer.common, answer.left_out) == (2, 2, 3)
+
+
+def test_prompts_count_the_same_however_many_images_they_have() -> None:
+    answer = compare([0, 0, 0, 4], [0, 0, 0, 0], clusters=["p", "p", "p", "q"], rng=rng())
+    assert answer.difference == 2
+
+
+def test_two_values_with_a_pair_of_prompts_are_not_a_pair_of_keys() -> None:
+    assert compare([1.0, 2.0], [1.0, 2.0], clusters=("p", "q"), rng=rng()).common == 2
+
+
+def test_one_prompt_says_nothing_of_others() -> None:
+    answer = compare([1.0, 2.0], [3.0, 4.0], clusters=["p", "p"], rng=rng())
+    assert math.isnan(answer.p)
+    assert math.isnan(answer.p_corrected)
+    assert math.isnan(answer.interval.low)
+    assert math.isnan(compare([1.0], [2.0], clusters=["p"], paired=False, rng=rng()).p)
+
+
+def test_several_comparisons_are_corrected() -> None:
+    once, often = (compare(A, B, clusters=PROMPTS, comparisons=number, rng=rng()) for number in (1, 3))
+    assert often.p == once.p == once.p_corrected
+    assert often.p_corrected == pytest.approx(min(1, 3 * once.p))
+
+
+@pytest.mark.parametrize("design", ["paired", "unpaired", "these"])
+def test_no_difference_is_seen_five_times_in_a_hundred(design: str) -> None:
+    false = 0
+    for run in range(1000):
+        own = np.random.default_rng([21, run])
+        prompts = own.normal(size=(12, 1)) if design != "unpaired" else np.zeros((12, 1))
+        a, b = (prompts + own.normal(size=(12, 2)) for _ in range(2))
+        keys = np.repeat(np.arange(12), 2)
+        answer = compare(
+            a.ravel(),
+            b.ravel(),
+            clusters=keys,
+            paired=design != "unpaired",
+            target="these" if design == "these" else "population",
+            resamples=199,
+            rng=own,
+        )
+        false += answer.p <= 0.05
+    assert 30 <= false <= 70
+
+
+def models(count: int = 4, *, seed: int = 0) -> pl.DataFrame:
+    values = rng(seed).normal(size=(count, 20)) + np.arange(count)[:, None] / 2
+    return pl.DataFrame(
+        {
+            "model": np.repeat([f"m{number}" for number in range(count)], 20),
+            "prompt_id": np.tile([f"p{number}" for number in range(20)], count),
+            "value": values.ravel(),
+        }
+    )
+
+
+def test_compare_models_makes_all_pairs_and_corrects_them() -> None:
+    table = models()
+    rows = compare_models(table, rng=rng())
+    assert rows.select("a", "b").rows() == list(itertools.combinations(["m0", "m1", "m2", "m3"], 2))
+    np.testing.assert_allclose(rows["p_corrected"], holm(rows["p"].to_numpy()))
+    one = table.filter(pl.col("model") == "m0")["value"], table.filter(pl.col("model") == "m1")["value"]
+    assert rows["difference"][0] == pytest.approx(one[0].mean() - one[1].mean())  # type: ignore[operator]
+    milder = compare_models(table, correction="benjamini-hochberg", rng=rng())
+    assert (milder["p_corrected"] <= rows["p_corrected"]).all()
+    assert rows.equals(compare_models(table.sample(fraction=1, shuffle=True, seed=3), rng=rng()))
+
+
+def test_compare_models_leaves_unknown_values_out_and_says_what_is_missing() -> None:
+    table = models(2).with_columns(
+        value=pl.when(pl.col("prompt_id") == "p3").then(None).otherwise(pl.col("value")), extra=pl.lit(1)
+    )
+    assert compare_models(table, rng=rng())["common"][0] == 19
+    with pytest.raises(UsageError, match="values must have the columns model, prompt_id, value; found no value"):
+        compare_models(table.drop("value"), rng=rng())
+    with pytest.raises(UsageError, match="values must be of at least two models; found m0"):
+        compare_models(models(1), rng=rng())
+
+
+def over_countries(paired: bool = True, target: str = "population") -> Comparison:
+    a, b = rng(12).normal(size=30), rng(13).normal(size=30)
+    keys = [f"p{number:02}" for number in range(30)]
+    places = ["X"] * 20 + ["Y"] * 10
+    return compare_over_countries(
+        a, b, clusters=(keys, keys), countries=(places, places), paired=paired, target=target, rng=rng()  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_over_countries_each_country_counts_the_same() -> None:
+    a, b = rng(12).normal(size=30), rng(13).normal(size=30)
+    parts = (a - b)[:20], (a - b)[20:]
+    answer = over_countries()
+    assert answer.difference == pytest.approx((parts[0].mean() + parts[1].mean()) / 2)
+    errors = [part.var(ddof=1) / len(part) for part in parts]
+    freedom = sum(errors) ** 2 / (errors[0] ** 2 / 19 + errors[1] ** 2 / 9)
+    margin = stats.t.ppf(0.975, freedom) * math.sqrt(sum(errors)) / 2
+    assert answer.interval.high - answer.difference == pytest.approx(margin)
+    unpaired = over_countries(paired=False)
+    assert unpaired.difference == pytest.approx(answer.difference)
+    assert unpaired.interval.high > unpaired.interval.low
+
+
+def test_over_countries_the_p_value_is_that_of_all_sign_patterns() -> None:
+    keys, places = [f"p{number:02}" for number in range(8)], ["X"] * 6 + ["Y"] * 2
+    answer = compare_over_countries(A[:8], B[:8], clusters=(keys, keys), countries=(places, places), rng=rng())
+    weighted = (A - B)[:8] / np.repeat([6, 2], [6, 2])
+    patterns = np.array(list(itertools.product((1, -1), repeat=8))) @ weighted
+    assert answer.p == pytest.approx(np.mean(np.abs(patterns) >= abs(weighted.sum()) - 1e-12))
+    assert answer.difference == pytest.approx(weighted.sum() / 2)
+
+
+def test_over_one_country_is_a_comparison() -> None:
+    keys = [f"p{number:02}" for number in range(12)]
+    one = compare_over_countries(A, B, clusters=(keys, keys), countries=(["X"] * 12, ["X"] * 12), rng=rng())
+    plain = compare(A, B, clusters=keys, rng=rng())
+    assert one.difference == pytest.approx(plain.difference)
+    assert one.interval.low == pytest.approx(plain.interval.low)
+    assert one.p == pytest.approx(plain.p)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clusters": (["p"], ["q"]), "a": [1], "b": [1]}, "the two sides have no cluster in common"),
+        ({"clusters": (["p"], [1]), "a": [1], "b": [1]}, "clusters must be texts on both sides, or numbers on both"),
+        ({"a": [math.nan, 1]}, "a[0] must be finite; found nan"),
+        ({"b": [1]}, "clusters of b must be one per value, of length 1"),
+        ({"target": "all"}, "target must be 'population' or 'these'; found 'all'"),
+        ({"alternative": "more"}, "alternative must be 'two-sided' or 'greater' or 'less'; found 'more'"),
+        ({"confidence": 0}, "confidence must be between 0 and 1; found 0"),
+        ({"comparisons": 0}, "comparisons must be a whole number of at least 1; found 0"),
+    ],
+)
+def test_an_argument_that_breaks_its_rule_is_named(changes: dict[str, object], message: str) -> None:
+    settings: dict[str, object] = {"a": [1, 2], "b": [2, 3], "clusters": ["p", "q"], "rng": rng(), **changes}
+    a, b = settings.pop("a"), settings.pop("b")
+    with pytest.raises(UsageError) as caught:
+        compare(a, b, **settings)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+
+
+def test_without_a_generator_the_permutations_are_the_same_every_time() -> None:
+    many = rng(3).normal(size=(2, 40))
+    one = compare(many[0], many[1], clusters=np.arange(40))
+    assert one == compare(many[0], many[1], clusters=np.arange(40))
+    assert one.p == compare(many[0], many[1], clusters=np.arange(40), rng=rng(0)).p
