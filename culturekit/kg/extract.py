@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country
-from culturekit.kg.store import COUNTRY_BITS, EDGE_BITS, Graph, load_graph
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk import Rules, walk
 from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, STATEMENTS
 from culturekit.records.work import Outcome, Work
@@ -75,8 +76,8 @@ def sight(graph: Graph, concept: Concept) -> list[Sighting]:
     """Walk from every root of a concept and bring the findings together."""
     roots = find_roots(graph, concept)
     rules = Rules(
-        edge_mask=sum(EDGE_BITS[name] for name in concept.follow),
-        country_mask=sum(COUNTRY_BITS[name] for name in concept.country_properties),
+        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES),
+        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES),
         blocked=marked(graph, [int(qid[1:]) for qid in concept.exclude.classes]),
         walked_through=marked(graph, [int(qid[1:]) for qid in roots]),
     )

@@ -8,8 +8,8 @@ A node is any item that the dump describes or points to; nodes are numbered by a
 | `nodes.npy` | uint32 (n_nodes,), the QID numbers, ascending |
 | `children_offsets.npy` | int64 (n_nodes + 1,): the children of node i are `children[offsets[i]:offsets[i + 1]]` |
 | `children.npy` | int32 (n_edges,): nodes with a P31 or P279 statement about the parent, ascending |
-| `edge_flags.npy` | uint8 (n_edges,): property and rank of that statement |
-| `country_flags.npy` | uint8 (n_nodes,): which country properties the node has |
+| `edge_flags.npy` | uint16 (n_edges,): properties, ranks and ends of the statements, see `statement_flags` |
+| `country_flags.npy` | uint16 (n_nodes,): the same of the statements of a country |
 """
 
 from dataclasses import dataclass
@@ -20,14 +20,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import write_table
 
-__all__ = ["COUNTRY_BITS", "EDGE_BITS", "Graph", "build_store", "load_graph"]
+__all__ = ["Graph", "build_store", "load_graph"]
 
-EDGE_BITS = {"P31": 1, "P279": 2}
-COUNTRY_BITS = {"P495": 1, "P17": 2}
 ARRAYS = ("nodes", "children_offsets", "children", "edge_flags", "country_flags")
 
 
@@ -38,8 +37,8 @@ class Graph:
     nodes: NDArray[np.uint32]
     children_offsets: NDArray[np.int64]
     children: NDArray[np.int32]
-    edge_flags: NDArray[np.uint8]
-    country_flags: NDArray[np.uint8]
+    edge_flags: NDArray[np.uint16]
+    country_flags: NDArray[np.uint16]
 
     def find(self, qid_number: int) -> int | None:
         """Find the node of a QID number; None when the dump never mentions it."""
@@ -51,27 +50,26 @@ def build_store(out: Path, items: pl.DataFrame, statements: pl.DataFrame) -> dic
     """Write the tables and arrays of a graph; give their sizes."""
     write_table(out, ITEMS, items)
     write_table(out, STATEMENTS, statements)
-    stated = statements.filter(pl.col("value").is_not_null(), pl.col("rank") != "deprecated")
     nodes = np.union1d(items["number"].to_numpy(), statements["value"].drop_nulls().to_numpy()).astype(np.uint32)
-    edges = edge_table(stated, nodes)
+    edges = edge_table(statements, nodes)
     counts_of_parents = np.bincount(edges["parent"].to_numpy(), minlength=len(nodes))
     save_array(out / "nodes.npy", nodes)
     save_array(out / "children_offsets.npy", np.concatenate([[0], np.cumsum(counts_of_parents)]).astype(np.int64))
     save_array(out / "children.npy", edges["child"].to_numpy().astype(np.int32))
-    save_array(out / "edge_flags.npy", edges["flags"].to_numpy().astype(np.uint8))
-    save_array(out / "country_flags.npy", country_flags(stated, nodes))
+    save_array(out / "edge_flags.npy", edges["flags"].to_numpy().astype(np.uint16))
+    save_array(out / "country_flags.npy", country_flags(statements, nodes))
     return {"items": items.height, "statements": statements.height, "nodes": len(nodes), "edges": edges.height}
 
 
-def edge_table(stated: pl.DataFrame, nodes: NDArray[np.uint32]) -> pl.DataFrame:
-    """List the inverse class edges once each, by parent and child, with the properties that state them."""
-    classes = stated.filter(pl.col("property").is_in(list(EDGE_BITS)))
+def edge_table(statements: pl.DataFrame, nodes: NDArray[np.uint32]) -> pl.DataFrame:
+    """List the inverse class edges once each, by parent and child, with the flags of the statements that make them."""
+    classes = flags_of(statements, EDGE_PROPERTIES)
     return (
         pl.DataFrame(
             {
                 "parent": np.searchsorted(nodes, classes["value"].to_numpy()),
                 "child": np.searchsorted(nodes, classes["number"].to_numpy()),
-                "flags": classes["property"].replace_strict(EDGE_BITS, return_dtype=pl.UInt8),
+                "flags": classes["flags"],
             }
         )
         .group_by("parent", "child")
@@ -80,12 +78,11 @@ def edge_table(stated: pl.DataFrame, nodes: NDArray[np.uint32]) -> pl.DataFrame:
     )
 
 
-def country_flags(stated: pl.DataFrame, nodes: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def country_flags(statements: pl.DataFrame, nodes: NDArray[np.uint32]) -> NDArray[np.uint16]:
     """Mark the nodes that state a country."""
-    flags = np.zeros(len(nodes), np.uint8)
-    for name, bit in COUNTRY_BITS.items():
-        numbers = stated.filter(pl.col("property") == name)["number"].unique().to_numpy()
-        flags[np.searchsorted(nodes, numbers)] |= bit
+    flags = np.zeros(len(nodes), np.uint16)
+    stated = flags_of(statements, COUNTRY_PROPERTIES).group_by("number").agg(pl.col("flags").bitwise_or())
+    flags[np.searchsorted(nodes, stated["number"].to_numpy())] = stated["flags"].to_numpy()
     return flags
 
 

@@ -32,7 +32,7 @@ def ingest_stage(
     return Stage(
         name,
         "ingest",
-        1,
+        2,
         lambda work: ingest(work, dump, options),
         {f"dump-{number}": path for number, path in enumerate(dump)},
         asdict(options),

@@ -9,6 +9,7 @@ import pytest
 from culturekit.errors import IntegrityError
 from culturekit.kg.dump_line import read_line
 from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import load_graph
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.work import Work
@@ -48,8 +49,13 @@ def test_the_arrays_hold_each_edge_once_and_mark_countries(work: Work, tmp_path:
     assert graph.nodes.tolist() == [2, 4, 5, 9]
     start, end = graph.children_offsets[0], graph.children_offsets[1]
     assert graph.nodes[graph.children[start:end]].tolist() == [4, 5]
-    assert graph.edge_flags[start:end].tolist() == [2, 3]
-    assert graph.country_flags.tolist() == [2, 1, 0, 0]
+    p31, p279 = mask_of(["P31"], EDGE_PROPERTIES), mask_of(["P279"], EDGE_PROPERTIES)
+    assert [bool(flags & p31) for flags in graph.edge_flags[start:end]] == [False, True]
+    assert [bool(flags & p279) for flags in graph.edge_flags[start:end]] == [True, True]
+    p495, p17 = mask_of(["P495"], COUNTRY_PROPERTIES), mask_of(["P17"], COUNTRY_PROPERTIES)
+    assert [(bool(flags & p495), bool(flags & p17)) for flags in graph.country_flags] == [
+        (False, True), (True, False), (False, False), (False, False),
+    ]  # fmt: skip
     assert graph.find(9) == 3
     assert graph.find(3) is None
     assert isinstance(graph.nodes, np.memmap)
