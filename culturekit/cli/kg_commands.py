@@ -7,6 +7,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.stages import run_one
+from culturekit.records.choices import CountryChoice, Ended, Ranks, Semantics
 
 __all__ = ["app"]
 
@@ -47,13 +48,41 @@ def extract(
     hops: Annotated[
         int | None, typer.Option(min=1, max=40, help="Hops for every root, over those of the file.")
     ] = None,
+    ranks: Annotated[
+        Ranks | None, typer.Option(help="Statements that count, over the file; truthy: those of best rank.")
+    ] = None,
+    ended: Annotated[
+        Ended | None, typer.Option(help="What to do with statements that have an end (P582), over the file.")
+    ] = None,
+    countries: Annotated[
+        CountryChoice | None,
+        typer.Option(help="Countries of P495 and P17, or of P17 only where P495 has none; over the file."),
+    ] = None,
+    expand_artifacts: Annotated[
+        bool | None, typer.Option(help="Walk on below artifacts too, or not; over the file.")
+    ] = None,
+    successors: Annotated[
+        Path | None, typer.Option(help="YAML file, `successors: {Q15180: Q159}`: which country stands for which.")
+    ] = None,
+    semantics: Annotated[
+        Semantics,
+        typer.Option(help="authors: write authors_rows.parquet too, a row for every way, as the published code does."),
+    ] = "default",
+    max_rows: Annotated[
+        int | None, typer.Option(min=1, help="With --semantics authors: more rows than that are refused. [10 million]")
+    ] = None,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Walk the graph from the roots of concepts and write the candidates."""
+    from culturekit.kg.concept_overrides import overridden
     from culturekit.kg.concepts import load_concept, with_hops
+    from culturekit.kg.extract import ExtractOptions
     from culturekit.pipeline.graph_stages import extract_stage
 
-    concepts = [with_hops(load_concept(name), hops) for name in roots]
-    run_one(extract_stage(graph, concepts), out, also=also, wait=wait, as_json=as_json)
+    said = {"ranks": ranks, "ended": ended, "country_choice": countries, "expand_artifacts": expand_artifacts}
+    concepts = [overridden(with_hops(load_concept(name), hops), said) for name in roots]
+    options = ExtractOptions.of(semantics, most_rows=max_rows)
+    stage = extract_stage(graph, concepts, options, successors=successors)
+    run_one(stage, out, also=also, wait=wait, as_json=as_json)

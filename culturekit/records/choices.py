@@ -2,7 +2,18 @@
 
 from typing import Literal, TypeAlias
 
-__all__ = ["Aggregate", "ExportChoice", "ExportFormat", "PromptKind", "SchemaKind", "TemplateSetName"]
+__all__ = [
+    "Aggregate",
+    "CountryChoice",
+    "Ended",
+    "ExportChoice",
+    "ExportFormat",
+    "PromptKind",
+    "Ranks",
+    "SchemaKind",
+    "Semantics",
+    "TemplateSetName",
+]
 
 PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 """Naming an artifact, naming neither artifact nor country, or naming a country only."""
@@ -21,3 +32,15 @@ ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 
 SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates"]
 """The kinds of YAML file that have a schema."""
+
+Ranks: TypeAlias = Literal["not-deprecated", "truthy", "all"]
+"""Which statements count: all but deprecated ones, those of the best rank the item has for the property, or all."""
+
+Ended: TypeAlias = Literal["keep", "drop"]
+"""Whether a statement with an end (P582) counts."""
+
+CountryChoice: TypeAlias = Literal["union", "P495-first"]
+"""The countries of an artifact: those of all country properties, or those of P17 only where P495 has none."""
+
+Semantics: TypeAlias = Literal["default", "authors"]
+"""A walk that visits a node once per root, or one row per way as the published code makes them."""

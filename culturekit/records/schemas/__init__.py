@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from culturekit.records.schemas.ground_truth import (
+    AUTHORS_ROWS,
     CANDIDATES,
     CSPACE,
     DESCRIPTORS,
@@ -32,6 +33,7 @@ __all__ = [
     "ARTIFACTS",
     "AUDITS",
     "AUDIT_SAMPLE",
+    "AUTHORS_ROWS",
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
@@ -68,6 +70,7 @@ TABLES: Mapping[str, Table] = {
         ARTIFACTS,
         AUDITS,
         AUDIT_SAMPLE,
+        AUTHORS_ROWS,
         CANDIDATES,
         CSPACE,
         DESCRIPTORS,
