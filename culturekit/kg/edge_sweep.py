@@ -44,7 +44,8 @@ def spans(offsets: NDArray[np.int64], nodes: NDArray[np.uint32]) -> tuple[NDArra
         places = nodes[part].astype(np.int64)
         starts[part] = offsets[places]
         lengths[part] = offsets[places + 1] - starts[part]
-        let_go(offsets)
+        if len(places) == NODES_AT_ONCE:
+            let_go(offsets)
     return starts, lengths
 
 
@@ -52,5 +53,7 @@ def let_go(*arrays: NDArray[Any]) -> None:
     """Hand the pages of memory-mapped arrays back to the system, which reads them again when they are needed."""
     for array in arrays:
         mapped: object = array.base
+        while isinstance(mapped, np.ndarray):
+            mapped = mapped.base
         if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             mapped.madvise(mmap.MADV_DONTNEED)

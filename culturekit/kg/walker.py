@@ -65,8 +65,8 @@ class Walker:
 
     def children(self, parents: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bits]]:
         """Give the children that matter, in blocks: place of the parent, node, bits that may come along the edge."""
-        children, flags = self.graph.children, self.graph.edge_flags
-        for owners, edges in edge_blocks(self.graph.children_offsets, parents, children, flags):
+        children, flags = np.asarray(self.graph.children), np.asarray(self.graph.edge_flags)
+        for owners, edges in edge_blocks(np.asarray(self.graph.children_offsets), parents, children, flags):
             nodes = children[edges].astype(np.int64)
             keep = np.flatnonzero(self.matters[self.traits[nodes]])
             own = flags[edges[keep]]

@@ -127,8 +127,9 @@ class Naive:
 
     def from_root(self, root: int, hops: int) -> dict[int, tuple[int, ...]]:
         """Walk from one root, keeping the smallest shortest path to each artifact."""
-        seen, found = {root}, {}
-        frontier = {root: (root,)}
+        seen = {root}
+        found: dict[int, tuple[int, ...]] = {}
+        frontier: dict[int, tuple[int, ...]] = {root: (root,)}
         for _ in range(hops):
             self.walked |= set(frontier)
             fresh: dict[int, tuple[int, ...]] = {}
