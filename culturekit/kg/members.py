@@ -18,7 +18,7 @@ from culturekit.errors import IntegrityError, MissingDependency, UsageError
 __all__ = ["STDIN", "Chunk", "read_chunks"]
 
 STDIN = Path("-")
-CHUNK_BYTES = 262_144
+CHUNK_BYTES = 65_536
 BROKEN_GZIP = cast("type[Exception]", igzip_lib.IsalError)
 GZIP_WINDOW = 31
 """zlib's number for a gzip header and the largest window."""

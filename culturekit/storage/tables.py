@@ -9,7 +9,7 @@ from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.tables import Table
 from culturekit.storage.atomic import whole_file
 
-__all__ = ["merge_parts", "read_table", "save_parquet", "write_table"]
+__all__ = ["merge_parts", "read_table", "save_parquet", "save_part", "write_table"]
 
 ROWS_PER_GROUP = 131_072
 
@@ -29,6 +29,11 @@ def save_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write Parquet durably and in one piece."""
     with whole_file(path) as file:
         frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
+
+
+def save_part(frame: pl.DataFrame, path: Path) -> None:
+    """Write a part that is gathered later, quickly: what vouches for it is a report that is written after it."""
+    frame.write_parquet(path, compression="lz4", statistics=False)
 
 
 def read_table(path: Path, table: Table) -> pl.DataFrame:

@@ -23,9 +23,10 @@ ITEMS = declare(
     sitelinks u16, title str?, image str?, lat f64?, lon f64?,
     file u16, member u32, line u64, offset u64
     """,
+    optional="iso str?, demonym str?",
 )
 """One row per item of a dump, and where its line stands: file, gzip member, line of the file (from 1)
-and byte offset within the decompressed member."""
+and byte offset within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries."""
 
 STATEMENTS = declare(
     "statements",
