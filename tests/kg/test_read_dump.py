@@ -209,3 +209,17 @@ def test_a_cut_or_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, s
         else:
             assert found.equals(expected)
     assert noticed > 100
+
+
+def test_how_rows_are_shuffled_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "dump.json"
+    rng = random.Random(5)
+    lines = [entity(rng.randrange(1, 10**6), rng) for _ in range(300)]
+    path.write_bytes(b"\n".join(lines))
+    ingested(tmp_path, path)
+    expected = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
+    monkeypatch.setattr("culturekit.kg.shuffle.ROWS_PER_RANGE", 40)
+    monkeypatch.setattr("culturekit.kg.shuffle.WAITING_BYTES", 5_000)
+    ingested(tmp_path, path)
+    assert len(list((tmp_path / "scratch/shuffled-items").iterdir())) > 5
+    assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == expected
