@@ -18,12 +18,12 @@ MAX_LINE_BYTES = 256_000_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A whole line without its end: its number in the run, counted from 1, and where its first byte stands."""
+    """A whole line without its end, perhaps without its comma: its number in the run, from 1, and where it begins."""
 
     number: int
     member: int
     offset: int
-    content: bytes | memoryview
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Piece:
 
 
 NOWHERE = Piece(0, 0, b"")
+
+(COMMA,) = b","
 
 
 class CutLines:
@@ -61,20 +63,22 @@ class CutLines:
         pending: list[bytes] = []
         held, member, offset = 0, 0, 0
         for chunk in self.chunks:
-            content, view, start = chunk.content, memoryview(chunk.content), 0
+            content, start = chunk.content, 0
             self.length += len(content)
             self.member, self.carry = chunk.member, chunk.offset + len(content)
             while (end := content.find(b"\n", start)) >= 0:
                 self.ends += 1
                 if pending:
                     pending.append(content[start:end])
-                    whole: bytes | memoryview = b"".join(pending)
+                    whole = b"".join(pending)
                     pending.clear()
                     held = 0
                 else:
-                    member, offset, whole = chunk.member, chunk.offset + start, view[start:end]
+                    member, offset = chunk.member, chunk.offset + start
+                    # The comma between entities goes here, which spares a copy of every line.
+                    whole = content[start : end - 1 if end > start and content[end - 1] == COMMA else end]
                 if self.ends == 1:
-                    self.head = Piece(member, offset, bytes(whole))
+                    self.head = Piece(member, offset, whole)
                 else:
                     yield Line(self.ends, member, offset, whole)
                 start = end + 1

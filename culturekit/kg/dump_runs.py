@@ -4,7 +4,9 @@ A report is written last. A run whose report is there need not be read again, so
 was, run by run.
 """
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -132,17 +134,17 @@ class LineReader:
         self.items = 0
         self.last_content = 0
 
-    def read(self, content: bytes | memoryview, number: int, member: int, offset: int) -> None:
+    def read(self, content: bytes, number: int, member: int, offset: int) -> None:
         """Read a line: an entity, with or without a comma, a bracket of the array, or nothing."""
-        if len(content) and content[0] == LEFT_BRACE:
-            stripped: bytes | memoryview = content[:-1] if content[-1] == COMMA else content
+        if content.startswith(b"{"):
+            stripped = content.removesuffix(b",")
         else:
-            text = bytes(content).strip()
+            text = content.strip()
             if text in {b"[", b"]"}:
                 self.brackets.append(Bracket(number, text == b"]"))
                 return
             stripped = text.removesuffix(b",").rstrip()
-        if not len(stripped):
+        if not stripped:
             return
         self.last_content = number
         self.entities += 1
@@ -164,9 +166,6 @@ class LineReader:
         return {**self.kinds, "item": self.items} if self.items else dict(self.kinds)
 
 
-LEFT_BRACE, COMMA = b"{,"
-
-
 def read_run(run: Run) -> RunReport:
     """Read a run, unless its report is there already."""
     path = run.folder / "report.json"
@@ -184,14 +183,27 @@ def fresh_report(run: Run) -> RunReport:
     lines = CutLines(source.chunks(), name=str(run.path))
     reader = LineReader(decoder_for(run.languages), ItemBatch(run.folder, run.file))
     try:
-        for line in lines:
-            reader.read(line.content, line.number, line.member, line.offset)
+        with without_collection():
+            for line in lines:
+                reader.read(line.content, line.number, line.member, line.offset)
     except IntegrityError as error:
         if run.exact:
             raise
         return report_of(source, CutLines((), name=""), None, damage=str(error))
     reader.batch.write()
     return report_of(source, lines, reader)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Spare the search for cycles, of which decoded items have none: it would walk over all that wait."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def source_of(run: Run) -> Source:

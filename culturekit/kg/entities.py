@@ -133,10 +133,10 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     demonym: str | None
 
 
-Decode: TypeAlias = Callable[[bytes | memoryview], "Item | str"]
+Decode: TypeAlias = Callable[[bytes], "Item | str"]
 
 
-def decode(line: bytes | memoryview, *, languages: tuple[str, ...]) -> Item | str:
+def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
     """Decode a line; for anything but an item, say what it is instead (`property`, `lexeme`).
 
     Labels and descriptions come in English, else in `mul`, else in the first of `languages` that has
@@ -154,7 +154,7 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
     terms_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
     wiki = f"{languages[0].replace('-', '_')}wiki"
 
-    def decoded(line: bytes | memoryview) -> Item | str:
+    def decoded(line: bytes) -> Item | str:
         try:
             entity = raw(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
