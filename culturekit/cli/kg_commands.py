@@ -15,7 +15,9 @@ app = typer.Typer(no_args_is_help=True, help="The knowledge graph: from a Wikida
 
 @app.command(epilog="Example: culturekit kg ingest latest-all.json.gz --out graph")
 def ingest(
-    dump: Annotated[list[Path], typer.Argument(help="Dump files: .json, .json.gz, .json.bz2 or .json.zst.")],
+    dump: Annotated[
+        list[Path], typer.Argument(help="Dump files: .json, .json.gz, .json.bz2, .json.zst; or - for standard input.")
+    ],
     out: Out,
     languages: Annotated[str, typer.Option(help="Languages of labels after en and mul, separated by commas.")] = "en",
     max_malformed: Annotated[

@@ -1,6 +1,6 @@
 """A dump file to part tables: cut into runs, read by all workers, spliced together again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +67,7 @@ def read_ranges(work: Work, template: Run, splice: Splice) -> None:
             splice.add(checked, place)
             expected = checked.stop
         work.progress.advance((run.end - run.begin) // unit)
+        work.progress.tell(totals(splice.report))
     if expected != unit * size:
         end = replace(runs[-1], begin=expected, end=unit * size, exact=True, folder=template.folder / "end")
         splice.add(read_run(end), end.folder)
@@ -101,10 +102,11 @@ def read_stream(work: Work, template: Run, splice: Splice) -> None:
         for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):
             splice.add(report, run.folder, numbered=True)
             work.progress.advance(sum(len(chunk.content) for chunk in run.chunks))
+            work.progress.tell(totals(splice.report))
     if not number:
         raise IntegrityError("the dump is empty", where=str(template.path))
 
 
-def number_of_members(reports: Sequence[FileReport]) -> int:
-    """Count the members of all files."""
-    return sum(report.members for report in reports)
+def totals(report: FileReport) -> str:
+    """Say how much has been read."""
+    return f"{report.entities:,} entities, {report.length / 1e6:,.0f} MB of JSON, {report.members:,} members"

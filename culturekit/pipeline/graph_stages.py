@@ -1,7 +1,9 @@
 """The stages from a dump to the cultural space and its prompts."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from culturekit.builders.cspace import release
@@ -12,6 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.extract import extract
 from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.kg.members import STDIN, tells_damage
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.stage import Stage
 from culturekit.storage.digests import digest_bytes
@@ -19,7 +22,10 @@ from culturekit.storage.package_data import shipped
 
 __all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "release_stage"]
 
+logger = logging.getLogger(__name__)
+
 COUNTRIES = "kg/countries.yaml"
+INGEST_VERSION = 3
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
 
@@ -29,15 +35,40 @@ def ingest_stage(
     """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
     if len(sha256) not in {0, len(dump)}:
         raise UsageError("give a SHA-256 for each dump file, in their order", found=f"{len(sha256)} for {len(dump)}")
+    if STDIN in dump:
+        return stdin_stage(dump, options, sha256, name=name)
+    for path in dump:
+        if not sha256 and path.is_file() and not tells_damage(path):
+            logger.warning("nothing in %s tells whether it is whole: hold it to its published --sha256", path)
     return Stage(
         name,
         "ingest",
-        2,
+        INGEST_VERSION,
         lambda work: ingest(work, dump, options),
         {f"dump-{number}": path for number, path in enumerate(dump)},
         asdict(options),
         packages=("isal", "msgspec", "numpy", "polars"),
         expected={f"dump-{number}": text for number, text in enumerate(sha256)},
+    )
+
+
+def stdin_stage(dump: Sequence[Path], options: IngestOptions, sha256: Sequence[str], *, name: str) -> Stage:
+    """Read standard input into a graph: what it holds is known only afterwards, so that its graph is never reused."""
+    if len(dump) > 1:
+        raise UsageError("standard input is the whole dump", expected="- alone", found=" ".join(map(str, dump)))
+    if sha256:
+        raise UsageError(
+            "standard input cannot be held to a SHA-256 before it is read",
+            hint="Check the stream on its way: curl ... | tee >(sha256sum >&2) | culturekit kg ingest -",
+        )
+    return Stage(
+        name,
+        "ingest",
+        INGEST_VERSION,
+        lambda work: ingest(work, dump, options),
+        {},
+        {**asdict(options), "standard input, begun": datetime.now(UTC).isoformat()},
+        packages=("isal", "msgspec", "numpy", "polars"),
     )
 
 

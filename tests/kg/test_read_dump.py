@@ -177,7 +177,9 @@ def test_lines_do_not_depend_on_where_chunks_end(content: bytes, places: list[in
     middle = [bytes(line.content) for line in lines]
     first, *rest = content.split(b"\n")
     assert lines.head.content.rstrip(b",") == first.rstrip(b",")
-    assert [line.rstrip(b",") for line in [*middle, lines.tail.content]] == [line.rstrip(b",") for line in rest or [b""]]
+    assert [line.rstrip(b",") for line in [*middle, lines.tail.content]] == [
+        line.rstrip(b",") for line in rest or [b""]
+    ]
     assert lines.ends == content.count(b"\n")
 
 
