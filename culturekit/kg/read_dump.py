@@ -15,7 +15,7 @@ from culturekit.records.work import Work
 
 __all__ = ["read_dump"]
 
-SMALLEST_RANGE, LARGEST_RANGE = 1_000_000, 16_000_000
+SMALLEST_RANGE, LARGEST_RANGE = 4_000_000, 16_000_000
 """Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones."""
 
 RANGES_PER_FILE = 64
