@@ -4,7 +4,7 @@
     python benchmarks/ingest.py --full     # 1,200 MB
 
 CPU seconds of the process and its children. Starting Python and importing the packages is measured on a dump of 1 MB
-and stands apart, because a whole dump pays it once. qwikidata reads a tenth of the dump, and its time is taken ten times.
+and stands apart, because a whole dump pays it once. qwikidata reads a tenth of the dump; its time is taken ten times.
 """
 
 import json
