@@ -15,7 +15,7 @@ from culturekit.kg.qids import number_of_item
 from culturekit.kg.statement_flags import Ended, Ranks
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk_choices import WalkChoices, choices_of
-from culturekit.kg.why_not import Findings, reasons_of
+from culturekit.kg.why_not import Beyond, Findings, reasons_of
 
 __all__ = ["explain"]
 
@@ -105,11 +105,11 @@ def root_hops(asked: Asked, opened: Mapping[int, Sequence[int]]) -> tuple[RootHo
     return tuple(sorted(found, key=lambda root: (root.hop, int(root.qid[1:]))))
 
 
-def beyond(asked: Asked) -> tuple[int | None, int | None, int | None]:
+def beyond(asked: Asked) -> Beyond:
     """Look without a limit: smallest hop and root of an open path, and the smallest hop of any path."""
     every = climb(asked.tables, asked.number, asked.concept.follow, asked.choices.edge_mask, levels=None)
     nearest, root = smallest_hop(asked, open_parents(asked.graph, asked.choices, every))
-    return nearest, root, smallest_hop(asked, stated_parents(every))[0]
+    return Beyond(nearest, root, smallest_hop(asked, stated_parents(every))[0], every.complete)
 
 
 def smallest_hop(asked: Asked, parents: Mapping[int, Sequence[int]]) -> tuple[int | None, int | None]:

@@ -8,7 +8,20 @@ from culturekit.kg.explanation import CountrySaid, PathStory, Reason
 from culturekit.kg.graph_tables import GraphTables, Said, label_text
 from culturekit.kg.walk_choices import WalkChoices
 
-__all__ = ["Findings", "reasons_of"]
+__all__ = ["Beyond", "Findings", "reasons_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """What lies beyond the limits: smallest hop of an open path and its root, smallest hop of any path.
+
+    `complete` is false where there was too much above the item to look at all of it.
+    """
+
+    hop: int | None
+    root: int | None
+    any_hop: int | None
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +35,7 @@ class Findings:
     classes: Sequence[Said]
     hop: int | None
     cut: tuple[PathStory, ...]
-    beyond: tuple[int | None, int | None, int | None] | None
+    beyond: Beyond | None
 
 
 def reasons_of(findings: Findings, choices: WalkChoices, concept: Concept, tables: GraphTables) -> tuple[Reason, ...]:
@@ -87,18 +100,19 @@ def path_reasons(findings: Findings, choices: WalkChoices, tables: GraphTables) 
         return
     limits = sorted(set(choices.limits.values()))
     within = f"{limits[0]}" if len(limits) == 1 else f"{limits[0]} to {limits[-1]}"
-    hop, root, cut_hop = findings.beyond
+    beyond = findings.beyond
     if findings.cut:
         yield from cut_reasons(findings.cut)
-    if hop is not None and root is not None:
-        name = label_text(root, tables.labels([root]))
-        text = f"no open path within {within} hops; the nearest root, {name}, reaches it in {counted(hop, 'hop')}"
+    if beyond.hop is not None and beyond.root is not None:
+        name = label_text(beyond.root, tables.labels([beyond.root]))
+        text = f"no open path within {within} hops; the nearest root, {name}, needs {counted(beyond.hop, 'hop')}"
         yield Reason("beyond-the-limit", text)
-    elif cut_hop is not None and not findings.cut:
-        text = f"no path within {within} hops; the shortest without a limit has {cut_hop}, and it too is cut"
+    elif beyond.any_hop is not None and not findings.cut:
+        text = f"no path within {within} hops; the shortest without a limit has {beyond.any_hop}, and all are cut"
         yield Reason("beyond-the-limit", text)
-    elif cut_hop is None:
-        yield Reason("no-path", f"no path from any root leads to it, at any distance{class_note(findings)}")
+    elif beyond.any_hop is None:
+        where = "at any distance" if beyond.complete else "as far as was looked; above it is too much to look at all"
+        yield Reason("no-path", f"no path from any root leads to it, {where}{class_note(findings)}")
 
 
 def class_note(findings: Findings) -> str:
