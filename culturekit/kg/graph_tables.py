@@ -12,7 +12,7 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import by_qid
-from culturekit.kg.statement_flags import flags_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
 from culturekit.storage.manifest import read_manifest
 
 __all__ = ["GraphTables", "ItemFacts", "Place", "Said", "label_text", "with_counts"]
@@ -100,10 +100,10 @@ class GraphTables:
         found = dict(among(self.items, wanted).select("number", "label").collect().iter_rows())
         return {number: found.get(number) or country_name(number) for number in wanted}
 
-    def said(self, numbers: Iterable[int], family: Sequence[str], mask: int) -> list[Said]:
-        """List what items say with a family of properties; `mask` chooses the statements that count."""
-        rows = among(self.statements, numbers).filter(pl.col("property").is_in(list(family)))
-        counted = with_counts(rows.collect(), family, mask)
+    def said(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
+        """List what items say with properties of one family; `mask` chooses the statements that count."""
+        rows = among(self.statements, numbers).filter(pl.col("property").is_in(list(properties)))
+        counted = with_counts(rows.collect(), family_of(properties), mask)
         columns = ("number", "property", "value", "snak", "rank", "qualified", "ended", "counts")
         return [Said(*row) for row in counted.select(columns).iter_rows()]
 
@@ -115,6 +115,11 @@ class GraphTables:
 def among(rows: pl.LazyFrame, numbers: Iterable[int]) -> pl.LazyFrame:
     """Keep the rows of some items."""
     return rows.filter(pl.col("number").is_in(pl.Series(sorted(set(numbers)), dtype=pl.UInt32).implode()))
+
+
+def family_of(properties: Sequence[str]) -> tuple[str, ...]:
+    """Give the family by which the bits of these properties are laid out."""
+    return COUNTRY_PROPERTIES if properties[0] in COUNTRY_PROPERTIES else EDGE_PROPERTIES
 
 
 def with_counts(statements: pl.DataFrame, family: Sequence[str], mask: int) -> pl.DataFrame:

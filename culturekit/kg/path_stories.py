@@ -7,6 +7,7 @@ import numpy as np
 from culturekit.kg.ancestors import Ancestors
 from culturekit.kg.explanation import PathStep, PathStory, StepSaid
 from culturekit.kg.graph_tables import GraphTables, Said, label_text
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph
 from culturekit.kg.walk_choices import WalkChoices
 
@@ -53,7 +54,7 @@ class PathTeller:
         if number in self.choices.excluded_classes:
             return "excluded class"
         if artifact:
-            countries = self.tables.said([number], ("P495", "P17"), self.choices.country_mask)
+            countries = self.tables.said([number], COUNTRY_PROPERTIES, self.choices.country_mask)
             values = sorted({s.value for s in countries if s.counts and s.value is not None})
             labels = self.tables.labels(values)
             return f"an artifact itself (country {', '.join(label_text(value, labels) for value in values)})"

@@ -11,7 +11,7 @@ from culturekit.kg.countries import by_qid, country
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Ended, Ranks, mask_of
 from culturekit.kg.store import Graph
 
-__all__ = ["WalkChoices", "choices_of"]
+__all__ = ["WalkChoices", "choices_of", "country_key"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,6 @@ class WalkChoices:
         artifact: NDArray[np.bool_] = known & stated & ~np.isin(numbers, sorted(self.limits))
         return artifact
 
-    def country_key(self, number: int) -> str:
-        """Name a country: its ISO code, its QID where culturekit does not know it."""
-        known = by_qid().get(f"Q{number}")
-        return known.iso if known else f"Q{number}"
-
 
 def choices_of(concept: Concept, *, ranks: Ranks = "not-deprecated", ended: Ended = "keep") -> WalkChoices:
     """Read a concept; `countries` is None where all are in scope."""
@@ -66,3 +61,9 @@ def choices_of(concept: Concept, *, ranks: Ranks = "not-deprecated", ended: Ende
 def number_of(qid: str) -> int:
     """Read `Q42` as 42."""
     return int(qid[1:])
+
+
+def country_key(number: int) -> str:
+    """Name a country: its ISO code, its QID where culturekit does not know it."""
+    known = by_qid().get(f"Q{number}")
+    return known.iso if known else f"Q{number}"

@@ -20,7 +20,7 @@ BRAZIL, FRANCE = 155, 142
 def naive_paths(world: list[Said], concept: Concept, item: int) -> set[tuple[int, ...]]:
     """Try every way down from every root, by the rules of Algorithm 1, with no item twice."""
     good = [s for s in world if s.counts]
-    has_country = {s.number for s in good if s.name in {"P495", "P17"}}
+    has_country = {s.number for s in good if s.name in concept.country_properties}
     roots = {int(root.qid[1:]) for root in concept.roots}
     excluded = {int(qid[1:]) for qid in concept.exclude.classes}
     found = set()
@@ -34,7 +34,7 @@ def naive_paths(world: list[Said], concept: Concept, item: int) -> set[tuple[int
         if len(path) <= limit:
             for s in good:
                 fresh = s.number not in path and s.number not in excluded
-                if s.name in {"P31", "P279"} and s.value == path[-1] and fresh:
+                if s.name in concept.follow and s.value == path[-1] and fresh:
                     down((*path, s.number), limit)
 
     for root in concept.roots:
@@ -53,14 +53,16 @@ statements = st.lists(
     max_size=26,
 )
 concepts = st.builds(
-    lambda roots, hops, own, classes, items: concept_of(
+    lambda roots, hops, own, classes, items, follow, by: concept_of(
         {n: own if n % 2 else None for n in roots}, hops=hops, classes=classes, items=items
-    ),
+    ).model_copy(update={"follow": follow, "country_properties": by}),
     st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True),
     st.integers(1, 5),
     st.integers(1, 3),
     st.lists(st.integers(3, 5), max_size=2, unique=True),
     st.lists(st.integers(5, 6), max_size=1),
+    st.sampled_from([("P31", "P279"), ("P279",)]),
+    st.sampled_from([("P495", "P17"), ("P17",)]),
 )
 
 
@@ -81,7 +83,7 @@ def test_verdicts_hops_and_paths_are_those_of_a_naive_search(
         assert told.cut_paths == sum(not path.open for path in told.paths)
         hops = {root: min(len(p) - 1 for p in paths if p[0] == root) for root in {p[0] for p in paths}}
         assert {int(root.qid[1:]): root.hop for root in told.roots} == hops
-        country = any(s.counts and s.number == item and s.name in {"P495", "P17"} for s in world)
+        country = any(s.counts and s.number == item and s.name in concept.country_properties for s in world)
         expected = bool(paths) and country and item not in roots and item not in excluded
         assert (told.verdict == "in") == expected
         assert [path.hop for path in told.paths if path.open] == sorted(len(path) - 1 for path in paths)
