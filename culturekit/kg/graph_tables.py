@@ -15,7 +15,7 @@ from culturekit.kg.countries import by_qid
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
 from culturekit.storage.manifest import read_manifest
 
-__all__ = ["GraphTables", "ItemFacts", "Place", "Said", "label_text", "with_counts"]
+__all__ = ["GraphTables", "ItemFacts", "Place", "Said", "among", "label_text", "with_counts"]
 
 
 @dataclass(frozen=True, slots=True)
