@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from culturekit.cli import graph_commands
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="The knowledge graph: from a Wikidata dump to candidate artifacts.")
+graph_commands.register(app)
 
 
 @app.command(epilog="Example: culturekit kg ingest latest-all.json.gz --out graph")

@@ -2,7 +2,18 @@
 
 from typing import Literal, TypeAlias
 
-__all__ = ["Aggregate", "ExportChoice", "ExportFormat", "PromptKind", "SchemaKind", "TemplateSetName"]
+__all__ = [
+    "Aggregate",
+    "EndedChoice",
+    "ExportChoice",
+    "ExportFormat",
+    "GraphDirection",
+    "GraphFormat",
+    "PromptKind",
+    "RanksChoice",
+    "SchemaKind",
+    "TemplateSetName",
+]
 
 PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 """Naming an artifact, naming neither artifact nor country, or naming a country only."""
@@ -21,3 +32,15 @@ ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 
 SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates"]
 """The kinds of YAML file that have a schema."""
+
+RanksChoice: TypeAlias = Literal["not-deprecated", "truthy", "all"]
+"""Which statements count: all but deprecated ones, those of the best rank the item has for the property, or all."""
+
+EndedChoice: TypeAlias = Literal["keep", "drop"]
+"""Whether a statement with an end (P582) counts."""
+
+GraphDirection: TypeAlias = Literal["up", "down", "both"]
+"""Along class edges: to classes, to instances and subclasses, or both ways at every hop."""
+
+GraphFormat: TypeAlias = Literal["ntriples", "graphml", "node-link"]
+"""What a neighbourhood can be written as."""

@@ -6,6 +6,7 @@ __all__ = [
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
+    "DIFF",
     "DROPS",
     "ITEMS",
     "KEPT",
@@ -52,6 +53,16 @@ KEPT = declare("kept", key="concept qid", columns=f"{CANDIDATE_COLUMNS}, verdict
 
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
 """What a stage left out, and why; nothing else disappears."""
+
+DIFF = declare(
+    "diff",
+    key="part concept qid property value change",
+    columns="""
+    part str, qid str, concept str?, property str?, value str?, change str, before str?, after str?
+    """,
+)
+"""What changed between two graphs (`part` is item, label, edge, country or statement) or two extractions (candidate,
+label, country, root, hop, path or field); `change` is added, removed or changed."""
 
 CSPACE = declare(
     "cspace",
