@@ -10,6 +10,7 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import country_files
 from culturekit.kg.extract import extract
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.llm.clients import CLIENTS
@@ -19,7 +20,6 @@ from culturekit.storage.package_data import shipped
 
 __all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "release_stage"]
 
-COUNTRIES = "kg/countries.yaml"
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
 
@@ -48,7 +48,7 @@ def extract_stage(graph: Path, concepts: Sequence[Concept], *, name: str = "cand
         "extract",
         1,
         lambda work: extract(work, graph, concepts),
-        {"graph": graph, "countries": shipped(COUNTRIES)},
+        {"graph": graph, **country_files()},
         described(concepts),
     )
 
@@ -68,7 +68,7 @@ def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, n
         "filter",
         1,
         lambda work: filter_candidates(work, candidates, concepts, client),
-        {"candidates": candidates, "countries": shipped(COUNTRIES)},
+        {"candidates": candidates, **country_files()},
         options,
         packages=("msgspec", "polars"),
     )
@@ -82,7 +82,7 @@ def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, n
         "release",
         1,
         lambda work: release(work, kept, concepts, source),
-        {"kept": kept, "countries": shipped(COUNTRIES)},
+        {"kept": kept, **country_files()},
         {"popularity": popularity, **described(concepts)},
         packages=("polars",),
     )
@@ -95,7 +95,7 @@ def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str 
         "prompts",
         1,
         lambda work: build_prompts(work, cspace, options, seed=seed),
-        {"cspace": cspace, "countries": shipped(COUNTRIES), "templates": shipped(TEMPLATES)},
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES)},
         asdict(options),
         {"draw": seed} if options.per is not None else {},
         packages=("polars",),
