@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-__all__ = ["Aggregate", "ExportChoice", "ExportFormat", "PromptKind", "SchemaKind", "TemplateSetName"]
+__all__ = ["Aggregate", "ExportChoice", "ExportFormat", "KgSource", "PromptKind", "SchemaKind", "TemplateSetName"]
 
 PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 """Naming an artifact, naming neither artifact nor country, or naming a country only."""
@@ -21,3 +21,6 @@ ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 
 SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates"]
 """The kinds of YAML file that have a schema."""
+
+KgSource: TypeAlias = Literal["dump", "sparql"]
+"""Where facts about items come from: a graph made of a dump, or an endpoint."""

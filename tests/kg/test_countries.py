@@ -55,7 +55,7 @@ def test_the_north_and_the_south_are_the_papers() -> None:
 @pytest.mark.parametrize("iso", countries())
 def test_codes_and_languages_are_those_of_the_libraries(iso: str) -> None:
     each = country(iso)
-    assert pycountry.countries.get(alpha_2=iso).alpha_3 == each.iso3
+    assert pycountry.countries.lookup(iso).alpha_3 == each.iso3
     assert each.search_code == {"GB": "uk"}.get(iso, iso.lower())
     official = babel.languages.get_official_languages(iso, de_facto=True)
     assert official[0].split("_")[0] in {language.split("-")[0] for language in each.languages}
