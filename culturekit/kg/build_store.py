@@ -11,9 +11,9 @@ from culturekit.kg.item_batches import part_schema
 from culturekit.kg.shuffle import BIN_BITS, Shuffle, edges_of
 from culturekit.kg.splice import Parts
 from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.storage.tables import write_frames
+from culturekit.storage.tables import write_frames, write_table
 
-__all__ = ["build_store"]
+__all__ = ["build_store", "store_rows"]
 
 ORDER = {"items": ("number", "file", "line"), "statements": ("number", "file", "line", "property", "position")}
 
@@ -50,6 +50,16 @@ def build_store(out: Path, parts: Sequence[Parts], scratch: Path) -> tuple[dict[
     write_frames(out, STATEMENTS, their_statements())
     counts = builder.finish()
     return counts, seen[0] - counts["items"]
+
+
+def store_rows(out: Path, items: pl.DataFrame, statements: pl.DataFrame) -> dict[str, int]:
+    """Write a graph from tables that conform to ITEMS and STATEMENTS and fit into memory; give its sizes."""
+    write_table(out, ITEMS, items)
+    write_table(out, STATEMENTS, statements)
+    builder = ArrayBuilder(out)
+    builder.add_items(items["number"].sort().to_numpy())
+    builder.add_statements(statements)
+    return builder.finish()
 
 
 def first_schema() -> dict[str, pl.DataType]:

@@ -12,6 +12,7 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import country_files
 from culturekit.kg.extract import extract
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.kg.members import STDIN, tells_damage
@@ -24,7 +25,6 @@ __all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "re
 
 logger = logging.getLogger(__name__)
 
-COUNTRIES = "kg/countries.yaml"
 INGEST_VERSION = 3
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
@@ -79,7 +79,7 @@ def extract_stage(graph: Path, concepts: Sequence[Concept], *, name: str = "cand
         "extract",
         1,
         lambda work: extract(work, graph, concepts),
-        {"graph": graph, "countries": shipped(COUNTRIES)},
+        {"graph": graph, **country_files()},
         described(concepts),
     )
 
@@ -99,7 +99,7 @@ def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, n
         "filter",
         1,
         lambda work: filter_candidates(work, candidates, concepts, client),
-        {"candidates": candidates, "countries": shipped(COUNTRIES)},
+        {"candidates": candidates, **country_files()},
         options,
         packages=("msgspec", "polars"),
     )
@@ -113,7 +113,7 @@ def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, n
         "release",
         1,
         lambda work: release(work, kept, concepts, source),
-        {"kept": kept, "countries": shipped(COUNTRIES)},
+        {"kept": kept, **country_files()},
         {"popularity": popularity, **described(concepts)},
         packages=("polars",),
     )
@@ -126,7 +126,7 @@ def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str 
         "prompts",
         1,
         lambda work: build_prompts(work, cspace, options, seed=seed),
-        {"cspace": cspace, "countries": shipped(COUNTRIES), "templates": shipped(TEMPLATES)},
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES)},
         asdict(options),
         {"draw": seed} if options.per is not None else {},
         packages=("polars",),

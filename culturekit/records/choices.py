@@ -9,6 +9,7 @@ __all__ = [
     "ExportFormat",
     "GraphDirection",
     "GraphFormat",
+    "KgSource",
     "PromptKind",
     "RanksChoice",
     "SchemaKind",
@@ -44,3 +45,6 @@ GraphDirection: TypeAlias = Literal["up", "down", "both"]
 
 GraphFormat: TypeAlias = Literal["ntriples", "graphml", "node-link"]
 """What a neighbourhood can be written as."""
+
+KgSource: TypeAlias = Literal["dump", "sparql"]
+"""Where facts about items come from: a graph made of a dump, or an endpoint."""
