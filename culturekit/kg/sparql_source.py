@@ -6,6 +6,7 @@ So every rule, from ranks to paths, is the code that runs on a dump.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from culturekit.errors import UsageError
 from culturekit.kg import sparql_queries as queries
 from culturekit.kg.build_store import store_rows
 from culturekit.kg.concepts import Concept, Root
-from culturekit.kg.extract import extract
+from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.sparql_client import SparqlClient
 from culturekit.kg.sparql_crawl import Crawl, in_batches
 from culturekit.kg.sparql_rows import StatedValue, best_value, image_of, number_of, place_of, terms_of
@@ -31,7 +32,14 @@ MEDIA = ("P18", "P625")
 LANGUAGE = re.compile(r"^[A-Za-z]+(-[A-Za-z0-9]+)*$")
 
 
-def extract_from_endpoint(work: Work, client: SparqlClient, concepts: Sequence[Concept]) -> Outcome:
+def extract_from_endpoint(
+    work: Work,
+    client: SparqlClient,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    successors: Mapping[int, int] = MappingProxyType({}),
+) -> Outcome:
     """Write the candidates of concepts from what an endpoint answers; what it answered is kept in `work.scratch`."""
     languages = languages_of(concepts)
     work.progress.begin(sum(max(map(concept.hops_of, concept.roots)) for concept in concepts) + 1, "hops")
@@ -43,7 +51,7 @@ def extract_from_endpoint(work: Work, client: SparqlClient, concepts: Sequence[C
     graph = work.out / GRAPH
     graph.mkdir()
     store_rows(graph, items_table(crawl, details), crawl.statements)
-    outcome = extract(work, graph, concepts)
+    outcome = extract(work, graph, concepts, options or ExtractOptions(), successors=successors)
     counts = {**outcome.counts, "items": len(crawl.known)}
     return Outcome(counts, outcome.drops, outcome.notes)
 

@@ -13,9 +13,10 @@ from culturekit.builders.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
-from culturekit.kg.extract import extract
+from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.kg.members import STDIN, tells_damage
+from culturekit.kg.successors import load_successors
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.stage import Stage
 from culturekit.storage.digests import digest_bytes
@@ -72,15 +73,26 @@ def stdin_stage(dump: Sequence[Path], options: IngestOptions, sha256: Sequence[s
     )
 
 
-def extract_stage(graph: Path, concepts: Sequence[Concept], *, name: str = "candidates") -> Stage:
-    """Walk a graph from the roots of concepts."""
+def extract_stage(
+    graph: Path,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    successors: Path | None = None,
+    name: str = "candidates",
+) -> Stage:
+    """Walk a graph from the roots of concepts; `successors` is a file that names the heirs of historic countries."""
+    options = options or ExtractOptions()
+    heirs = {} if successors is None else load_successors(successors)
+    files = {} if successors is None else {"successors": successors}
     return Stage(
         name,
         "extract",
-        1,
-        lambda work: extract(work, graph, concepts),
-        {"graph": graph, **country_files()},
-        described(concepts),
+        2,
+        lambda work: extract(work, graph, concepts, options, successors=heirs),
+        {"graph": graph, **country_files(), **files},
+        {**described(concepts), **asdict(options)},
+        packages=("numpy", "polars", "scipy"),
     )
 
 
