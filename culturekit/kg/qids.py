@@ -5,7 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-__all__ = ["Qid"]
+from culturekit.errors import UsageError
+
+__all__ = ["Qid", "number_of_item"]
 
 QID = re.compile(r"^Q[1-9][0-9]*$")
 
@@ -18,3 +20,10 @@ def check_qid(text: str) -> str:
 
 
 Qid = Annotated[str, AfterValidator(check_qid)]
+
+
+def number_of_item(qid: str) -> int:
+    """Read a QID that a user typed: `Q42` is 42."""
+    if not QID.match(qid) or int(qid[1:]) >= 2**32:
+        raise UsageError("not an item", expected="a QID such as Q42", found=repr(qid))
+    return int(qid[1:])

@@ -8,6 +8,9 @@ __all__ = [
     "Ended",
     "ExportChoice",
     "ExportFormat",
+    "GraphDirection",
+    "GraphFormat",
+    "KgSource",
     "PromptKind",
     "Ranks",
     "SchemaKind",
@@ -44,3 +47,12 @@ CountryChoice: TypeAlias = Literal["union", "P495-first"]
 
 Semantics: TypeAlias = Literal["default", "authors"]
 """A walk that visits a node once per root, or one row per way as the published code makes them."""
+
+GraphDirection: TypeAlias = Literal["up", "down", "both"]
+"""Along class edges: to classes, to instances and subclasses, or both ways at every hop."""
+
+GraphFormat: TypeAlias = Literal["ntriples", "graphml", "node-link"]
+"""What a neighbourhood can be written as."""
+
+KgSource: TypeAlias = Literal["dump", "sparql"]
+"""Where facts about items come from: a graph made of a dump, or an endpoint."""

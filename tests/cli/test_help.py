@@ -5,14 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.cli import image_commands, kg_commands, look_commands, metric_commands, run_commands, space_commands
+from culturekit.cli import (
+    graph_commands,
+    image_commands,
+    kg_commands,
+    look_commands,
+    metric_commands,
+    run_commands,
+    space_commands,
+)
 from tests.cli.commands import all_commands
 
 COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
 
 CONTRACT = {
-    "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "cspace filter",
+    "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
+    "kg diff", "kg stats", "kg export", "cspace filter",
     "cspace release", "prompts build", "index build", "index map", "score agreement", "score compare",
     "score gaps", "score meta", "score ahead", "score c3", "score qvs", "score distribution",
     "score audit-sample", "metrics list", "metrics show", "config schema", "score task1", "score task2",
@@ -65,5 +74,6 @@ def test_commands_print_only_in_the_command_line_package() -> None:
     ]
     assert printing == []
     assert all(
-        module.__doc__ for module in (image_commands, kg_commands, look_commands, metric_commands, space_commands)
+        module.__doc__
+        for module in (graph_commands, image_commands, kg_commands, look_commands, metric_commands, space_commands)
     )

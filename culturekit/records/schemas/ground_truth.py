@@ -7,6 +7,7 @@ __all__ = [
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
+    "DIFF",
     "DROPS",
     "ITEMS",
     "KEPT",
@@ -24,9 +25,10 @@ ITEMS = declare(
     sitelinks u16, title str?, image str?, lat f64?, lon f64?,
     file u16, member u32, line u64, offset u64
     """,
+    optional="iso str?, demonym str?",
 )
 """One row per item of a dump, and where its line stands: file, gzip member, line of the file (from 1)
-and byte offset within the decompressed member."""
+and byte offset within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries."""
 
 STATEMENTS = declare(
     "statements",
@@ -68,6 +70,16 @@ KEPT = declare(
 
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
 """What a stage left out, and why; nothing else disappears."""
+
+DIFF = declare(
+    "diff",
+    key="part concept qid property value change",
+    columns="""
+    part str, qid str, concept str?, property str?, value str?, change str, before str?, after str?
+    """,
+)
+"""What changed between two graphs (`part` is item, label, edge, country or statement) or two extractions (candidate,
+label, country, root, hop, path or field); `change` is added, removed or changed."""
 
 CSPACE = declare(
     "cspace",

@@ -1,0 +1,178 @@
+"""`culturekit kg explain`, `preview`, `diff`, `stats` and `export`: looking into a graph."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import Also, AsJson, Seed, Wait
+from culturekit.cli.stages import run_one
+from culturekit.errors import UsageError
+from culturekit.records.choices import Ended, GraphDirection, GraphFormat, Ranks
+
+__all__ = ["register"]
+
+Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
+Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a shipped concept. Repeatable.")]
+Hops = Annotated[int | None, typer.Option(min=1, max=40, help="Hops for every root, over those of the file.")]
+RanksOption = Annotated[
+    Ranks, typer.Option(help="Statements that count: all but deprecated, only the best of each kind, or all.")
+]
+EndedOption = Annotated[Ended, typer.Option(help="Whether statements with an end (P582) count.")]
+Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `culturekit kg`."""
+    app.command(epilog="Example: culturekit kg explain Q2065278 --graph graph --roots cuisine")(explain)
+    app.command(epilog="Example: culturekit kg preview --graph graph --roots landmarks --hops 6")(preview)
+    app.command(epilog="Example: culturekit kg diff graph-2024 graph-2025 --out changes")(diff)
+    app.command(epilog="Example: culturekit kg stats --graph graph")(stats)
+    app.command(epilog="Example: culturekit kg export --graph graph --around Q746549 --hops 1 --out dish.nt")(export)
+
+
+def explain(
+    qid: Annotated[str, typer.Argument(help="Item to explain, such as Q2065278.")],
+    graph: Graph,
+    roots: Roots,
+    hops: Hops = None,
+    ranks: RanksOption = "not-deprecated",
+    ended: EndedOption = "keep",
+    paths: Annotated[int, typer.Option(min=0, help="Paths to show; all are counted, up to 10,000.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Say why an item is an artifact of a concept, or why not, with every path and the lines of the dump."""
+    from culturekit.kg.concepts import load_concept, with_hops
+    from culturekit.kg.explain import explain as explained
+    from culturekit.kg.explain_text import explain_lines
+
+    concepts = [with_hops(load_concept(name), hops) for name in roots]
+    told = [explained(graph, qid, concept, ranks=ranks, ended=ended, show=paths) for concept in concepts]
+    if as_json:
+        print(json.dumps([asdict(each) for each in told], ensure_ascii=False))
+        return
+    show(line for each in told for line in explain_lines(each))
+
+
+def preview(
+    graph: Graph,
+    roots: Roots,
+    hops: Hops = None,
+    samples: Annotated[int, typer.Option(min=0, help="Artifacts to draw for each root, hop and country.")] = 20,
+    seed: Seed = 0,
+    explosion_factor: Annotated[
+        float,
+        typer.Option(min=1, help="A hop explodes when it leaves more than so many times the artifacts before it."),
+    ] = 5.0,
+    explosion_least: Annotated[int, typer.Option(min=1, help="And when it brings at least so many.")] = 100,
+    ranks: RanksOption = "not-deprecated",
+    ended: EndedOption = "keep",
+    price_per_million_input: Price = None,
+    price_per_million_output: Price = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
+    from culturekit.builders.cspace_filter import wording
+    from culturekit.kg.concepts import load_concept, with_hops
+    from culturekit.kg.preview import PreviewOptions
+    from culturekit.kg.preview import preview as previewed
+    from culturekit.kg.preview_text import preview_lines
+
+    prices = prices_of(price_per_million_input, price_per_million_output)
+    options = PreviewOptions(samples, seed, explosion_factor, explosion_least, ranks, ended)
+    concepts = [with_hops(load_concept(name), hops) for name in roots]
+    found = [previewed(graph, each, wording=wording(), options=options, prices=prices) for each in concepts]
+    if as_json:
+        print(json.dumps([asdict(each) for each in found], ensure_ascii=False))
+        return
+    show(line for each in found for line in preview_lines(each))
+
+
+def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, float] | None:
+    """Take both prices or none."""
+    if price_in is None and price_out is None:
+        return None
+    if price_in is None or price_out is None:
+        raise UsageError(
+            "give both prices or none", expected="--price-per-million-input and --price-per-million-output"
+        )
+    return price_in, price_out
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(help="Graph store, or candidates: a folder or a table.")],
+    after: Annotated[Path, typer.Argument(help="What to compare it with, of the same kind.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the table of all differences. [only totals are printed]")
+    ] = None,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two graphs or two extractions: items, labels, edges, countries, and what became of candidates."""
+    if out is not None:
+        from culturekit.pipeline.compare_stage import compare_stage
+
+        run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
+        return
+    if also is not None or wait:
+        raise UsageError("--also and --wait are about a folder", expected="--out as well")
+    from culturekit.kg.compare import compare
+    from culturekit.kg.diff_rows import diff_totals
+
+    rows = compare(before, after)
+    totals = {"differences": rows.height, **diff_totals(rows)}
+    if as_json:
+        print(json.dumps({"before": str(before), "after": str(after), "counts": totals}))
+        return
+    show(f"{count:>12,}  {name}" for name, count in totals.items())
+
+
+def stats(graph: Graph, as_json: AsJson = False) -> None:
+    """Count statements, labels, dangling targets, extremes and cycles of a graph."""
+    from culturekit.kg.graph_stats import graph_stats
+    from culturekit.kg.stats_text import stats_lines
+
+    numbers = graph_stats(graph)
+    if as_json:
+        print(json.dumps(asdict(numbers), ensure_ascii=False))
+        return
+    show(stats_lines(numbers))
+
+
+def export(
+    graph: Graph,
+    around: Annotated[str, typer.Option(help="Item in the middle, such as Q746549.")],
+    out: Annotated[Path, typer.Option(help="File to write; one that is there is replaced.")],
+    hops: Annotated[int, typer.Option(min=0, max=40, help="How far to go along P31 and P279.")] = 1,
+    form: Annotated[GraphFormat, typer.Option("--format", help="What to write.")] = "ntriples",
+    direction: Annotated[
+        GraphDirection, typer.Option(help="To classes, to instances and subclasses, or both ways at every hop.")
+    ] = "both",
+    most: Annotated[int, typer.Option(min=1, help="Items at most, nearest first.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Write the neighbourhood of an item for other tools: N-Triples, GraphML or node-link JSON."""
+    from culturekit.kg.graph_formats import FORMATS
+    from culturekit.kg.neighbourhood import neighbourhood
+    from culturekit.storage.atomic import write_atomically
+
+    found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
+    if not out.parent.is_dir():
+        raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
+    write_atomically(out, "".join(FORMATS[form](found)).encode("utf-8"))
+    if as_json:
+        counts = {"items": len(found.items), "statements": len(found.edges), "left_out": found.left_out}
+        print(json.dumps({"file": str(out), "format": form, **counts}))
+        return
+    rest = f"; {found.left_out:,} items left out, more with --most" if found.left_out else ""
+    print(f"{out}: {len(found.items):,} items, {len(found.edges):,} statements{rest}")
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines."""
+    for line in lines:
+        print(line)

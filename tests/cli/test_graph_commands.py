@@ -1,0 +1,89 @@
+"""The commands that look into a graph, as a user runs them."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.test_commands import culturekit
+
+
+@pytest.fixture
+def graph(small_run: Path) -> Path:
+    return small_run / "graph"
+
+
+def test_explain_tells_people_and_machines(graph: Path) -> None:
+    told = culturekit("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--paths", "1")
+    assert told.returncode == 0, told.stderr
+    assert "is an artifact of cuisine" in told.stdout
+    assert "of which 1 are shown" in told.stdout
+    asked = ("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--roots", "art", "--json")
+    verdicts = [(each["concept"], each["verdict"]) for each in json.loads(culturekit(*asked).stdout)]
+    assert verdicts == [("cuisine", "in"), ("art", "out")]
+
+
+def test_hops_of_the_command_line_go_over_those_of_the_file(graph: Path) -> None:
+    asked = ("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--hops", "1", "--json")
+    (told,) = json.loads(culturekit(*asked).stdout)
+    assert [(root["hop"], root["limit"]) for root in told["roots"]] == [(1, 1)]
+
+
+def test_preview_agrees_with_what_extract_finds(small_run: Path, graph: Path) -> None:
+    done = culturekit("kg", "preview", "--graph", graph, "--roots", "cuisine", "--roots", "art", "--json")
+    counted = {each["concept"]: each["candidates"] for each in json.loads(done.stdout)}
+    assert counted == {"cuisine": 340, "art": 69}
+    told = culturekit("kg", "preview", "--graph", graph, "--roots", "art", "--samples", "2", "--seed", "3")
+    assert "art: 69 candidates" in told.stdout
+    assert "2 of 9, seed 3:" in told.stdout
+    assert "no price given, so none is said" in told.stdout
+    priced = ("--price-per-million-input", "1", "--price-per-million-output", "2")
+    assert "at the prices given" in culturekit("kg", "preview", "--graph", graph, "--roots", "art", *priced).stdout
+
+
+def test_diff_prints_totals_and_writes_a_table(small_run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    candidates = small_run / "candidates"
+    done = culturekit("kg", "extract", "--graph", small_run / "graph", "--roots", "art", "--hops", "1", "--out", other)
+    assert done.returncode == 0, done.stderr
+    totals = json.loads(culturekit("kg", "diff", candidates, other, "--json").stdout)["counts"]
+    assert totals["candidate removed"] > 0
+    assert f"{totals['differences']:,}  differences" in culturekit("kg", "diff", candidates, other).stdout
+    written = culturekit("kg", "diff", candidates, other, "--out", tmp_path / "diff", "--json", "--also", "csv")
+    assert json.loads(written.stdout)["counts"] == totals
+    assert pl.read_parquet(tmp_path / "diff/diff.parquet").height == totals["differences"]
+    assert (tmp_path / "diff/diff.csv").exists()
+
+
+def test_stats_and_export(graph: Path, tmp_path: Path) -> None:
+    assert json.loads(culturekit("kg", "stats", "--graph", graph, "--json").stdout)["items"] == 998
+    assert "labels that fall back to mul" in culturekit("kg", "stats", "--graph", graph).stdout
+    asked = ("kg", "export", "--graph", graph, "--around", "Q746549", "--out")
+    done = culturekit(*asked, tmp_path / "dish.nt", "--most", "5")
+    assert "items left out, more with --most" in done.stdout
+    assert "entity/Q746549>" in (tmp_path / "dish.nt").read_text(encoding="utf-8")
+    for form in ("graphml", "node-link"):
+        done = culturekit(*asked, tmp_path / form, "--format", form, "--json")
+        assert json.loads(done.stdout)["format"] == form
+        assert (tmp_path / form).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("explain", "42", "--graph", "GRAPH", "--roots", "art"), "a QID such as Q42"),
+        (("explain", "Q42", "--graph", "nowhere", "--roots", "art"), "not a graph store"),
+        (("stats", "--graph", "nowhere"), "not a graph store"),
+        (("preview", "--graph", "GRAPH", "--roots", "art", "--price-per-million-input", "1"), "both prices or none"),
+        (("diff", "GRAPH", "GRAPH", "--wait"), "expected --out as well"),
+        (("diff", "GRAPH", "nowhere"), "found nothing"),
+        (("export", "--graph", "GRAPH", "--around", "Q42", "--out", "x"), "never mentions the item"),
+        (("export", "--graph", "GRAPH", "--around", "Q746549", "--out", "no/x"), "no such folder"),
+    ],
+)
+def test_mistakes_are_said_in_words(graph: Path, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = culturekit("kg", *(str(graph) if word == "GRAPH" else word for word in arguments), cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
