@@ -27,7 +27,7 @@ FULL = (("ours", LARGEST, 4), ("ours", LARGEST, 40))
 NAMES = {
     "ours": "culturekit",
     "networkx": "networkx, scaled to 10M",
-    "scipy": "scipy, sparse matrix by dense block",
+    "scipy": "scipy, sparse matrix by vector",
     "authors": "culturekit, authors' semantics",
     "naive": "every item against every root, in Python",
 }

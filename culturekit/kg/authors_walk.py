@@ -109,7 +109,7 @@ def authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int =
             found.append(artifacts)
             onward.append(others)
         frontier = Frontier.joined(onward)
-    let_go(graph.children, graph.edge_flags)
+    let_go(graph.children_offsets, graph.children, graph.edge_flags)
     return Ways.joined(found)
 
 

@@ -60,7 +60,7 @@ class Walker:
             between = fresh[owners] & ((self.traits[nodes] & HAS_CHILDREN) != 0)
             got.class_edges.append((frontier.nodes[owners[between]], nodes[between].astype(np.uint32)))
             self.sort_out(got, *deliver(self.seen, nodes, frontier.bits[owners] & allowed))
-        let_go(self.graph.children, self.graph.edge_flags)
+        let_go(self.graph.children_offsets, self.graph.children, self.graph.edge_flags)
         return got
 
     def children(self, parents: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bits]]:
