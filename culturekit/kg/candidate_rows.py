@@ -77,7 +77,7 @@ def rows_of(concept: Concept, found: pl.DataFrame, facts: Facts) -> pl.DataFrame
         )
         rows = rows.join(values, on="number", how="left")
     asked = (*concept.follow, *concept.country_properties)
-    without = stated.filter(pl.col("value").is_null(), pl.col("property").is_in(asked))
+    without = stated.filter(pl.col("snak").is_in(["somevalue", "novalue"]), pl.col("property").is_in(asked))
     said = pl.format("{} {}", "property", "snak").unique(maintain_order=True).alias("valueless")
     rows = rows.join(without.group_by("number", maintain_order=True).agg(said), on="number", how="left")
     return rows.with_columns(pl.col([*map(str.lower, LISTED), "valueless"]).fill_null([])).select(
