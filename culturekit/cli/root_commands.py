@@ -16,7 +16,7 @@ MISTAKES = 2
 app = typer.Typer(no_args_is_help=True, help="Root configs: which classes a concept grows from, and which countries.")
 
 
-@app.command(epilog="Example: culturekit roots validate sweets.yaml --graph graph")
+@app.command(epilog="Example: culturekit roots validate dishes.yaml --graph graph")
 def validate(
     concepts: Annotated[list[str], typer.Argument(metavar="CONCEPT...", help="YAML files, or shipped concepts.")],
     graph: Annotated[
@@ -45,7 +45,7 @@ def validate(
         raise typer.Exit(MISTAKES)
 
 
-@app.command(epilog="Example: culturekit roots init --country Q41 --name Greece")
+@app.command(epilog="Example: culturekit roots init --country Q31 --name Belgium")
 def init(
     concept: Annotated[str | None, typer.Argument(help="Name of a new concept, to draft its root config.")] = None,
     root: Annotated[list[str] | None, typer.Option(help="QID of a root of the concept. Repeatable.")] = None,

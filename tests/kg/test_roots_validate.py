@@ -172,7 +172,7 @@ def test_a_concept_that_cannot_be_is_refused(graph: Path) -> None:
 
 
 def test_a_drafted_country_says_what_is_left_to_look_up_and_then_loads(tmp_path: Path) -> None:
-    done = culturekit("roots", "init", "--country", "Q41", "--name", "greece")
+    done = culturekit("roots", "init", "--country", "Q31", "--name", "belgium")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "own.yaml"
     path.write_text(done.stdout)
@@ -181,10 +181,10 @@ def test_a_drafted_country_says_what_is_left_to_look_up_and_then_loads(tmp_path:
     for key in ("adjective", "demonym", "continent", "un_region"):
         assert f"# {key}: " in done.stdout
         assert f"own.yaml:2: countries[0].{key}: this key is required and missing" in failed.stderr
-    rest = "    adjective: Greek\n    demonym: Greeks\n    continent: Europe\n    un_region: Southern Europe\n"
+    rest = "    adjective: Belgian\n    demonym: Belgians\n    continent: Europe\n    un_region: Western Europe\n"
     path.write_text(done.stdout + rest)
-    concept = tmp_path / "greek.yaml"
-    concept.write_text("{concept: greek, hops: 2, roots: [{qid: Q746549, label: dish}], countries: [GR]}")
+    concept = tmp_path / "belgian.yaml"
+    concept.write_text("{concept: belgian, hops: 2, roots: [{qid: Q746549, label: dish}], countries: [BE]}")
     assert culturekit("--countries-file", path, "roots", "validate", concept).returncode == 0
     assert culturekit("roots", "validate", concept).returncode == 2
 
@@ -207,16 +207,16 @@ def test_any_country_can_be_drafted(name: str) -> None:
 def test_what_cannot_be_drafted_is_said(graph: Path) -> None:
     with pytest.raises(UsageError, match="Q142 is there already, as France"):
         draft_country("Q142", "France")
-    with pytest.raises(UsageError, match="such as Greece"):
-        draft_country("Q41", "Grece")
+    with pytest.raises(UsageError, match="such as Belgium"):
+        draft_country("Q31", "Belgim")
     assert name_in_graph("Q10", graph) == "Thing"
     with pytest.raises(UsageError, match="no label for Q16"):
         name_in_graph("Q16", graph)
     for words in (
-        ["--country", "Q41"],
-        ["sweets", "--country", "Q41"],
+        ["--country", "Q31"],
+        ["sweets", "--country", "Q31"],
         ["sweets", "--root", "Q10"],
-        ["--country", "41", "--name", "Greece"],
+        ["--country", "41", "--name", "Belgium"],
         [],
     ):
         assert culturekit("roots", "init", *words).returncode == 2
