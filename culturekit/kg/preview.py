@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.explosions import Explosion, explosions
-from culturekit.kg.graph_tables import GraphTables
+from culturekit.kg.graph_tables import GraphTables, counted_values
 from culturekit.kg.levels import Level, Marks, walk_levels
 from culturekit.kg.preview_cost import FilterCost, filter_cost
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, Ended, Ranks, flags_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, Ended, Ranks
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk_choices import WalkChoices, choices_of, country_key
 
@@ -137,13 +137,17 @@ class Countries:
     @classmethod
     def of(cls, tables: GraphTables, graph: Graph, choices: WalkChoices, levels: Sequence[Level]) -> "Countries":
         """Look up the countries of everything that was reached."""
-        nodes = np.unique(np.concatenate([level.artifacts for level in levels]))
-        numbers = numbers_of(graph, nodes, choices.excluded_items)
+        reached = np.zeros(len(graph.nodes), np.bool_)
+        for level in levels:
+            reached[level.artifacts] = True
+        numbers = numbers_of(graph, np.flatnonzero(reached), choices.excluded_items)
         wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
-        said = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES)))
-        stated = flags_of(said.join(wanted, on="number", how="semi").collect(), COUNTRY_PROPERTIES)
-        rows = stated.filter((pl.col("flags") & choices.country_mask) != 0).select("number", country="value").unique()
-        return cls(rows.sort("number", "country"), choices.countries, choices.excluded_items, len(numbers))
+        said = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES))).select(
+            "number", "property", "value", "rank", "ended"
+        )
+        near = said.join(wanted, on="number", how="semi").collect(engine="streaming")
+        rows = counted_values(near, COUNTRY_PROPERTIES, choices.country_mask).rename({"value": "country"})
+        return cls(rows, choices.countries, choices.excluded_items, len(numbers))
 
     def in_scope(self) -> tuple[NDArray[np.uint32], int]:
         """Give the artifacts of wanted countries, and how many countries they state together."""
@@ -153,7 +157,7 @@ class Countries:
         return numbers.to_numpy(), stated
 
 
-def numbers_of(graph: Graph, nodes: NDArray[np.int64], excluded: frozenset[int]) -> NDArray[np.uint32]:
+def numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], excluded: frozenset[int]) -> NDArray[np.uint32]:
     """Give the item numbers of nodes, without the excluded items."""
     numbers = np.asarray(graph.nodes[nodes], np.uint32)
     return numbers[~np.isin(numbers, np.array(sorted(excluded), np.uint32))]
@@ -172,8 +176,7 @@ def hop_previews(
             Cell(key, len(members), sample_of(members, [options.seed, root, hop, *key.encode()], options.samples))
             for key, members in cells.items()
         )
-        wanted = [members for key, members in cells.items() if key != OUT_OF_SCOPE]
-        in_scope = len(np.unique(np.concatenate(wanted))) if wanted else 0
+        in_scope = len(numbers) - len(cells.get(OUT_OF_SCOPE, ()))
         previews.append(HopPreview(hop, len(level.walked), len(numbers), in_scope, told))
     return tuple(previews)
 
