@@ -41,26 +41,20 @@ def explain(
     show: int = 20,
 ) -> Explanation:
     """Explain what Algorithm 1 makes of an item; at most `show` paths are told, open ones first."""
-    tables = GraphTables(folder)
+    number, tables = number_of_item(qid), GraphTables(folder)
     choices = choices_of(concept, ranks=ranks, ended=ended)
-    asked = Asked(load_graph(folder), tables, number_of_item(qid), concept, choices)
+    asked = Asked(load_graph(folder), tables, number, concept, choices)
     near = climb(tables, asked.number, concept.follow, choices.edge_mask, levels=choices.most_hops)
     opened = open_parents(asked.graph, choices, near)
     free = paths_to(asked.number, opened, choices.limits, show=show)
     cut = cut_paths(asked, near, opened, show=show)
     roots = root_hops(asked, opened)
-    facts = tables.facts([asked.number]).get(asked.number)
+    facts, story = tables.facts([number]).get(number), told(asked, cut.paths, near)
     countries = stated_countries(asked)
     findings = Findings(
-        number=asked.number,
-        described=facts is not None,
-        mentioned=asked.graph.find(asked.number) is not None,
-        countries=countries,
-        classes=near.said.get(asked.number, ()),
-        hop=roots[0].hop if roots else None,
-        cut=told(asked, cut.paths, near),
-        beyond=None if roots else beyond(asked),
-    )
+        number, facts is not None, asked.graph.find(number) is not None, countries, near.said.get(number, ()),
+        roots[0].hop if roots else None, story, None if roots else beyond(asked),
+    )  # fmt: skip
     reasons = reasons_of(findings, choices, concept, tables)
     return Explanation(
         qid=qid,
@@ -76,7 +70,7 @@ def explain(
         more_open_paths=free.more,
         cut_paths=cut.counted,
         more_cut_paths=cut.more,
-        paths=(*told(asked, free.paths, near), *findings.cut[: show - len(free.paths)]),
+        paths=(*told(asked, free.paths, near), *story[: show - len(free.paths)]),
     )
 
 
