@@ -45,6 +45,9 @@ class HeardProgress:
     def advance(self, done: int) -> None:
         self.done += done
 
+    def tell(self, totals: str) -> None:
+        self.units.append(totals)
+
 
 @pytest.fixture
 def work(tmp_path: Path) -> Work:

@@ -1,6 +1,7 @@
 """All commands under one name."""
 
 import logging
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,9 +34,16 @@ def root(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done, on stderr.")] = False,
+    countries_file: Annotated[
+        Path | None, typer.Option(help="YAML file of countries that are added to the shipped ones, or replace them.")
+    ] = None,
 ) -> None:
     """Set up what all commands share."""
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.DEBUG if verbose else logging.WARNING)
+    if countries_file is not None:
+        from culturekit.kg.countries import use_countries
+
+        use_countries(countries_file)
 
 
 app.command(epilog="Example: culturekit demo")(run_commands.demo)

@@ -25,7 +25,7 @@ class BarProgress:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), RateColumn())
         self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task("", visible=False)
-        self.name = ""
+        self.name = self.unit = ""
 
     def __enter__(self) -> Self:
         """Show the bar."""
@@ -42,8 +42,13 @@ class BarProgress:
 
     def begin(self, total: int, unit: str) -> None:
         """Announce how many units there are to do."""
+        self.unit = unit
         self.bar.reset(self.task, total=total, description=f"{self.name} ({unit})", visible=True)
 
     def advance(self, done: int) -> None:
         """Count units as done."""
         self.bar.advance(self.task, done)
+
+    def tell(self, totals: str) -> None:
+        """Show what has been found so far."""
+        self.bar.update(self.task, description=f"{self.name} ({self.unit}; {totals})")

@@ -11,7 +11,7 @@ import typer
 from culturekit.cli.options import Also, AsJson, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
-from culturekit.records.choices import EndedChoice, GraphDirection, GraphFormat, RanksChoice
+from culturekit.records.choices import Ended, GraphDirection, GraphFormat, Ranks
 
 __all__ = ["register"]
 
@@ -19,9 +19,9 @@ Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")
 Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a shipped concept. Repeatable.")]
 Hops = Annotated[int | None, typer.Option(min=1, max=40, help="Hops for every root, over those of the file.")]
 RanksOption = Annotated[
-    RanksChoice, typer.Option(help="Statements that count: all but deprecated, only the best of each kind, or all.")
+    Ranks, typer.Option(help="Statements that count: all but deprecated, only the best of each kind, or all.")
 ]
-EndedOption = Annotated[EndedChoice, typer.Option(help="Whether statements with an end (P582) count.")]
+EndedOption = Annotated[Ended, typer.Option(help="Whether statements with an end (P582) count.")]
 Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
 
 

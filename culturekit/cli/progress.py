@@ -27,6 +27,10 @@ class CommandProgress(Protocol):
         """Count units as done."""
         ...
 
+    def tell(self, totals: str) -> None:
+        """Say what has been found so far."""
+        ...
+
 
 class LineProgress:
     """Plain or JSON lines, at most one every few seconds."""
@@ -34,7 +38,7 @@ class LineProgress:
     def __init__(self, *, as_json: bool) -> None:
         """Start with nothing to do."""
         self.as_json = as_json
-        self.name, self.unit, self.total, self.done = "", "", 0, 0
+        self.name, self.unit, self.total, self.done, self.totals = "", "", 0, 0, ""
         self.started = self.spoke = time.monotonic()
 
     def stage(self, name: str) -> None:
@@ -43,7 +47,7 @@ class LineProgress:
 
     def begin(self, total: int, unit: str) -> None:
         """Announce how many units there are to do."""
-        self.unit, self.total, self.done = unit, total, 0
+        self.unit, self.total, self.done, self.totals = unit, total, 0, ""
         self.started = self.spoke = time.monotonic()
 
     def advance(self, done: int) -> None:
@@ -54,14 +58,20 @@ class LineProgress:
             self.spoke = now
             self.speak(self.done / max(now - self.started, 1e-9))
 
+    def tell(self, totals: str) -> None:
+        """Keep what has been found so far for the next line."""
+        self.totals = totals
+
     def speak(self, rate: float) -> None:
         """Write one line: how far, how fast, how long still."""
         left = (self.total - self.done) / rate if rate else 0.0
         if self.as_json:
             state = {"stage": self.name, "done": self.done, "total": self.total, "unit": self.unit}
-            line = json.dumps({**state, "per_second": round(rate, 1), "seconds_left": round(left, 1)})
+            speed = {"per_second": round(rate, 1), "seconds_left": round(left, 1)}
+            line = json.dumps({**state, **speed, **({"found": self.totals} if self.totals else {})})
         else:
             line = f"{self.name}: {self.done:,} of {self.total:,} {self.unit}, {rate:,.0f}/s, {left:,.0f} s left"
+            line += f"; {self.totals}" if self.totals else ""
         print(line, file=sys.stderr, flush=True)
 
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from culturekit.kg.countries import countries
 from culturekit.kg.qids import Qid
+from culturekit.records.choices import CountryChoice, Ended, Ranks
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.yaml_model import StrictModel, closest, load_model, not_empty
 
@@ -63,6 +64,10 @@ class Concept(StrictModel):
     countries: Literal["all"] | tuple[CountryCode, ...] = "all"
     exclude: Exclusions = Exclusions()
     languages: tuple[str, ...] = ("en",)
+    ranks: Ranks = "not-deprecated"
+    ended: Ended = "keep"
+    country_choice: CountryChoice = "union"
+    expand_artifacts: bool = False
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""

@@ -1,17 +1,22 @@
-"""Countries: their items, codes, words and groups, from `countries.yaml`."""
+"""Countries: their items, codes, words and groups, from `countries.yaml` and, where given, a file of the user's own."""
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from culturekit.errors import UsageError
+from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.qids import Qid
+from culturekit.kg.un_regions import UnRegion
 from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_model import StrictModel, load_model
+from culturekit.storage.yaml_model import StrictModel, not_empty, validate
+from culturekit.storage.yaml_source import YamlSource, read_yaml
 
-__all__ = ["Country", "by_qid", "countries", "country"]
+__all__ = ["Country", "CountryFile", "by_qid", "countries", "country", "country_files", "use_countries"]
+
+SHIPPED = "kg/countries.yaml"
 
 
 class Country(StrictModel):
@@ -23,8 +28,8 @@ class Country(StrictModel):
     adjective: str
     demonym: str
     continent: str
-    qids: Annotated[tuple[Qid, ...], Field(min_length=1)]
-    un_region: str
+    qids: Annotated[tuple[Qid, ...], AfterValidator(not_empty)]
+    un_region: UnRegion
     groups: Mapping[str, str] = {}
     languages: tuple[str, ...]
     search_code: str
@@ -36,10 +41,35 @@ class CountryFile(StrictModel):
     countries: tuple[Country, ...]
 
 
+class Chosen:
+    """The user's own file, for this process: one choice that every reader of countries shares."""
+
+    own: Path | None = None
+
+
+def use_countries(path: Path | None) -> None:
+    """Let a file of the user's own add countries, or replace shipped ones by their ISO codes; None takes it back.
+
+    Raises ConfigError with every mistake of the file, and then nothing has changed.
+    """
+    if path is not None:
+        merge(read_countries(shipped(SHIPPED)), read_countries(path), path)
+    Chosen.own = path
+    countries.cache_clear()
+    by_qid.cache_clear()
+
+
+def country_files() -> dict[str, Path]:
+    """Name the files that the countries come from, as inputs of a stage."""
+    own = {} if Chosen.own is None else {"own-countries": Chosen.own}
+    return {"countries": shipped(SHIPPED), **own}
+
+
 @cache
 def countries() -> Mapping[str, Country]:
     """Load all countries, by ISO code."""
-    return {country.iso: country for country in load_model(shipped("kg/countries.yaml"), CountryFile).countries}
+    known = read_countries(shipped(SHIPPED))
+    return known if Chosen.own is None else merge(known, read_countries(Chosen.own), Chosen.own)
 
 
 @cache
@@ -54,3 +84,39 @@ def country(iso: str) -> Country:
     if found is None:
         raise UsageError("unknown country", expected=" or ".join(sorted(countries())), found=repr(iso))
     return found
+
+
+def read_countries(path: Path) -> dict[str, Country]:
+    """Read a file of countries, each ISO code and each item once."""
+    source = read_yaml(path)
+    rows = validate(source, CountryFile).countries
+    problems = repeated(source, [(index, "iso", row.iso) for index, row in enumerate(rows)])
+    problems += repeated(source, [(index, "qids", qid) for index, row in enumerate(rows) for qid in row.qids])
+    if problems:
+        raise ConfigError(problems)
+    return {row.iso: row for row in rows}
+
+
+def repeated(source: YamlSource, words: list[tuple[int, str, str]]) -> list[Problem]:
+    """Say which words stand in the file a second time, and where they stood first."""
+    first: dict[str, int] = {}
+    problems = []
+    for index, key, word in words:
+        path = ("countries", index, key)
+        line = source.place(path).line
+        if word in first:
+            message = f"{word} is there twice, first in line {first[word]}"
+            problems.append(Problem(message, source.name, line, f"countries[{index}].{key}"))
+        first.setdefault(word, line)
+    return problems
+
+
+def merge(known: Mapping[str, Country], own: Mapping[str, Country], path: Path) -> dict[str, Country]:
+    """Put the user's countries over the shipped ones; an item still belongs to one country only."""
+    merged = {**known, **own}
+    owners = {qid: row.iso for row in known.values() if row.iso not in own for qid in row.qids}
+    taken = [(qid, row.iso, owners[qid]) for row in own.values() for qid in row.qids if qid in owners]
+    if taken:
+        message = "{0} is given to {1} and belongs to {2}; to change {2}, give its whole entry"
+        raise ConfigError([Problem(message.format(*each), str(path)) for each in taken])
+    return merged

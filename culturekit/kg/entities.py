@@ -4,12 +4,14 @@ The dump is less regular than its documentation: an empty map is written `[]`, a
 only its `numeric-id`, `datatype` may be absent, `somevalue` and `novalue` have no value at all.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = ["ENTITY_STATEMENTS", "Item", "Malformed", "Statement", "decode"]
+__all__ = ["ENTITY_STATEMENTS", "Item", "Malformed", "Statement", "decode", "decoder_for"]
 
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=100_000)]
 EmptyMap: TypeAlias = Annotated[list[int], msgspec.Meta(max_length=0)]
@@ -28,14 +30,13 @@ class Malformed(ValueError):
         self.detail = detail
 
 
-class Term(msgspec.Struct):
+class Term(msgspec.Struct, gc=False):
     """A label, a description or an alias."""
 
     value: Text
-    language: str
 
 
-class ItemId(msgspec.Struct):
+class ItemId(msgspec.Struct, gc=False):
     """The value of an item-valued snak."""
 
     id: str = ""
@@ -43,69 +44,66 @@ class ItemId(msgspec.Struct):
     entity_type: str = msgspec.field(name="entity-type", default="item")
 
 
-class Coordinate(msgspec.Struct):
+class Coordinate(msgspec.Struct, gc=False):
     """The value of a coordinate snak: a place on a globe."""
 
     latitude: float
     longitude: float
 
 
+class Monolingual(msgspec.Struct, gc=False):
+    """The value of a snak of text in a language."""
+
+    text: Text
+    language: str
+
+
 Value = TypeVar("Value")
 
 
-class DataValue(msgspec.Struct, Generic[Value]):
+class DataValue(msgspec.Struct, Generic[Value], gc=False):
     """What a snak with a value holds."""
 
     value: Value
 
 
-class Snak(msgspec.Struct, Generic[Value]):
+class Snak(msgspec.Struct, Generic[Value], gc=False):
     """The main snak of a statement."""
 
     snaktype: str = "value"
     datavalue: DataValue[Value] | None = None
 
 
-class RawStatement(msgspec.Struct, Generic[Value]):
+class RawStatement(msgspec.Struct, Generic[Value], gc=False):
     """A statement about an item."""
 
     mainsnak: Snak[Value]
     rank: str = "normal"
-    qualifiers: dict[str, msgspec.Raw] | EmptyMap = []
+    qualifiers: dict[str, msgspec.Raw] | EmptyMap | None = None
 
 
-class Claims(msgspec.Struct):
+class Claims(msgspec.Struct, gc=False):
     """The statements that are kept, by property; all others are skipped unread."""
 
-    P31: list[RawStatement[ItemId]] = []
-    P279: list[RawStatement[ItemId]] = []
-    P495: list[RawStatement[ItemId]] = []
-    P17: list[RawStatement[ItemId]] = []
-    P2012: list[RawStatement[ItemId]] = []
-    P361: list[RawStatement[ItemId]] = []
-    P18: list[RawStatement[Text]] = []
-    P625: list[RawStatement[Coordinate]] = []
+    P31: list[RawStatement[ItemId]] | None = None
+    P279: list[RawStatement[ItemId]] | None = None
+    P495: list[RawStatement[ItemId]] | None = None
+    P17: list[RawStatement[ItemId]] | None = None
+    P2012: list[RawStatement[ItemId]] | None = None
+    P361: list[RawStatement[ItemId]] | None = None
+    P18: list[RawStatement[Text]] | None = None
+    P625: list[RawStatement[Coordinate]] | None = None
+    P297: list[RawStatement[Text]] | None = None
+    P1549: list[RawStatement[Monolingual]] | None = None
 
 
-class Sitelink(msgspec.Struct):
+class Sitelink(msgspec.Struct, gc=False):
     """A page about the item."""
 
     title: Text
 
 
-class RawEntity(msgspec.Struct):
-    """An entity document of any type."""
-
-    id: str
-    type: str
-    labels: dict[str, Term] | EmptyMap = []
-    descriptions: dict[str, Term] | EmptyMap = []
-    aliases: dict[str, list[Term]] | EmptyMap = []
-    claims: Claims | EmptyMap = []
-    sitelinks: dict[str, Sitelink] | EmptyMap = []
-
-
-class Statement(msgspec.Struct, frozen=True):
+class Statement(msgspec.Struct, frozen=True, gc=False):
     """An item-valued statement as kept: `value` is 0 for somevalue and novalue."""
 
     property: str
@@ -117,8 +115,8 @@ class Statement(msgspec.Struct, frozen=True):
     ended: bool
 
 
-class Item(msgspec.Struct, frozen=True):
-    """What is kept of an item."""
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """What is kept of an item; `iso` and `demonym` stand on countries."""
 
     number: int
     label: str | None
@@ -131,9 +129,11 @@ class Item(msgspec.Struct, frozen=True):
     image: str | None
     latitude: float | None
     longitude: float | None
+    iso: str | None
+    demonym: str | None
 
 
-DECODER = msgspec.json.Decoder(RawEntity)
+Decode: TypeAlias = Callable[[bytes], "Item | str"]
 
 
 def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
@@ -142,76 +142,114 @@ def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
     Labels and descriptions come in English, else in `mul`, else in the first of `languages` that has
     one. Raises Malformed where the line is not an entity.
     """
-    try:
-        raw = DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Malformed("not-an-entity", str(error)) from error
-    if raw.type != "item":
-        return raw.type
-    claims = raw.claims if isinstance(raw.claims, Claims) else Claims()
+    return decoder_for(languages)(line)
+
+
+@cache
+def decoder_for(languages: tuple[str, ...]) -> Decode:
+    """Make the decoder for a list of languages: terms in others are skipped unread."""
     order = tuple(dict.fromkeys(("en", "mul", *languages)))
-    label = first_term(raw.labels, order)
-    description = first_term(raw.descriptions, order)
-    place = best(claims.P625)
+    names = [f"language_{number}" for number in range(len(order))]
+    raw = msgspec.json.Decoder(entity_type(order, names)).decode
+    terms_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
+    wiki = f"{languages[0].replace('-', '_')}wiki"
+
+    def decoded(line: bytes) -> Item | str:
+        try:
+            entity = raw(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Malformed("not-an-entity", str(error)) from error
+        return item_of(entity, order, terms_of, wiki) if entity.type == "item" else str(entity.type)
+
+    return decoded
+
+
+def entity_type(order: Sequence[str], names: Sequence[str]) -> type[Any]:
+    """Define an entity whose terms are read in some languages only."""
+    codes = dict(zip(names, order, strict=True))
+    terms = msgspec.defstruct("Terms", [(name, Term | None, None) for name in names], rename=codes, gc=False)
+    lists = msgspec.defstruct("TermLists", [(name, list[Term] | None, None) for name in names], rename=codes, gc=False)
+    fields: list[Any] = [
+        ("id", str),
+        ("type", str),
+        ("labels", terms | EmptyMap | None, None),
+        ("descriptions", terms | EmptyMap | None, None),
+        ("aliases", lists | EmptyMap | None, None),
+        ("claims", Claims | EmptyMap | None, None),
+        ("sitelinks", dict[str, Sitelink] | EmptyMap | None, None),
+    ]
+    return msgspec.defstruct("Entity", fields, gc=False)
+
+
+def item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[Any, ...]], wiki: str) -> Item:  # noqa: ANN401
+    """Keep of an entity what an item has."""
+    label, language = first_term(terms_of(entity.labels), order) if entity.labels else (None, None)
+    description, _ = first_term(terms_of(entity.descriptions), order) if entity.descriptions else (None, None)
+    claims = entity.claims or NO_CLAIMS
+    pages = entity.sitelinks or NO_PAGES
+    page = pages.get(wiki)
+    place = best(claims.P625) if claims.P625 else None
     return Item(
-        number=item_number(raw.id),
-        label=label.value if label else None,
-        label_language=label.language if label else None,
-        description=description.value if description else None,
-        aliases=all_aliases(raw.aliases, order),
-        statements=[s for name in ENTITY_STATEMENTS for s in statements_of(name, getattr(claims, name))],
-        sitelinks=len(raw.sitelinks),
-        title=title_of(raw.sitelinks, languages),
-        image=best(claims.P18),
-        latitude=place.latitude if place else None,
-        longitude=place.longitude if place else None,
+        item_number(entity.id),
+        label,
+        language,
+        description,
+        all_aliases(terms_of(entity.aliases)) if entity.aliases else [],
+        statements_of(claims),
+        len(pages),
+        page.title if page else None,
+        best(claims.P18) if claims.P18 else None,
+        place.latitude if place else None,
+        place.longitude if place else None,
+        best(claims.P297) if claims.P297 else None,
+        demonym_of(claims.P1549, order) if claims.P1549 else None,
     )
+
+
+NO_CLAIMS = Claims()
+NO_PAGES: dict[str, Sitelink] = {}
 
 
 def item_number(qid: str) -> int:
     """Read `Q42` as 42."""
     digits = qid[1:]
-    if not (qid.startswith("Q") and digits.isascii() and digits.isdecimal() and 0 < int(digits) < 2**32):
+    if not (qid[:1] == "Q" and digits.isdecimal() and digits.isascii() and 0 < (number := int(digits)) < 2**32):
         raise Malformed("not-a-qid", f"expected Q and a number below 2^32, found {qid[:40]!r}")
-    return int(digits)
+    return number
 
 
-def first_term(terms: dict[str, Term] | EmptyMap, order: tuple[str, ...]) -> Term | None:
-    """Take the term in the first language that has a usable one."""
-    if not isinstance(terms, dict):
-        return None
-    return next((terms[code] for code in order if code in terms and terms[code].value.strip()), None)
+def first_term(terms: Sequence[Term | None], order: Sequence[str]) -> tuple[str | None, str | None]:
+    """Take the first usable one of some terms, and name its language."""
+    for code, term in zip(order, terms, strict=True):
+        if term is not None and term.value and not term.value.isspace():
+            return term.value, code
+    return None, None
 
 
-def all_aliases(aliases: dict[str, list[Term]] | EmptyMap, order: tuple[str, ...]) -> list[str]:
+def all_aliases(lists: Sequence[list[Term] | None]) -> list[str]:
     """Collect the aliases in all wanted languages, each once."""
-    if not isinstance(aliases, dict):
-        return []
-    return list(dict.fromkeys(term.value for code in order for term in aliases.get(code, ())))
+    found: dict[str, None] = {}
+    for terms in lists:
+        if terms:
+            for term in terms:
+                found[term.value] = None
+    return list(found)
 
 
-def title_of(sitelinks: dict[str, Sitelink] | EmptyMap, languages: tuple[str, ...]) -> str | None:
-    """Take the title on the Wikipedia of the first language."""
-    if not isinstance(sitelinks, dict):
-        return None
-    page = sitelinks.get(f"{languages[0]}wiki")
-    return page.title if page else None
+KEPT_STATEMENTS: Callable[[Claims], tuple[list[RawStatement[ItemId]] | None, ...]] = attrgetter(*ENTITY_STATEMENTS)
 
 
-def statements_of(name: str, statements: list[RawStatement[ItemId]]) -> list[Statement]:
-    """Flatten the statements of a property; what is no item, such as a property, has no value here."""
-    return [
-        Statement(
-            property=name,
-            position=position,
-            value=value_of(statement.mainsnak),
-            snak=statement.mainsnak.snaktype,
-            rank=statement.rank,
-            qualified=bool(statement.qualifiers),
-            ended="P582" in statement.qualifiers,
-        )
-        for position, statement in enumerate(statements)
-    ]
+def statements_of(claims: Claims) -> list[Statement]:
+    """Flatten the statements of all properties; what is no item, such as a property, has no value here."""
+    found = []
+    for name, statements in zip(ENTITY_STATEMENTS, KEPT_STATEMENTS(claims), strict=True):
+        if statements:
+            for position, statement in enumerate(statements):
+                snak, qualifiers = statement.mainsnak, statement.qualifiers
+                ended = bool(qualifiers and "P582" in qualifiers)
+                value = value_of(snak)
+                found.append(Statement(name, position, value, snak.snaktype, statement.rank, bool(qualifiers), ended))
+    return found
 
 
 def value_of(snak: Snak[ItemId]) -> int:
@@ -220,7 +258,7 @@ def value_of(snak: Snak[ItemId]) -> int:
         return 0
     value = snak.datavalue.value
     if value.id:
-        return item_number(value.id) if value.id.startswith("Q") else 0
+        return item_number(value.id) if value.id[0] == "Q" else 0
     return value.numeric_id if value.entity_type == "item" and 0 < value.numeric_id < 2**32 else 0
 
 
@@ -232,3 +270,9 @@ def best(statements: Sequence[RawStatement[Value]]) -> Value | None:
             if rank == wanted:
                 return value
     return None
+
+
+def demonym_of(statements: Sequence[RawStatement[Monolingual]], order: Sequence[str]) -> str | None:
+    """Take the demonym in the first language that has one."""
+    said = [s.mainsnak.datavalue.value for s in statements if s.mainsnak.datavalue and s.rank != "deprecated"]
+    return next((value.text for code in order for value in said if value.language == code), None)

@@ -1,198 +1,153 @@
 """From a graph and concepts to candidates: one row per artifact and concept, with its evidence."""
 
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.kg.authors_table import authors_table
+from culturekit.kg.authors_walk import MOST_ROWS, authors_walk
+from culturekit.kg.candidate_rows import candidate_rows, evidence
+from culturekit.kg.class_loops import count_loops
+from culturekit.kg.concept_search import nodes_of, search_of
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import country
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.country_lists import country_lists, in_scope
+from culturekit.kg.facts import Facts, qid_of
+from culturekit.kg.reached import Reached, reached_by
+from culturekit.kg.searches import Search
+from culturekit.kg.shortest_paths import shortest_paths
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk import Rules, walk
-from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, STATEMENTS
+from culturekit.kg.walk import walk
+from culturekit.records.choices import Semantics
+from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import write_table
 
-__all__ = ["extract"]
+__all__ = ["ExtractOptions", "extract"]
 
 logger = logging.getLogger(__name__)
 
-LISTED = ("P31", "P279", "P495", "P17", "P2012", "P361")
+
+@dataclass(frozen=True, slots=True)
+class ExtractOptions:
+    """What holds for all concepts of an extraction; their own rules stand in their configs.
+
+    `authors` semantics writes `authors_rows.parquet` too, a row per way to an artifact, at most `most_rows` of them.
+    """
+
+    semantics: Semantics = "default"
+    most_rows: int = MOST_ROWS
+
+    @classmethod
+    def of(cls, semantics: Semantics, *, most_rows: int | None) -> "ExtractOptions":
+        """Take what a user says; a bound on rows that nobody writes is refused."""
+        if most_rows is None:
+            return cls(semantics)
+        if semantics != "authors":
+            raise UsageError("a bound on rows means nothing here", expected="--semantics authors with --max-rows")
+        return cls(semantics, most_rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """An artifact below the roots of a concept: smallest hop, all roots, one shortest path; as nodes."""
+class Scoped:
+    """The artifacts of a concept that become rows, their countries, and what was left out."""
 
-    node: int
-    hop: int
-    roots: tuple[int, ...]
-    path: tuple[int, ...]
+    reached: Reached
+    countries: pl.DataFrame
+    drops: pl.DataFrame
 
 
-def extract(work: Work, graph_folder: Path, concepts: Sequence[Concept]) -> Outcome:
-    """Write the candidates of several concepts, and what was left out with its reason."""
-    graph = load_graph(graph_folder)
-    facts = Facts.read(graph_folder)
+def extract(
+    work: Work,
+    graph_folder: Path,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    successors: Mapping[int, int] = MappingProxyType({}),
+) -> Outcome:
+    """Write the candidates of several concepts, and what was left out with its reason.
+
+    `successors` says by QID number which country has taken the place of which.
+    """
+    options = options or ExtractOptions()
+    graph, facts = load_graph(graph_folder), Facts.of(graph_folder)
     work.progress.begin(len(concepts), "concepts")
-    kept, dropped = [], []
+    searches = [search_of(graph, concept, semantics=options.semantics) for concept in concepts]
+    counts = {}
+    if options.semantics == "authors":
+        counts["authors_rows"] = write_authors_rows(work.out, graph, concepts, searches, options.most_rows)
+    walked = walk(graph, searches)
+    reached = [reached_by(walked, searches, number) for number in range(len(concepts))]
     surprises: dict[str, str] = {}
-    for concept in concepts:
-        sightings = sight(graph, concept)
-        surprises |= unexpected(graph, concept, sightings)
-        rows = candidate_rows(concept, sightings, graph, facts)
-        inside = in_scope(concept, rows)
-        kept.append(rows.filter(inside))
-        dropped.append(out_of_scope(rows.filter(~inside)))
+    for concept, search, own in zip(concepts, searches, reached, strict=True):
+        surprises |= unexpected(graph, concept, search, own)
+    scoped = [scope(graph, one, own, facts, successors) for one, own in zip(concepts, reached, strict=True)]
+    paths = shortest_paths(graph, searches, walked, [own.reached for own in scoped])
+    rows = []
+    for concept, search, inside, own_paths in zip(concepts, searches, scoped, paths, strict=True):
+        found = evidence(graph, concept, search, inside.reached, own_paths).join(inside.countries, on="number")
+        rows.append(candidate_rows(concept, found, facts))
         work.progress.advance(1)
-    candidates, drops = pl.concat(kept), pl.concat(dropped)
-    write_table(work.out, CANDIDATES, candidates)
-    write_table(work.out, DROPS, drops)
+    notes = {"ground": count_loops(walked), **({"unexpected": surprises} if surprises else {})}
+    return write_out(work.out, pl.concat(rows), pl.concat([own.drops for own in scoped]), counts, notes)
+
+
+def write_out(
+    out: Path, candidates: pl.DataFrame, drops: pl.DataFrame, counts: Mapping[str, int], notes: Mapping[str, object]
+) -> Outcome:
+    """Write the tables, and count."""
+    write_table(out, CANDIDATES, candidates)
+    write_table(out, DROPS, drops)
     reasons = drops.group_by("reason").len().sort("reason")
-    counts = {"candidates": candidates.height, "drops": drops.height}
-    return Outcome(counts, dict(reasons.iter_rows()), {"unexpected": surprises} if surprises else {})
+    valueless = int((candidates["valueless"].list.len() > 0).sum())
+    totals = {"candidates": candidates.height, "drops": drops.height, **counts}
+    return Outcome(totals, dict(reasons.iter_rows()), {**notes, "candidates with valueless statements": valueless})
 
 
-def unexpected(graph: Graph, concept: Concept, sightings: Sequence[Sighting]) -> dict[str, str]:
+def write_authors_rows(
+    out: Path, graph: Graph, concepts: Sequence[Concept], searches: Sequence[Search], most_rows: int
+) -> int:
+    """Write a row for every way to an artifact; give how many there are in all."""
+    tables = []
+    left = most_rows
+    for concept, search in zip(concepts, searches, strict=True):
+        ways = authors_walk(graph, search, concept=concept.concept, most_rows=left)
+        excluded = np.isin(ways.nodes, nodes_of(graph, concept.exclude.items))
+        tables.append(authors_table(graph, concept.concept, ways.only(~excluded)))
+        left -= tables[-1].height
+    rows = pl.concat(tables)
+    write_table(out, AUTHORS_ROWS, rows)
+    return rows.height
+
+
+def unexpected(graph: Graph, concept: Concept, search: Search, reached: Reached) -> dict[str, str]:
     """Say which roots reach fewer or more artifacts than their config expects."""
-    reached = Counter(root for sighting in sightings for root in qids(graph, sighting.roots))
+    counts = {f"Q{graph.nodes[root]}": len(own) for root, own in zip(search.roots, reached.below, strict=True)}
     surprises = {}
     for root in concept.roots:
-        if root.expect is not None and not root.expect[0] <= reached[root.qid] <= root.expect[1]:
+        found = counts.get(root.qid, 0)
+        if root.expect is not None and not root.expect[0] <= found <= root.expect[1]:
             low, high = root.expect
-            surprises[f"{concept.concept} {root.qid}"] = f"{reached[root.qid]} artifacts, expected {low} to {high}"
+            surprises[f"{concept.concept} {root.qid}"] = f"{found} artifacts, expected {low} to {high}"
             logger.warning("%s %s: %s", concept.concept, root.qid, surprises[f"{concept.concept} {root.qid}"])
     return surprises
 
 
-def sight(graph: Graph, concept: Concept) -> list[Sighting]:
-    """Walk from every root of a concept and bring the findings together."""
-    roots = find_roots(graph, concept)
-    rules = Rules(
-        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES),
-        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES),
-        blocked=marked(graph, [int(qid[1:]) for qid in concept.exclude.classes]),
-        walked_through=marked(graph, [int(qid[1:]) for qid in roots]),
-    )
-    found: dict[int, Sighting] = {}
-    for root in concept.roots:
-        start = roots.get(root.qid)
-        if start is None:
-            continue
-        reached = walk(graph, start, hops=concept.hops_of(root), rules=rules)
-        for node, hop, path in zip(reached.nodes.tolist(), reached.hops.tolist(), reached.paths, strict=True):
-            found[node] = joined(found.get(node), Sighting(node, hop, (start,), path))
-    excluded = marked(graph, [int(qid[1:]) for qid in concept.exclude.items])
-    return [found[node] for node in sorted(found) if not excluded[node]]
-
-
-def joined(old: Sighting | None, new: Sighting) -> Sighting:
-    """Join two sightings of a node; the shorter path stands, on ties the one with the smaller QIDs."""
-    if old is None:
-        return new
-    nearer = min(old, new, key=lambda sighting: (sighting.hop, sighting.path))
-    return Sighting(new.node, nearer.hop, tuple(sorted({*old.roots, *new.roots})), nearer.path)
-
-
-def find_roots(graph: Graph, concept: Concept) -> dict[str, int]:
-    """Find the nodes of the roots; one that the graph never mentions reaches nothing, and is said."""
-    nodes = {root.qid: graph.find(int(root.qid[1:])) for root in concept.roots}
-    missing = [qid for qid, node in nodes.items() if node is None]
-    if len(missing) == len(nodes):
-        raise UsageError(
-            f"the graph mentions no root of {concept.concept}",
-            found=" ".join(missing),
-            hint="Check the QIDs, or ingest the dump that describes them.",
-        )
-    for qid in missing:
-        logger.warning("the graph never mentions the root %s of %s", qid, concept.concept)
-    return {qid: node for qid, node in nodes.items() if node is not None}
-
-
-def marked(graph: Graph, numbers: Sequence[int]) -> NDArray[np.bool_]:
-    """Mark the nodes of QID numbers; what the graph does not have needs no mark."""
-    marks = np.zeros(len(graph.nodes), np.bool_)
-    nodes = [node for number in numbers if (node := graph.find(number)) is not None]
-    marks[nodes] = True
-    return marks
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The tables of a graph, for looking up what is said about a node."""
-
-    items: pl.DataFrame
-    statements: pl.DataFrame
-
-    @classmethod
-    def read(cls, folder: Path) -> "Facts":
-        """Read what a candidate row needs; deprecated statements and those without a value say nothing."""
-        statements = read_table(folder / "statements.parquet", STATEMENTS)
-        stated = statements.filter(pl.col("value").is_not_null(), pl.col("rank") != "deprecated")
-        return cls(read_table(folder / "items.parquet", ITEMS), stated)
-
-    def values(self, numbers: Sequence[int]) -> Mapping[str, pl.DataFrame]:
-        """Collect, for each listed property, the values that each of the items states, in order, once each."""
-        wanted = self.statements.filter(pl.col("number").is_in(list(numbers))).sort("number", "property", "position")
-        return {
-            name: wanted.filter(pl.col("property") == name)
-            .group_by("number", maintain_order=True)
-            .agg(pl.format("Q{}", "value").unique(maintain_order=True).alias(name.lower()))
-            for name in LISTED
-        }
-
-
-def candidate_rows(concept: Concept, sightings: Sequence[Sighting], graph: Graph, facts: Facts) -> pl.DataFrame:
-    """Turn sightings into candidate rows."""
-    numbers = [int(graph.nodes[sighting.node]) for sighting in sightings]
-    evidence = pl.DataFrame(
-        {
-            "number": numbers,
-            "concept": [concept.concept] * len(numbers),
-            "hop": [sighting.hop for sighting in sightings],
-            "roots": [qids(graph, sighting.roots) for sighting in sightings],
-            "path": [qids(graph, sighting.path) for sighting in sightings],
-        },
-        schema={
-            "number": pl.UInt32, "concept": pl.String, "hop": pl.UInt8,
-            "roots": pl.List(pl.String), "path": pl.List(pl.String),
-        },
-    )  # fmt: skip
-    rows = evidence.join(facts.items, on="number", how="left")
-    for values in facts.values(numbers).values():
-        rows = rows.join(values, on="number", how="left")
-    rows = rows.with_columns(pl.col(name.lower()).fill_null([]) for name in LISTED)
-    stated = [name.lower() for name in concept.country_properties]
-    countries = pl.concat_list(stated).list.unique(maintain_order=True)
-    return rows.with_columns(country_qids=countries).select(list(CANDIDATES.columns))
-
-
-def qids(graph: Graph, nodes: Sequence[int]) -> list[str]:
-    """Name nodes by their QIDs."""
-    return [f"Q{graph.nodes[node]}" for node in nodes]
-
-
-def in_scope(concept: Concept, rows: pl.DataFrame) -> pl.Series:
-    """Tell which rows state one of the concept's countries."""
-    if concept.countries == "all":
-        return pl.Series([True] * rows.height, dtype=pl.Boolean)
-    wanted = {qid for iso in concept.countries for qid in country(iso).qids}
-    return pl.Series([not wanted.isdisjoint(stated) for stated in rows["country_qids"].to_list()], dtype=pl.Boolean)
-
-
-def out_of_scope(rows: pl.DataFrame) -> pl.DataFrame:
-    """Say why a candidate is left out."""
-    return rows.select(
-        key="qid",
-        concept="concept",
+def scope(graph: Graph, concept: Concept, reached: Reached, facts: Facts, successors: Mapping[int, int]) -> Scoped:
+    """Leave out the items that the config excludes and what states none of the concept's countries."""
+    excluded = np.isin(reached.nodes, nodes_of(graph, concept.exclude.items))
+    countries = country_lists(facts, graph.nodes[reached.nodes], concept, successors)
+    inside = in_scope(concept, countries["country_qids"]) & ~excluded
+    drops = countries.select(
+        key=qid_of("number"),
+        concept=pl.lit(concept.concept),
         stage=pl.lit("extract"),
-        reason=pl.lit("country out of scope"),
+        reason=pl.when(pl.Series(excluded)).then(pl.lit("excluded item")).otherwise(pl.lit("country out of scope")),
         detail=pl.col("country_qids").list.join(" "),
     )
+    return Scoped(reached.only(inside), countries.filter(pl.Series(inside)), drops.filter(pl.Series(~inside)))

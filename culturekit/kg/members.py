@@ -4,6 +4,7 @@ Python's own `gzip` and `bz2` readers end quietly at some cuts between members; 
 """
 
 import bz2
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,11 +16,13 @@ from isal import igzip_lib, isal_zlib
 
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 
-__all__ = ["STDIN", "Chunk", "read_chunks"]
+__all__ = ["GZIP_WINDOW", "STDIN", "Chunk", "damaged", "gzip_member", "read_chunks", "tells_damage"]
 
 STDIN = Path("-")
-CHUNK_BYTES = 262_144
+CHUNK_BYTES = 65_536
 BROKEN_GZIP = cast("type[Exception]", igzip_lib.IsalError)
+MARKS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
+LARGEST_FRAME_HEADER = 18
 GZIP_WINDOW = 31
 """zlib's number for a gzip header and the largest window."""
 
@@ -56,12 +59,34 @@ def read_chunks(path: Path) -> Iterator[Chunk]:
     if path != STDIN and not path.is_file():
         raise UsageError("there is no such dump file", where=str(path))
     with ExitStack() as stack:
-        file = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
-        inflater = {".gz": gzip_member, ".bz2": bz2.BZ2Decompressor, ".zst": ZstdFrame}.get(path.suffix)
+        file = standard_input() if path == STDIN else stack.enter_context(path.open("rb"))
+        suffix = suffix_of(file) if path == STDIN else path.suffix
+        inflater = {".gz": gzip_member, ".bz2": bz2.BZ2Decompressor, ".zst": ZstdFrame}.get(suffix)
         if inflater is None:
             yield from read_plain(file)
         else:
             yield from read_members(file, inflater, name=str(path))
+
+
+def standard_input() -> io.BufferedReader:
+    """Give standard input as bytes."""
+    return io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer), CHUNK_BYTES)
+
+
+def suffix_of(file: io.BufferedReader) -> str:
+    """Tell from the first bytes how standard input is compressed."""
+    first = file.peek(4)
+    return next((suffix for suffix, mark in MARKS.items() if first.startswith(mark)), "")
+
+
+def tells_damage(path: Path) -> bool:
+    """Tell whether damage to a file shows in it: gzip and bzip2 carry checksums, zstd may, plain files do not."""
+    if path.suffix != ".zst":
+        return path.suffix in {".gz", ".bz2"}
+    import zstandard
+
+    with path.open("rb") as file:
+        return bool(zstandard.get_frame_parameters(file.read(LARGEST_FRAME_HEADER)).has_checksum)
 
 
 def read_plain(file: BinaryIO) -> Iterator[Chunk]:

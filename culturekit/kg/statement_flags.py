@@ -5,17 +5,12 @@ of these with or without an end (qualifier P582). An edge or a node carries the 
 """
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 import polars as pl
 
+from culturekit.records.choices import Ended, Ranks
+
 __all__ = ["COUNTRY_PROPERTIES", "EDGE_PROPERTIES", "Ended", "Ranks", "flags_of", "mask_of"]
-
-Ranks: TypeAlias = Literal["not-deprecated", "truthy", "all"]
-"""Which statements count: all but deprecated ones, those of the best rank the item has for the property, or all."""
-
-Ended: TypeAlias = Literal["keep", "drop"]
-"""Whether a statement with an end (P582) counts."""
 
 EDGE_PROPERTIES = ("P31", "P279")
 COUNTRY_PROPERTIES = ("P495", "P17")

@@ -16,16 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, flags_of
-from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.storage.arrays import save_array
-from culturekit.storage.tables import write_table
 
-__all__ = ["Graph", "build_store", "load_graph"]
+__all__ = ["Graph", "load_graph"]
 
 ARRAYS = ("nodes", "children_offsets", "children", "edge_flags", "country_flags")
 
@@ -44,46 +39,6 @@ class Graph:
         """Find the node of a QID number; None when the dump never mentions it."""
         index = int(np.searchsorted(self.nodes, np.uint32(qid_number)))
         return index if index < len(self.nodes) and int(self.nodes[index]) == qid_number else None
-
-
-def build_store(out: Path, items: pl.DataFrame, statements: pl.DataFrame) -> dict[str, int]:
-    """Write the tables and arrays of a graph; give their sizes."""
-    write_table(out, ITEMS, items)
-    write_table(out, STATEMENTS, statements)
-    nodes = np.union1d(items["number"].to_numpy(), statements["value"].drop_nulls().to_numpy()).astype(np.uint32)
-    edges = edge_table(statements, nodes)
-    counts_of_parents = np.bincount(edges["parent"].to_numpy(), minlength=len(nodes))
-    save_array(out / "nodes.npy", nodes)
-    save_array(out / "children_offsets.npy", np.concatenate([[0], np.cumsum(counts_of_parents)]).astype(np.int64))
-    save_array(out / "children.npy", edges["child"].to_numpy().astype(np.int32))
-    save_array(out / "edge_flags.npy", edges["flags"].to_numpy().astype(np.uint16))
-    save_array(out / "country_flags.npy", country_flags(statements, nodes))
-    return {"items": items.height, "statements": statements.height, "nodes": len(nodes), "edges": edges.height}
-
-
-def edge_table(statements: pl.DataFrame, nodes: NDArray[np.uint32]) -> pl.DataFrame:
-    """List the inverse class edges once each, by parent and child, with the flags of the statements that make them."""
-    classes = flags_of(statements, EDGE_PROPERTIES)
-    return (
-        pl.DataFrame(
-            {
-                "parent": np.searchsorted(nodes, classes["value"].to_numpy()),
-                "child": np.searchsorted(nodes, classes["number"].to_numpy()),
-                "flags": classes["flags"],
-            }
-        )
-        .group_by("parent", "child")
-        .agg(pl.col("flags").bitwise_or())
-        .sort("parent", "child")
-    )
-
-
-def country_flags(statements: pl.DataFrame, nodes: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """Mark the nodes that state a country."""
-    flags = np.zeros(len(nodes), np.uint16)
-    stated = flags_of(statements, COUNTRY_PROPERTIES).group_by("number").agg(pl.col("flags").bitwise_or())
-    flags[np.searchsorted(nodes, stated["number"].to_numpy())] = stated["flags"].to_numpy()
-    return flags
 
 
 def load_graph(folder: Path) -> Graph:

@@ -1,4 +1,10 @@
-"""Algorithm 1 from one root: breadth first along inverse P31 and P279, artifacts where a country is stated."""
+"""Algorithm 1 from all roots of all concepts in one pass.
+
+Each node has a mask of the roots that have reached it. A hop hands the new bits of the frontier on to the children,
+along the statements that count for each root, and forgets those that a child has already: so every root visits a
+node once, at its smallest hop, and a cycle ends. Nothing is kept of a node that has neither a country nor children;
+paths are found afterwards, for those who ask (see `shortest_paths`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,84 +12,57 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.kg.arrivals import Arrivals, gather
+from culturekit.kg.searches import RootBits, Search, root_bits
 from culturekit.kg.store import Graph
+from culturekit.kg.traits import traits_of
+from culturekit.kg.walker import NodePairs, Walker
 
-__all__ = ["Reached", "Rules", "walk"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a walk may follow and where it stops, as flags of the graph's arrays."""
-
-    edge_mask: int
-    country_mask: int
-    blocked: NDArray[np.bool_]
-    walked_through: NDArray[np.bool_]
+__all__ = ["Pass", "Walk", "walk"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """The artifacts below a root: nodes, hops, and for each one shortest path of nodes, root first."""
+class Pass:
+    """What up to 64 roots reach: `walked[h]` are the nodes walked on from after h hops, `found[h]` artifacts."""
 
-    nodes: NDArray[np.int64]
-    hops: NDArray[np.int64]
-    paths: Sequence[tuple[int, ...]]
+    bits: RootBits
+    walked: tuple[Arrivals, ...]
+    found: tuple[Arrivals, ...]
 
 
-def walk(graph: Graph, root: int, *, hops: int, rules: Rules) -> Reached:
-    """Walk from a root node.
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A finished walk; more than 64 roots take several passes.
 
-    A frontier is kept in the order of its paths, compared from the root on by QID, so the first parent that
-    reaches a child is the one on its smallest shortest path.
+    `traits` tells which nodes were walked on from. `class_edges` are the edges from these to nodes with children of
+    their own, as parents and children, each once.
     """
-    previous = np.full(len(graph.nodes), -1, np.int64)
-    seen = rules.blocked.copy()
-    seen[root] = True
-    frontier = np.array([root], np.int64)
-    found: list[NDArray[np.int64]] = []
-    found_hops: list[int] = []
-    for hop in range(1, hops + 1):
-        fresh = children_of(graph, frontier, seen, previous, edge_mask=rules.edge_mask)
-        seen[fresh] = True
-        has_country = (graph.country_flags[fresh] & rules.country_mask) != 0
-        artifact = has_country & ~rules.walked_through[fresh]
-        found.append(fresh[artifact])
-        found_hops += [hop] * int(artifact.sum())
-        frontier = fresh[~artifact]
-        if len(frontier) == 0:
+
+    passes: tuple[Pass, ...]
+    traits: NDArray[np.uint16]
+    class_edges: NodePairs
+
+
+def walk(graph: Graph, searches: Sequence[Search]) -> Walk:
+    """Walk from the roots of all searches together."""
+    traits = traits_of(graph)
+    edges: list[NodePairs] = []
+    passes = [walk_once(Walker(graph, searches, bits, traits), edges) for bits in root_bits(searches)]
+    nothing = np.empty(0, np.uint32)
+    parents = np.concatenate([nothing, *(parents for parents, _ in edges)])
+    children = np.concatenate([nothing, *(children for _, children in edges)])
+    return Walk(tuple(passes), traits, (parents, children))
+
+
+def walk_once(walker: Walker, edges: list[NodePairs]) -> Pass:
+    """Walk hop by hop until nothing is new or no root may go further; add to the class edges."""
+    bits = walker.bits
+    walked, found = [walker.start()], [gather([], bits.dtype)]
+    for hop in range(1, bits.most_hops + 1):
+        got = walker.hop(walked[-1])
+        edges += got.class_edges
+        found.append(gather(got.found, bits.dtype))
+        walked.append(gather(got.onward, bits.dtype).of(bits.reaching(hop + 1)))
+        if len(walked[-1].nodes) == 0:
             break
-    nodes = np.concatenate(found) if found else np.empty(0, np.int64)
-    paths = [path_to(int(node), previous, root) for node in nodes]
-    return Reached(nodes, np.array(found_hops, np.int64), paths)
-
-
-def children_of(
-    graph: Graph,
-    frontier: NDArray[np.int64],
-    seen: NDArray[np.bool_],
-    previous: NDArray[np.int64],
-    *,
-    edge_mask: int,
-) -> NDArray[np.int64]:
-    """Give the unseen children of a frontier in path order, and note which parent reaches each first."""
-    starts, ends = graph.children_offsets[frontier], graph.children_offsets[frontier + 1]
-    lengths = ends - starts
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    edges = np.repeat(starts, lengths) + within
-    parents = np.repeat(frontier, lengths)
-    children = graph.children[edges].astype(np.int64)
-    usable = ((graph.edge_flags[edges] & edge_mask) != 0) & ~seen[children]
-    parents, children = parents[usable], children[usable]
-    _, first = np.unique(children, return_index=True)
-    first.sort()
-    previous[children[first]] = parents[first]
-    fresh: NDArray[np.int64] = children[first]
-    return fresh
-
-
-def path_to(node: int, previous: NDArray[np.int64], root: int) -> tuple[int, ...]:
-    """Follow the parents back to the root."""
-    path = [node]
-    while path[-1] != root:
-        path.append(int(previous[path[-1]]))
-    return tuple(reversed(path))
+    return Pass(bits, tuple(walked), tuple(found))

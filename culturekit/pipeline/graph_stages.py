@@ -1,7 +1,9 @@
 """The stages from a dump to the cultural space and its prompts."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from culturekit.builders.cspace import release
@@ -10,8 +12,11 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.extract import extract
+from culturekit.kg.countries import country_files
+from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.kg.members import STDIN, tells_damage
+from culturekit.kg.successors import load_successors
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.stage import Stage
 from culturekit.storage.digests import digest_bytes
@@ -19,7 +24,9 @@ from culturekit.storage.package_data import shipped
 
 __all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "release_stage"]
 
-COUNTRIES = "kg/countries.yaml"
+logger = logging.getLogger(__name__)
+
+INGEST_VERSION = 3
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
 
@@ -29,10 +36,15 @@ def ingest_stage(
     """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
     if len(sha256) not in {0, len(dump)}:
         raise UsageError("give a SHA-256 for each dump file, in their order", found=f"{len(sha256)} for {len(dump)}")
+    if STDIN in dump:
+        return stdin_stage(dump, options, sha256, name=name)
+    for path in dump:
+        if not sha256 and path.is_file() and not tells_damage(path):
+            logger.warning("nothing in %s tells whether it is whole: hold it to its published --sha256", path)
     return Stage(
         name,
         "ingest",
-        2,
+        INGEST_VERSION,
         lambda work: ingest(work, dump, options),
         {f"dump-{number}": path for number, path in enumerate(dump)},
         asdict(options),
@@ -41,15 +53,46 @@ def ingest_stage(
     )
 
 
-def extract_stage(graph: Path, concepts: Sequence[Concept], *, name: str = "candidates") -> Stage:
-    """Walk a graph from the roots of concepts."""
+def stdin_stage(dump: Sequence[Path], options: IngestOptions, sha256: Sequence[str], *, name: str) -> Stage:
+    """Read standard input into a graph: what it holds is known only afterwards, so that its graph is never reused."""
+    if len(dump) > 1:
+        raise UsageError("standard input is the whole dump", expected="- alone", found=" ".join(map(str, dump)))
+    if sha256:
+        raise UsageError(
+            "standard input cannot be held to a SHA-256 before it is read",
+            hint="Check the stream on its way: curl ... | tee >(sha256sum >&2) | culturekit kg ingest -",
+        )
+    return Stage(
+        name,
+        "ingest",
+        INGEST_VERSION,
+        lambda work: ingest(work, dump, options),
+        {},
+        {**asdict(options), "standard input, begun": datetime.now(UTC).isoformat()},
+        packages=("isal", "msgspec", "numpy", "polars"),
+    )
+
+
+def extract_stage(
+    graph: Path,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    successors: Path | None = None,
+    name: str = "candidates",
+) -> Stage:
+    """Walk a graph from the roots of concepts; `successors` is a file that names the heirs of historic countries."""
+    options = options or ExtractOptions()
+    heirs = {} if successors is None else load_successors(successors)
+    files = {} if successors is None else {"successors": successors}
     return Stage(
         name,
         "extract",
-        1,
-        lambda work: extract(work, graph, concepts),
-        {"graph": graph, "countries": shipped(COUNTRIES)},
-        described(concepts),
+        2,
+        lambda work: extract(work, graph, concepts, options, successors=heirs),
+        {"graph": graph, **country_files(), **files},
+        {**described(concepts), **asdict(options)},
+        packages=("numpy", "polars", "scipy"),
     )
 
 
@@ -68,7 +111,7 @@ def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, n
         "filter",
         1,
         lambda work: filter_candidates(work, candidates, concepts, client),
-        {"candidates": candidates, "countries": shipped(COUNTRIES)},
+        {"candidates": candidates, **country_files()},
         options,
         packages=("msgspec", "polars"),
     )
@@ -82,7 +125,7 @@ def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, n
         "release",
         1,
         lambda work: release(work, kept, concepts, source),
-        {"kept": kept, "countries": shipped(COUNTRIES)},
+        {"kept": kept, **country_files()},
         {"popularity": popularity, **described(concepts)},
         packages=("polars",),
     )
@@ -95,7 +138,7 @@ def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str 
         "prompts",
         1,
         lambda work: build_prompts(work, cspace, options, seed=seed),
-        {"cspace": cspace, "countries": shipped(COUNTRIES), "templates": shipped(TEMPLATES)},
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES)},
         asdict(options),
         {"draw": seed} if options.per is not None else {},
         packages=("polars",),

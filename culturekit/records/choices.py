@@ -4,14 +4,17 @@ from typing import Literal, TypeAlias
 
 __all__ = [
     "Aggregate",
-    "EndedChoice",
+    "CountryChoice",
+    "Ended",
     "ExportChoice",
     "ExportFormat",
     "GraphDirection",
     "GraphFormat",
+    "KgSource",
     "PromptKind",
-    "RanksChoice",
+    "Ranks",
     "SchemaKind",
+    "Semantics",
     "TemplateSetName",
 ]
 
@@ -33,14 +36,23 @@ ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates"]
 """The kinds of YAML file that have a schema."""
 
-RanksChoice: TypeAlias = Literal["not-deprecated", "truthy", "all"]
+Ranks: TypeAlias = Literal["not-deprecated", "truthy", "all"]
 """Which statements count: all but deprecated ones, those of the best rank the item has for the property, or all."""
 
-EndedChoice: TypeAlias = Literal["keep", "drop"]
+Ended: TypeAlias = Literal["keep", "drop"]
 """Whether a statement with an end (P582) counts."""
+
+CountryChoice: TypeAlias = Literal["union", "P495-first"]
+"""The countries of an artifact: those of all country properties, or those of P17 only where P495 has none."""
+
+Semantics: TypeAlias = Literal["default", "authors"]
+"""A walk that visits a node once per root, or one row per way as the published code makes them."""
 
 GraphDirection: TypeAlias = Literal["up", "down", "both"]
 """Along class edges: to classes, to instances and subclasses, or both ways at every hop."""
 
 GraphFormat: TypeAlias = Literal["ntriples", "graphml", "node-link"]
 """What a neighbourhood can be written as."""
+
+KgSource: TypeAlias = Literal["dump", "sparql"]
+"""Where facts about items come from: a graph made of a dump, or an endpoint."""

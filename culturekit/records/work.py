@@ -39,6 +39,10 @@ class Progress(Protocol):
         """Count units as done."""
         ...
 
+    def tell(self, totals: str) -> None:
+        """Say what has been found so far, in place of what was said before."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Work:

@@ -1,15 +1,16 @@
 """Reading and writing tables: the only place where Parquet is made, and each table is checked there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.tables import Table
 from culturekit.storage.atomic import whole_file
 
-__all__ = ["merge_parts", "read_table", "save_parquet", "write_table"]
+__all__ = ["merge_parts", "read_table", "save_parquet", "save_part", "write_frames", "write_table"]
 
 ROWS_PER_GROUP = 131_072
 
@@ -29,6 +30,50 @@ def save_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write Parquet durably and in one piece."""
     with whole_file(path) as file:
         frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
+
+
+def write_frames(folder: Path, table: Table, frames: Iterable[pl.DataFrame]) -> Path:
+    """Write `FOLDER/NAME.parquet` from frames that follow one another in key order, in bounded memory.
+
+    Equal rows give equal bytes, however they were framed.
+    """
+
+    def checked(*_: object) -> Iterator[pl.DataFrame]:
+        for frame in in_groups(frames):
+            problems = table.problems(frame)
+            if problems:
+                raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
+            yield frame
+
+    known = {name: column.dtype for name, column in {**table.columns, **table.optional}.items()}
+    path = folder / f"{table.name}.parquet"
+    with whole_file(path) as file:
+        register_io_source(checked, schema=known).sink_parquet(
+            file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP
+        )
+    return path
+
+
+def in_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Frame rows anew, as many in each frame as a row group has."""
+    waiting: list[pl.DataFrame] = []
+    rows = 0
+    for frame in frames:
+        waiting.append(frame)
+        rows += frame.height
+        if rows >= ROWS_PER_GROUP:
+            whole = pl.concat(waiting)
+            full = rows - rows % ROWS_PER_GROUP
+            for start in range(0, full, ROWS_PER_GROUP):
+                yield whole.slice(start, ROWS_PER_GROUP).rechunk()
+            waiting, rows = [whole.slice(full)], rows - full
+    if rows:
+        yield pl.concat(waiting).rechunk()
+
+
+def save_part(frame: pl.DataFrame, path: Path) -> None:
+    """Write a part that is gathered later, quickly: what vouches for it is a report that is written after it."""
+    frame.write_parquet(path, compression="lz4", statistics=False)
 
 
 def read_table(path: Path, table: Table) -> pl.DataFrame:

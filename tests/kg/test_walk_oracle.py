@@ -1,6 +1,7 @@
 """Algorithm 1 held against a walk that anybody can check by reading it."""
 
-import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -8,103 +9,121 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.kg import edge_sweep
 from culturekit.kg.concepts import Concept, Exclusions, Root
-from culturekit.kg.extract import extract
-from culturekit.kg.ingest import IngestOptions, ingest
-from culturekit.records.work import Work
-from tests.conftest import HeardProgress, HereEngine
+from culturekit.kg.extract import ExtractOptions, extract
+from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
+from culturekit.storage.tables import read_table
+from tests.kg.walk_worlds import ITEMS, Naive, Said, World, graph_of, hands, loops
 
-RANKS = ("preferred", "normal", "deprecated")
-Statement = tuple[str, str, int, str]
-"""Item, property, value (0 for novalue), rank."""
-
-statements = st.lists(
-    st.tuples(
-        st.integers(1, 8).map(lambda n: f"Q{n}"),
-        st.sampled_from(["P31", "P279", "P495", "P17"]),
-        st.integers(0, 9),
-        st.sampled_from(RANKS),
+worlds = st.lists(
+    st.builds(
+        Said,
+        st.sampled_from(ITEMS),
+        st.sampled_from(["P31", "P279", "P279", "P495", "P17"]),
+        st.integers(-1, 10),
+        st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
+        st.booleans(),
     ),
     max_size=30,
-)
-
-
-def dump_of(world: list[Statement], path: Path) -> Path:
-    """Write a world as a dump; Q9 is only ever mentioned."""
-    lines = []
-    for number in range(1, 9):
-        claims: dict[str, list[object]] = {}
-        for qid, name, value, rank in world:
-            if qid != f"Q{number}":
-                continue
-            snak: dict[str, object] = {"snaktype": "novalue", "property": name}
-            if value:
-                snak = {"snaktype": "value", "property": name, "datavalue": {"value": {"id": f"Q{value}"}}}
-            claims.setdefault(name, []).append({"mainsnak": snak, "rank": rank})
-        label = {"en": {"language": "en", "value": f"item {number}"}}
-        lines.append(json.dumps({"id": f"Q{number}", "type": "item", "labels": label, "claims": claims or []}))
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return path
-
-
-def naive(world: list[Statement], concept: Concept) -> dict[str, tuple[int, set[str], tuple[int, ...]]]:
-    """Walk in plain Python: artifact to (smallest hop, all roots, smallest shortest path)."""
-    good = [(q, name, v) for q, name, v, rank in world if v and rank != "deprecated"]
-    has_country = {q for q, name, _ in good if name in concept.country_properties}
-    roots = {root.qid for root in concept.roots}
-    found: dict[str, tuple[int, set[str], tuple[int, ...]]] = {}
-    for root in concept.roots:
-        seen = {root.qid, *concept.exclude.classes}
-        frontier: dict[str, tuple[int, ...]] = {root.qid: (int(root.qid[1:]),)}
-        for hop in range(1, concept.hops_of(root) + 1):
-            fresh: dict[str, tuple[int, ...]] = {}
-            for parent, path in frontier.items():
-                for child, name, value in good:
-                    if f"Q{value}" == parent and name in concept.follow and child not in seen:
-                        longer = (*path, int(child[1:]))
-                        fresh[child] = min(fresh.get(child, longer), longer)
-            seen |= set(fresh)
-            frontier = {}
-            for child, path in fresh.items():
-                if child in has_country and child not in roots:
-                    old = found.get(child, (99, set(), path))
-                    best = min((old[0], old[2]), (hop, path))
-                    found[child] = (best[0], old[1] | {root.qid}, best[1])
-                else:
-                    frontier[child] = path
-    return {qid: row for qid, row in found.items() if qid not in concept.exclude.items}
-
+).map(lambda world: [*world, Said(1, "P279", 9), Said(9, "P279", 9)])
 
 concepts = st.builds(
-    lambda roots, hops, own, follow, classes, items: Concept(
+    lambda roots, own, **rules: Concept(
         concept="any",
-        hops=hops,
-        roots=tuple(Root(qid=f"Q{n}", label="", hops=own if n % 2 else None) for n in roots),
-        follow=follow,
-        exclude=Exclusions(classes=classes, items=items),
+        roots=tuple(Root(qid=f"Q{n}", label="", hops=own if n % 2 else None) for n in (9, *roots)),
+        **rules,
     ),
-    st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True),
-    st.integers(1, 5),
+    st.lists(st.integers(1, 10), max_size=3),
     st.integers(1, 3),
-    st.sampled_from([("P31", "P279"), ("P279",), ("P31",)]),
-    st.lists(st.sampled_from(["Q3", "Q4"]), max_size=1).map(tuple),
-    st.lists(st.sampled_from(["Q5", "Q6"]), max_size=1).map(tuple),
+    hops=st.integers(1, 5),
+    follow=st.sampled_from([("P31", "P279"), ("P279",), ("P31",)]),
+    country_properties=st.sampled_from([("P495", "P17"), ("P17", "P495"), ("P17",)]),
+    exclude=st.builds(
+        Exclusions,
+        classes=st.lists(st.sampled_from(["Q3", "Q4", "Q9", "Q77"]), max_size=1).map(tuple),
+        items=st.lists(st.sampled_from(["Q5", "Q6", "Q77"]), max_size=1).map(tuple),
+    ),
+    ranks=st.sampled_from(["not-deprecated", "truthy", "all"]),
+    ended=st.sampled_from(["keep", "drop"]),
+    country_choice=st.sampled_from(["union", "P495-first"]),
+    expand_artifacts=st.booleans(),
 )
+
+several = st.lists(concepts, min_size=1, max_size=3).map(
+    lambda found: [concept.model_copy(update={"concept": f"c{place}"}) for place, concept in enumerate(found)]
+)
+
+
+def check_rows(out: Path, walks: Mapping[str, Naive]) -> None:
+    """Hold every candidate and drop against the naive walks."""
+    expected, dropped = [], []
+    for name, walk in walks.items():
+        excluded = {int(qid[1:]) for qid in walk.concept.exclude.items}
+        for number, (hop, roots, path) in sorted(walk.candidates().items()):
+            if number in excluded:
+                dropped.append((name, f"Q{number}", "excluded item"))
+                continue
+            lists = [f"Q{root}" for root in sorted(roots)], [f"Q{node}" for node in path]
+            countries, valueless = walk.countries(number), sorted(walk.valueless(number))
+            expected.append((name, f"Q{number}", hop, *lists, countries, valueless))
+    rows = read_table(out / "candidates.parquet", CANDIDATES).with_columns(pl.col("valueless").list.sort())
+    assert rows.select("concept", "qid", "hop", "roots", "path", "country_qids", "valueless").rows() == expected
+    drops = read_table(out / "drops.parquet", DROPS).select("concept", "key", "reason").rows()
+    assert sorted(drops) == sorted(dropped)
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds, found=several, block=st.sampled_from([1, 2, 5, 1 << 19]), replaced=st.booleans())
+def test_the_walk_finds_what_a_naive_walk_finds(
+    world: World, found: Sequence[Concept], block: int, replaced: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("world")
+    graph, work = graph_of(world, folder), hands(folder / "out")
+    successors = {2: 7, 3: 10} if replaced else {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edge_sweep, "EDGES_AT_ONCE", block)
+        patch.setattr(edge_sweep, "NODES_AT_ONCE", block)
+        outcome = extract(work, graph, found, successors=successors)
+    walks = {concept.concept: Naive(world, concept, successors) for concept in found}
+    check_rows(work.out, walks)
+    assert outcome.notes["ground"] == loops(list(walks.values()))
 
 
 @settings(max_examples=150, deadline=None)
-@given(world=statements, concept=concepts)
-def test_the_walk_finds_what_a_naive_walk_finds(
-    world: list[Statement], concept: Concept, tmp_path_factory: pytest.TempPathFactory
+@given(world=worlds, found=several)
+def test_authors_semantics_has_a_row_for_every_way(
+    world: World, found: Sequence[Concept], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
-    world = [*world, ("Q1", "P279", 9, "normal"), *((f"Q{n}", "P279", n, "normal") for n in range(1, 9))]
-    graph = Work({}, folder / "graph", folder / "scratch", HereEngine(), HeardProgress())
-    out = Work({}, folder / "out", folder / "scratch", HereEngine(), HeardProgress())
-    for place in (graph.out, graph.scratch, out.out):
-        place.mkdir()
-    ingest(graph, [dump_of(world, folder / "dump.json")], IngestOptions())
-    extract(out, graph.out, [concept])
-    rows = pl.read_parquet(out.out / "candidates.parquet").iter_rows(named=True)
-    ours = {row["qid"]: (row["hop"], set(row["roots"]), tuple(int(q[1:]) for q in row["path"])) for row in rows}
-    assert ours == naive(world, concept)
+    graph, work = graph_of(world, folder), hands(folder / "out")
+    extract(work, graph, found, ExtractOptions("authors"))
+    expected = Counter(
+        (concept.concept, f"Q{root}", hop, f"Q{parent}", f"Q{number}")
+        for concept in found
+        for root, hop, parent, number in Naive(world, concept).ways().elements()
+        if f"Q{number}" not in concept.exclude.items
+    )
+    rows = read_table(work.out / "authors_rows.parquet", AUTHORS_ROWS)
+    assert Counter(rows.select("concept", "root", "hop", "parent", "qid").rows()) == expected
+    candidates = read_table(work.out / "candidates.parquet", CANDIDATES)
+    assert set(candidates.select("concept", "qid").rows()) == {(name, qid) for name, _, _, _, qid in expected}
+    for row in candidates.iter_rows(named=True):
+        ways = [way for way in expected if (way[0], way[4]) == (row["concept"], row["qid"])]
+        assert row["hop"] == min(way[2] for way in ways) == len(row["path"]) - 1
+        assert set(row["roots"]) == {way[1] for way in ways}
+
+
+def test_more_roots_than_bits_take_several_passes(tmp_path: Path) -> None:
+    world = [Said(n, "P279", n % 7 + 1) for n in ITEMS] + [
+        Said(3, "P17", 10),
+        Said(n := 8, "P495", 10),
+        Said(n, "P31", 5),
+    ]
+    one = Concept(concept="c00", hops=4, roots=tuple(Root(qid=f"Q{n}", label="") for n in range(1, 8)))
+    many = [one.model_copy(update={"concept": f"c{place:02}", "hops": place % 4 + 1}) for place in range(21)]
+    work = hands(tmp_path / "out")
+    outcome = extract(work, graph_of(world, tmp_path), many)
+    walks = {concept.concept: Naive(world, concept) for concept in many}
+    check_rows(work.out, walks)
+    assert outcome.notes["ground"] == loops(list(walks.values()))

@@ -6,29 +6,13 @@ from pathlib import Path
 
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import countries
+from culturekit.kg.un_regions import UN_REGIONS
 from culturekit.storage.yaml_source import read_yaml
 
 __all__ = ["SHIPPED", "country_groups", "read_groups"]
 
 Groups = Mapping[str, str]
 """Country, as ISO 3166-1 alpha-2, -> group."""
-
-UN_REGIONS: Mapping[str, str] = {
-    "Australia and New Zealand": "Oceania",
-    "Eastern Asia": "Asia",
-    "Eastern Europe": "Europe",
-    "Latin America and the Caribbean": "Americas",
-    "Northern Africa": "Africa",
-    "Northern America": "Americas",
-    "Northern Europe": "Europe",
-    "South-eastern Asia": "Asia",
-    "Southern Asia": "Asia",
-    "Southern Europe": "Europe",
-    "Sub-Saharan Africa": "Africa",
-    "Western Asia": "Asia",
-    "Western Europe": "Europe",
-}
-"""Sub-region -> region in the UN's standard M49."""
 
 
 def shipped_schemes() -> dict[str, Groups]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from culturekit.records.schemas.ground_truth import (
+    AUTHORS_ROWS,
     CANDIDATES,
     CSPACE,
     DESCRIPTORS,
@@ -33,6 +34,7 @@ __all__ = [
     "ARTIFACTS",
     "AUDITS",
     "AUDIT_SAMPLE",
+    "AUTHORS_ROWS",
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
@@ -70,6 +72,7 @@ TABLES: Mapping[str, Table] = {
         ARTIFACTS,
         AUDITS,
         AUDIT_SAMPLE,
+        AUTHORS_ROWS,
         CANDIDATES,
         CSPACE,
         DESCRIPTORS,

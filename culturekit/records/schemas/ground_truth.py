@@ -3,6 +3,7 @@
 from culturekit.records.tables import declare
 
 __all__ = [
+    "AUTHORS_ROWS",
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
@@ -24,9 +25,10 @@ ITEMS = declare(
     sitelinks u16, title str?, image str?, lat f64?, lon f64?,
     file u16, member u32, line u64, offset u64
     """,
+    optional="iso str?, demonym str?",
 )
 """One row per item of a dump, and where its line stands: file, gzip member, line of the file (from 1)
-and byte offset within the decompressed member."""
+and byte offset within the decompressed member. `iso` and `demonym` (P297, P1549) stand on countries."""
 
 STATEMENTS = declare(
     "statements",
@@ -44,10 +46,26 @@ CANDIDATE_COLUMNS = """
     sitelinks u16, title str?, image str?, lat f64?, lon f64?
     """
 
-CANDIDATES = declare("candidates", key="concept qid", columns=CANDIDATE_COLUMNS)
-"""One row per (qid, concept): `hop` is the smallest, `path` one shortest, root first and qid last."""
+CANDIDATE_OPTIONS = "valueless list[str]"
 
-KEPT = declare("kept", key="concept qid", columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str")
+CANDIDATES = declare("candidates", key="concept qid", columns=CANDIDATE_COLUMNS, optional=CANDIDATE_OPTIONS)
+"""One row per (qid, concept): `hop` is the smallest, `path` one shortest, root first and qid last. `p495` and `p17` say
+which property states each country, as the item has it; `country_qids` are what follows from them under the concept's
+rules. `valueless` names statements of an edge or a country that have no value, such as `P495 novalue`."""
+
+AUTHORS_ROWS = declare(
+    "authors_rows",
+    key="concept root hop parent qid copy",
+    columns="concept str, root str, hop u8, parent str, qid str, copy u32",
+)
+"""One row per way from a root to an artifact, ways that differ only further up told apart by `copy`, from 1."""
+
+KEPT = declare(
+    "kept",
+    key="concept qid",
+    columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str",
+    optional=CANDIDATE_OPTIONS,
+)
 """The candidates that a judge kept, or wants reviewed."""
 
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")

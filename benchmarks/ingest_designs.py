@@ -1,0 +1,136 @@
+"""What the parts of ingest cost, and what other designs would: microseconds per generated entity, one thread.
+
+    python benchmarks/ingest_designs.py
+
+pysimdjson is no dependency; its row is there where it is installed.
+"""
+
+import gc
+import importlib
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from dump_generator import generated_lines
+from isal import igzip, isal_zlib
+from recording import record
+
+from culturekit.kg.entities import Item, decoder_for, entity_type
+from culturekit.kg.item_batches import ItemBatch
+
+ENTITIES = 12_000
+ORDER, NAMES = ("en", "mul"), ("language_0", "language_1")
+
+
+class Skipped(msgspec.Struct):
+    """An entity of which nothing is kept."""
+
+    id: str
+    type: str
+
+
+def best_of(runs: int, function: Callable[[], object]) -> float:
+    """Time a function in CPU seconds, the best of some runs."""
+    times = []
+    for _ in range(runs):
+        began = time.process_time()
+        function()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def each(function: Callable[[Any], object], arguments: Sequence[Any]) -> Callable[[], None]:
+    """Call a function on each argument."""
+
+    def run() -> None:
+        for argument in arguments:
+            function(argument)
+
+    return run
+
+
+def inflate(packed: bytes, feed: int) -> None:
+    """Decompress, feeding so many compressed bytes at once."""
+    inflater = isal_zlib.decompressobj(wbits=31)
+    for start in range(0, len(packed), feed):
+        inflater.decompress(packed[start : start + feed])
+
+
+def read_whole(packed: bytes) -> None:
+    """Decompress as the limit does."""
+    buffer = bytearray(1 << 20)
+    with tempfile.NamedTemporaryFile(suffix=".gz") as file:
+        file.write(packed)
+        file.flush()
+        opened: Any = igzip.open
+        with opened(file.name) as stream:
+            while stream.readinto(buffer):
+                pass
+
+
+def written(items: Sequence[Item]) -> None:
+    """Turn items into part tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        batch = ItemBatch(Path(folder), 0)
+        for item in items:
+            batch.add(item, 0, 0, 0)
+        batch.write()
+
+
+def main() -> None:
+    """Measure each part by itself."""
+    gc.disable()
+    lines = list(islice(generated_lines(), ENTITIES))
+    whole = b",\n".join(lines)
+    view = memoryview(whole)
+    packer = zlib.compressobj(6, wbits=31)
+    packed = packer.compress(whole) + packer.flush()
+    spans, start = [], 0
+    for line in lines:
+        spans.append((start, start + len(line)))
+        start += len(line) + 2
+    typed = msgspec.json.Decoder(entity_type(ORDER, NAMES)).decode
+    decode = decoder_for(("en",))
+    items = [item for item in map(decode, lines) if isinstance(item, Item)]
+    ways: dict[str, Callable[[], object]] = {
+        "igzip alone, 1 MB of plain bytes at a time": lambda: read_whole(packed),
+        "isal, fed 64 kB": lambda: inflate(packed, 1 << 16),
+        "isal, fed 128 kB": lambda: inflate(packed, 1 << 17),
+        "isal, fed 1 MB": lambda: inflate(packed, 1 << 20),
+        "msgspec that keeps nothing": each(msgspec.json.Decoder(Skipped).decode, lines),
+        "msgspec, typed": each(typed, lines),
+        "msgspec, typed, from views of the chunk": each(lambda span: typed(view[span[0] : span[1]]), spans),
+        "msgspec, typed, from copies of the line": each(lambda span: typed(whole[span[0] : span[1]]), spans),
+        "decoded to items": each(decode, lines),
+        "items to part tables": lambda: written(items),
+        "json of the standard library": each(importlib.import_module("json").loads, lines),
+        "orjson, everything": each(importlib.import_module("orjson").loads, lines),
+    }
+    try:
+        parser = importlib.import_module("simdjson").Parser()
+    except ModuleNotFoundError:
+        pass
+    else:
+        ways["simdjson, parsed and nothing read"] = each(lambda line: parser.parse(line) and None, lines)
+    alone = best_of(4, ways["igzip alone, 1 MB of plain bytes at a time"])
+    table = [["what", "microseconds an entity", "igzip alone = 1", "MB/s"]]
+    for what, function in ways.items():
+        seconds = best_of(4, function)
+        table.append(
+            [what, f"{1e6 * seconds / ENTITIES:.1f}", f"{seconds / alone:.2f}", f"{len(whole) / seconds / 1e6:,.0f}"]
+        )
+    record(
+        "ingest_designs",
+        title=f"What the parts of ingest cost, {ENTITIES:,} entities of {len(whole) / ENTITIES / 1000:.0f} kB",
+        command="python benchmarks/ingest_designs.py",
+        table=table,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""What a graph's tables say about some items, read from disk for these items only."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import IntegrityError
+from culturekit.records.choices import Ended, Ranks
+from culturekit.records.schemas import ITEMS, STATEMENTS
+from culturekit.records.tables import Table
+
+__all__ = ["Facts", "qid_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The tables of a graph; nothing is read before it is asked for."""
+
+    items_path: Path
+    statements_path: Path
+
+    @classmethod
+    def of(cls, graph_folder: Path) -> "Facts":
+        """Find the tables of a graph, and make sure that they are what they should be."""
+        facts = cls(graph_folder / "items.parquet", graph_folder / "statements.parquet")
+        check(facts.items_path, ITEMS)
+        check(facts.statements_path, STATEMENTS)
+        return facts
+
+    def items(self, numbers: NDArray[np.uint32]) -> pl.DataFrame:
+        """Read the rows of items; numbers ascend."""
+        return matching(self.items_path, numbers, pl.lit(True))
+
+    def statements(
+        self, numbers: NDArray[np.uint32], properties: tuple[str, ...], *, ranks: Ranks, ended: Ended
+    ) -> pl.DataFrame:
+        """Read the statements of items that count, also those without a value, in the order the items have them."""
+        stated = matching(self.statements_path, numbers, pl.col("property").is_in(properties))
+        if ranks == "truthy":
+            best = (pl.col("rank") == "preferred").any().over("number", "property")
+            stated = stated.filter((pl.col("rank") == "preferred") | ((pl.col("rank") == "normal") & ~best))
+        elif ranks == "not-deprecated":
+            stated = stated.filter(pl.col("rank") != "deprecated")
+        if ended == "drop":
+            stated = stated.filter(~pl.col("ended"))
+        return stated.sort("number", "property", "position")
+
+
+def matching(path: Path, numbers: NDArray[np.uint32], condition: pl.Expr) -> pl.DataFrame:
+    """Read the rows of some items; as the file is sorted by number, groups of rows out of range are not even read."""
+    low, high = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+    wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
+    rows = pl.scan_parquet(path).filter(pl.col("number").is_between(low, high), condition)
+    try:
+        return rows.join(wanted, on="number", how="semi").collect(engine="streaming")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise IntegrityError("not a readable Parquet file", where=str(path), found=str(error)) from error
+
+
+def check(path: Path, table: Table) -> None:
+    """Hold the columns of a file against the declaration, without reading rows."""
+    try:
+        schema = pl.scan_parquet(path).collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise IntegrityError(
+            "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
+        ) from error
+    problems = table.problems(
+        pl.DataFrame(schema={name: kind for name, kind in schema.items() if name in table.schema})
+    )
+    if problems:
+        raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
+
+
+def qid_of(number: str | pl.Expr) -> pl.Expr:
+    """Write a column of numbers as QIDs."""
+    return pl.format("Q{}", number)

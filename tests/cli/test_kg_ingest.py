@@ -1,0 +1,68 @@
+"""`culturekit kg ingest` as it is typed: standard input, files that do not tell whether they are whole, progress."""
+
+import bz2
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from culturekit.records.schemas import ITEMS
+from culturekit.storage.tables import read_table
+
+DUMP = b"[\n" + b",\n".join(json.dumps({"id": f"Q{n}", "type": "item"}).encode() for n in range(1, 40)) + b"\n]\n"
+
+
+def run(*arguments: str, given: bytes = b"", cwd: Path) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "culturekit", "kg", "ingest", *arguments]
+    return subprocess.run(command, input=given, capture_output=True, check=False, cwd=cwd)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, zstandard.ZstdCompressor().compress])
+def test_standard_input_may_be_compressed(pack: object, tmp_path: Path) -> None:
+    assert callable(pack)
+    done = run("-", "--out", "graph", given=pack(DUMP), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read_table(tmp_path / "graph/items.parquet", ITEMS).height == 39
+
+
+def test_standard_input_is_read_anew_every_time(tmp_path: Path) -> None:
+    run("-", "--out", "graph", given=DUMP, cwd=tmp_path)
+    done = run("-", "--out", "graph", given=DUMP.replace(b"Q7", b"Q7000"), cwd=tmp_path)
+    assert b"built" in done.stdout
+    assert "Q7000" in read_table(tmp_path / "graph/items.parquet", ITEMS)["qid"].to_list()
+
+
+def test_a_cut_stream_publishes_nothing(tmp_path: Path) -> None:
+    done = run("-", "--out", "graph", given=gzip.compress(DUMP)[:-5], cwd=tmp_path)
+    assert done.returncode == 4
+    assert b"the file ends inside the member" in done.stderr
+    assert not (tmp_path / "graph").exists()
+
+
+@pytest.mark.parametrize(("name", "pack", "warns"), [
+    ("d.json", bytes, True),
+    ("d.json.gz", gzip.compress, False),
+    ("d.json.zst", zstandard.ZstdCompressor(write_checksum=False).compress, True),
+    ("d.json.zst", zstandard.ZstdCompressor(write_checksum=True).compress, False),
+])  # fmt: skip
+def test_a_file_that_cannot_tell_whether_it_is_whole_warns(
+    name: str, pack: object, warns: bool, tmp_path: Path
+) -> None:
+    assert callable(pack)
+    (tmp_path / name).write_bytes(pack(DUMP))
+    done = run(name, "--out", "graph", cwd=tmp_path)
+    assert done.returncode == 0
+    assert (b"--sha256" in done.stderr) == warns
+
+
+@pytest.mark.parametrize("arguments", [("-", "d.json"), ("-", "--sha256", "0" * 64)])
+def test_standard_input_is_the_whole_dump_and_has_no_checksum_beforehand(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(*arguments, "--out", "graph", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"standard input" in done.stderr

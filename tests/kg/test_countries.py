@@ -1,0 +1,112 @@
+"""Countries: the papers' lists, what is known of each, and files of a user's own."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import babel.languages
+import pycountry
+import pytest
+
+from culturekit.errors import ConfigError, UsageError
+from culturekit.kg.concepts import load_concept
+from culturekit.kg.countries import by_qid, countries, country, country_files, use_countries
+from culturekit.kg.un_regions import UN_REGIONS
+
+RECIPES = {
+    "cube": "BR FR IN IT JP NG TR US",
+    "cultivate": "US ES IT DE FR IR TR CN IN ID PH NP NG ZA BR MX",
+    "c3": "CN",
+    "inclusion": "EG NG ZA GB IT RO ES ID PH TH",
+}
+"""The countries that the papers name as theirs; `inclusion` had annotators there; `linguistic` has regions only."""
+
+MISSING = {
+    "EG": "no checked source in the project's data for its item",
+    "RO": "no checked source in the project's data for its item",
+}
+
+OWN = """\
+countries:
+  - {iso: GR, iso3: GRC, name: Greece, adjective: Greek, demonym: Greeks, continent: Europe, qids: [Q41],
+     un_region: Southern Europe, languages: [el], search_code: gr}
+"""
+
+
+@pytest.fixture(autouse=True)
+def shipped_only() -> Iterator[None]:
+    yield
+    use_countries(None)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_country_of_a_paper_is_there_or_its_absence_has_a_reason(recipe: str) -> None:
+    assert {iso for iso in RECIPES[recipe].split() if iso not in countries()} <= set(MISSING)
+    assert not set(MISSING) & set(countries()), "it has a source now: take it off the list"
+
+
+def test_the_north_and_the_south_are_the_papers() -> None:
+    groups = {iso: each.groups["cultivate"] for iso, each in countries().items() if "cultivate" in each.groups}
+    assert set(groups) == set(RECIPES["cultivate"].split())
+    assert {iso for iso, group in groups.items() if group == "GN"} == {"US", "ES", "IT", "DE", "FR"}
+
+
+@pytest.mark.parametrize("iso", countries())
+def test_codes_and_languages_are_those_of_the_libraries(iso: str) -> None:
+    each = country(iso)
+    assert pycountry.countries.lookup(iso).alpha_3 == each.iso3
+    assert each.search_code == {"GB": "uk"}.get(iso, iso.lower())
+    official = babel.languages.get_official_languages(iso, de_facto=True)
+    assert official[0].split("_")[0] in {language.split("-")[0] for language in each.languages}
+    assert each.un_region in UN_REGIONS
+
+
+def test_an_item_that_the_data_describes_has_the_code_of_its_country(shared_data: Path) -> None:
+    checked = 0
+    with gzip.open(shared_data / "wikidata/real_entities.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for document in map(json.loads, lines):
+            known = by_qid().get(document["id"])
+            if known is not None:
+                codes = [claim["mainsnak"]["datavalue"]["value"] for claim in document["claims"]["P297"]]
+                assert codes == [known.iso]
+                checked += 1
+    assert checked >= 5
+
+
+def test_a_file_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN + OWN.split("\n", 1)[1].replace("GR", "FR").replace("Q41", "Q142").replace("GRC", "FRA"))
+    before = set(countries())
+    use_countries(path)
+    assert set(countries()) == before | {"GR"}
+    assert by_qid()["Q41"].name == "Greece"
+    assert country("FR").adjective == "Greek"
+    assert country_files()["own-countries"] == path
+    concept = tmp_path / "concept.yaml"
+    concept.write_text("{concept: any, hops: 1, roots: [{qid: Q1, label: x}], countries: [GR]}")
+    assert load_concept(str(concept)).countries == ("GR",)
+    use_countries(None)
+    assert set(countries()) == before
+    with pytest.raises(ConfigError, match="unknown country 'GR'"):
+        load_concept(str(concept))
+
+
+def test_mistakes_are_said_all_at_once_and_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN.replace("Southern Europe", "South Europe").replace("Q41", "41").replace("GRC", "gr"))
+    with pytest.raises(ConfigError) as caught:
+        use_countries(path)
+    text = str(caught.value)
+    assert len(caught.value.problems) == 3
+    for word in ("own.yaml:3: countries[0].un_region", "did you mean 'Southern Europe'", "a QID is Q and a number"):
+        assert word in text
+    path.write_text(OWN + OWN.split("\n", 1)[1])
+    with pytest.raises(ConfigError, match=r"(?s)own.yaml:4: countries\[1\].iso: GR is there twice.*Q41 is there twice"):
+        use_countries(path)
+    path.write_text(OWN.replace("Q41", "Q142"))
+    with pytest.raises(ConfigError, match="Q142 is given to GR and belongs to FR"):
+        use_countries(path)
+    with pytest.raises(UsageError, match="no such YAML file"):
+        use_countries(tmp_path / "none.yaml")
+    assert "GR" not in countries()
