@@ -103,7 +103,7 @@ class GraphTables:
     def said(self, numbers: Iterable[int], properties: Sequence[str], mask: int) -> list[Said]:
         """List what items say with properties of one family; `mask` chooses the statements that count."""
         rows = among(self.statements, numbers).filter(pl.col("property").is_in(list(properties)))
-        counted = with_counts(rows.collect(), family_of(properties), mask)
+        counted = with_counts(rows.collect().sort("number", "property", "position"), family_of(properties), mask)
         columns = ("number", "property", "value", "snak", "rank", "qualified", "ended", "counts")
         return [Said(*row) for row in counted.select(columns).iter_rows()]
 
@@ -128,11 +128,11 @@ def with_counts(statements: pl.DataFrame, family: Sequence[str], mask: int) -> p
     flags = flags_of(own, family)["flags"]
     valued = own.filter(pl.col("value").is_not_null()).select("row", counts=(flags & mask) != 0)
     joined = own.join(valued, on="row", how="left").with_columns(pl.col("counts").fill_null(value=False))
-    return joined.sort("number", "property", "position").drop("row")
+    return joined.sort("row").drop("row")
 
 
 def counted_values(statements: pl.DataFrame, family: Sequence[str], mask: int) -> pl.DataFrame:
-    """Give number and value of the statements of a family that count, once each and in order.
+    """Give number, property and value of the statements of a family that count.
 
     Nearly all items have only statements of normal rank without an end; these need no ranking among themselves,
     which is most of the work for millions of items.
@@ -142,11 +142,9 @@ def counted_values(statements: pl.DataFrame, family: Sequence[str], mask: int) -
     plain = statements.join(special, on="number", how="anti").filter(
         pl.col("property").is_in(heard), pl.col("value").is_not_null()
     )
-    ranked = flags_of(statements.join(special, on="number", how="semi"), family)
-    chosen = ranked.filter((pl.col("flags") & mask) != 0)
-    both = pl.concat([plain.select("number", "value"), chosen.select("number", "value")]).sort("number", "value")
-    repeated = (pl.col("number") == pl.col("number").shift()) & (pl.col("value") == pl.col("value").shift())
-    return both.filter(~repeated.fill_null(value=False))
+    ranked = with_counts(statements.join(special, on="number", how="semi"), family, mask)
+    columns = ("number", "property", "value")
+    return pl.concat([plain.select(columns), ranked.filter(pl.col("counts")).select(columns)])
 
 
 def country_name(number: int) -> str | None:

@@ -49,7 +49,8 @@ def walk_levels(graph: Graph, root: int, hops: int, choices: WalkChoices, marks:
         children, above = fresh_children(graph, levels[-1].walked, seen, edge_mask=choices.edge_mask)
         seen[children] = True
         artifact = ((graph.country_flags[children] & choices.country_mask) != 0) & ~marks.roots[children]
-        levels.append(Level(children[~artifact], above[~artifact], children[artifact], above[artifact]))
+        onward = ~artifact | choices.expand_artifacts
+        levels.append(Level(children[onward], above[onward], children[artifact], above[artifact]))
         if len(levels[-1].walked) == 0:
             break
     return levels

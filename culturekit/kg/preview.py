@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from culturekit.kg.explosions import Explosion, explosions
 from culturekit.kg.graph_tables import GraphTables, counted_values
 from culturekit.kg.levels import Level, Marks, walk_levels
 from culturekit.kg.preview_cost import FilterCost, filter_cost
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, Ended, Ranks
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk_choices import WalkChoices, choices_of, country_key
 
@@ -31,8 +32,6 @@ class PreviewOptions:
     seed: int = 0
     factor: float = 5.0
     least: int = 100
-    ranks: Ranks = "not-deprecated"
-    ended: Ended = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +85,11 @@ def preview(
     wording: str,
     options: PreviewOptions = PreviewOptions(),
     prices: tuple[float, float] | None = None,
+    successors: Mapping[int, int] = MappingProxyType({}),
 ) -> Preview:
     """Walk from every root; `wording` is what a judge would be told, `prices` are per million tokens in and out."""
     tables, graph = GraphTables(folder), load_graph(folder)
-    choices = choices_of(concept, ranks=options.ranks, ended=options.ended)
+    choices = choices_of(concept)
     marks = Marks.of(graph, choices)
     levels: dict[int, list[Level]] = {}
     for number, limit in choices.limits.items():
@@ -101,7 +101,7 @@ def preview(
             where=str(folder),
             found=" ".join(f"Q{number}" for number in levels),
         )
-    countries = Countries.of(tables, graph, choices, [level for own in levels.values() for level in own])
+    countries = Countries.of(tables, graph, choices, [level for own in levels.values() for level in own], successors)
     labels = tables.labels(choices.limits)
     roots = [
         RootPreview(
@@ -135,7 +135,14 @@ class Countries:
     artifacts: int
 
     @classmethod
-    def of(cls, tables: GraphTables, graph: Graph, choices: WalkChoices, levels: Sequence[Level]) -> "Countries":
+    def of(
+        cls,
+        tables: GraphTables,
+        graph: Graph,
+        choices: WalkChoices,
+        levels: Sequence[Level],
+        successors: Mapping[int, int],
+    ) -> "Countries":
         """Look up the countries of everything that was reached."""
         reached = np.zeros(len(graph.nodes), np.bool_)
         for level in levels:
@@ -146,7 +153,7 @@ class Countries:
             "number", "property", "value", "rank", "ended"
         )
         near = said.join(wanted, on="number", how="semi").collect(engine="streaming")
-        rows = counted_values(near, COUNTRY_PROPERTIES, choices.country_mask).rename({"value": "country"})
+        rows = chosen_countries(counted_values(near, COUNTRY_PROPERTIES, choices.country_mask), choices, successors)
         return cls(rows, choices.countries, choices.excluded_items, len(numbers))
 
     def in_scope(self) -> tuple[NDArray[np.uint32], int]:
@@ -155,6 +162,18 @@ class Countries:
         numbers = inside["number"].unique().sort()
         stated = self.rows.join(pl.DataFrame({"number": numbers}), on="number", how="semi").height
         return numbers.to_numpy(), stated
+
+
+def chosen_countries(stated: pl.DataFrame, choices: WalkChoices, successors: Mapping[int, int]) -> pl.DataFrame:
+    """Give number and country, once each: of the first property where it has one, successors for those gone."""
+    first = choices.first_country_property
+    if first is not None:
+        own = pl.col("property") == first
+        stated = stated.filter(own | ~own.any().over("number"))
+    rows = stated.select("number", country=pl.col("value").replace(dict(successors)))
+    ordered = rows.sort("number", "country")
+    repeated = (pl.col("number") == pl.col("number").shift()) & (pl.col("country") == pl.col("country").shift())
+    return ordered.filter(~repeated.fill_null(value=False))
 
 
 def numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], excluded: frozenset[int]) -> NDArray[np.uint32]:
