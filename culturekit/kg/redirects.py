@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
+
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.qids import QID
 
-__all__ = ["final_target", "read_redirects"]
+__all__ = ["final_target", "numbered", "read_redirects"]
 
 HEADER = ("qid", "target")
 
@@ -42,3 +44,11 @@ def final_target(qid: str, redirects: Mapping[str, str]) -> str:
         qid = redirects[qid]
         seen.add(qid)
     return qid
+
+
+def numbered(redirects: Mapping[str, str]) -> pl.DataFrame:
+    """Give each redirected number and the number where it ends: value and target, u32."""
+    ends = {int(qid[1:]): int(final_target(qid, redirects)[1:]) for qid in redirects}
+    return pl.DataFrame(
+        {"value": list(ends), "target": list(ends.values())}, schema={"value": pl.UInt32, "target": pl.UInt32}
+    )
