@@ -47,6 +47,14 @@ class Ways:
             np.concatenate([part.counts for part in parts]),
         )
 
+    def one_by_one(self) -> tuple["Ways", NDArray[np.uint32]]:
+        """Write out every way by itself, with its number among those that end alike, from 1."""
+        counts = self.counts.astype(np.int64)
+        every = np.repeat(np.arange(len(counts)), counts)
+        copies = np.arange(len(every)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+        ones = Ways(self.roots[every], self.parents[every], self.nodes[every], self.hops[every], np.ones(len(every)))
+        return ones, copies.astype(np.uint32)
+
     def only(self, chosen: NDArray[np.bool_]) -> "Ways":
         """Keep some of the ways."""
         return Ways(
@@ -101,7 +109,7 @@ def authors_walk(graph: Graph, search: Search, *, concept: str, most_rows: int =
             found.append(artifacts)
             onward.append(others)
         frontier = Frontier.joined(onward)
-    let_go(graph.children, graph.edge_flags)
+    let_go(graph.children_offsets, graph.children, graph.edge_flags)
     return Ways.joined(found)
 
 
@@ -109,11 +117,12 @@ def step(
     graph: Graph, search: Search, frontier: Frontier, blocked: NDArray[np.bool_], hop: int
 ) -> Iterator[tuple[Ways, Frontier]]:
     """Follow the edges of a frontier, block by block: the ways that end in artifacts, and those that go on."""
-    for owners, edges in edge_blocks(graph.children_offsets, frontier.nodes, graph.children, graph.edge_flags):
-        kept = np.flatnonzero((graph.edge_flags[edges] & search.edge_mask) != 0)
-        kept = kept[~blocked[graph.children[edges[kept]]]]
-        owners, nodes = owners[kept], graph.children[edges[kept]].astype(np.uint32)
-        artifact = (graph.country_flags[nodes] & search.country_mask) != 0
+    children, flags, countries = map(np.asarray, (graph.children, graph.edge_flags, graph.country_flags))
+    for owners, edges in edge_blocks(np.asarray(graph.children_offsets), frontier.nodes, children, flags):
+        kept = np.flatnonzero((flags[edges] & search.edge_mask) != 0)
+        kept = kept[~blocked[children[edges[kept]]]]
+        owners, nodes = owners[kept], children[edges[kept]].astype(np.uint32)
+        artifact = (countries[nodes] & search.country_mask) != 0
         ways = Ways(
             frontier.roots[owners],
             frontier.nodes[owners],

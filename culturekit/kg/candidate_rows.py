@@ -27,7 +27,7 @@ def evidence(
     rows = pl.DataFrame({"number": graph.nodes[reached.nodes], "hop": reached.hops}).with_row_index("row")
     roots = pl.concat(
         [
-            pl.DataFrame({"row": places.astype(np.uint32)}).with_columns(roots=pl.lit(f"Q{graph.nodes[root]}"))
+            pl.DataFrame({"row": places}).with_columns(roots=pl.lit(f"Q{graph.nodes[root]}"))
             for root, places in zip(search.roots, reached.below, strict=True)
         ]
     )

@@ -32,7 +32,7 @@ class ParentEdges:
             own = np.flatnonzero(wanted[below])
             pairs = (below[own].astype(np.uint64) << np.uint64(32)) | parents[owners[own]]
             kept.append((pairs, graph.edge_flags[edges[own]]))
-        let_go(graph.children, graph.edge_flags)
+        let_go(graph.children_offsets, graph.children, graph.edge_flags)
         pairs = np.concatenate([np.empty(0, np.uint64), *(pairs for pairs, _ in kept)])
         flags = np.concatenate([np.empty(0, np.uint16), *(flags for _, flags in kept)])
         order = np.argsort(pairs)

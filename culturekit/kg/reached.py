@@ -25,11 +25,11 @@ class Reached:
     nodes: NDArray[np.uint32]
     hops: NDArray[np.uint8]
     nearest: NDArray[np.uint16]
-    below: tuple[NDArray[np.int64], ...]
+    below: tuple[NDArray[np.uint32], ...]
 
     def only(self, chosen: NDArray[np.bool_]) -> "Reached":
         """Keep some of the artifacts."""
-        places = np.cumsum(chosen) - 1
+        places = (np.cumsum(chosen) - 1).astype(np.uint32)
         below = tuple(places[own[chosen[own]]] for own in self.below)
         return Reached(self.nodes[chosen], self.hops[chosen], self.nearest[chosen], below)
 
@@ -49,11 +49,11 @@ def reached_by(walked: Walk, searches: Sequence[Search], number: int) -> Reached
         marks[found] = True
     nodes = np.flatnonzero(marks).astype(np.uint32)
     hops, nearest = np.full(len(nodes), UNREACHED), np.zeros(len(nodes), np.uint16)
-    below: list[list[NDArray[np.int64]]] = [[] for _ in roots]
+    below: list[list[NDArray[np.uint32]]] = [[] for _ in roots]
     for hop, root, found in sorted(parts, key=lambda part: part[:2]):
         places = np.searchsorted(nodes, found)
         first = places[hops[places] == UNREACHED]
         hops[first], nearest[first] = hop, root
-        below[root].append(places)
-    nothing = np.empty(0, np.int64)
+        below[root].append(places.astype(np.uint32))
+    nothing = np.empty(0, np.uint32)
     return Reached(nodes, hops, nearest, tuple(np.sort(np.concatenate([nothing, *own])) for own in below))

@@ -60,13 +60,13 @@ class Walker:
             between = fresh[owners] & ((self.traits[nodes] & HAS_CHILDREN) != 0)
             got.class_edges.append((frontier.nodes[owners[between]], nodes[between].astype(np.uint32)))
             self.sort_out(got, *deliver(self.seen, nodes, frontier.bits[owners] & allowed))
-        let_go(self.graph.children, self.graph.edge_flags)
+        let_go(self.graph.children_offsets, self.graph.children, self.graph.edge_flags)
         return got
 
     def children(self, parents: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Bits]]:
         """Give the children that matter, in blocks: place of the parent, node, bits that may come along the edge."""
-        children, flags = self.graph.children, self.graph.edge_flags
-        for owners, edges in edge_blocks(self.graph.children_offsets, parents, children, flags):
+        children, flags = np.asarray(self.graph.children), np.asarray(self.graph.edge_flags)
+        for owners, edges in edge_blocks(np.asarray(self.graph.children_offsets), parents, children, flags):
             nodes = children[edges].astype(np.int64)
             keep = np.flatnonzero(self.matters[self.traits[nodes]])
             own = flags[edges[keep]]

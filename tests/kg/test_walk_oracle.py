@@ -83,7 +83,8 @@ def test_the_walk_finds_what_a_naive_walk_finds(
     successors = {2: 7, 3: 10} if replaced else {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_sweep, "EDGES_AT_ONCE", block)
-        patch.setattr(edge_sweep, "NODES_AT_ONCE", block)
+        patch.setattr(edge_sweep, "EDGES_KEPT", block)
+        patch.setattr(edge_sweep, "NODES_KEPT", block)
         outcome = extract(work, graph, found, successors=successors)
     walks = {concept.concept: Naive(world, concept, successors) for concept in found}
     check_rows(work.out, walks)
