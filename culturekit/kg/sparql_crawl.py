@@ -105,6 +105,6 @@ class Crawl:
         """Tell which items hang below parents by statements that the concept follows."""
         below = pl.col("value").is_in(sorted(parents))
         children = self.statements.filter(below, pl.col("property").is_in(EDGE_PROPERTIES))["number"]
-        flags = flags_of(self.statements.filter(pl.col("number").is_in(children.unique())), EDGE_PROPERTIES)
+        flags = flags_of(self.statements.filter(pl.col("number").is_in(children.unique().implode())), EDGE_PROPERTIES)
         mask = mask_of(concept.follow, EDGE_PROPERTIES)
         return set(flags.filter(below, (pl.col("flags") & mask) != 0)["number"].to_list())
