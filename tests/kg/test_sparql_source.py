@@ -274,6 +274,30 @@ def test_only_what_the_walk_can_reach_is_asked_for(endpoint: Endpoint, tmp_path:
     assert set(pl.read_parquet(out / "graph/items.parquet")["qid"]) == {"Q1", "Q2", "Q4", "Q5"}
 
 
+def test_every_kind_of_statement_is_the_dumps(endpoint: Endpoint, tmp_path: Path) -> None:
+    snaks = [mention("Q9")["mainsnak"], {"snaktype": "somevalue"}, {"snaktype": "novalue"}]
+    ends = [
+        {},
+        {"P582": [TIME]},
+        {"P582": [{"snaktype": "somevalue"}]},
+        {"P582": [{"snaktype": "novalue"}]},
+        {"P580": [TIME]},
+    ]
+    every = [{"mainsnak": snak, "rank": rank, "qualifiers": end} for snak in snaks for rank in RANKS for end in ends]
+    world: list[dict[str, Any]] = [
+        {"id": "Q1", "type": "item", "claims": {"P31": every, "P17": every}},
+        {"id": "Q2", "type": "item", "claims": {"P279": [*every, mention("Q1")], "P495": every, "P361": every}},
+    ]
+    dump = tmp_path / "dump.json"
+    dump.write_text("\n".join(map(json.dumps, world)), encoding="utf-8")
+    endpoint.graph = as_rdf(world)
+    concept = Concept(concept="any", hops=2, roots=(Root(qid="Q1", label=""),))
+    out, outcome = from_endpoint(endpoint, [concept], tmp_path)
+    assert_same(from_dump(dump, [concept], tmp_path), out)
+    assert outcome.counts["items"] == 2
+    assert pl.read_parquet(out / "graph/statements.parquet").height == 5 * len(every) + 1
+
+
 def test_roots_that_the_endpoint_does_not_know_are_an_error(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.graph = Graph()
     with pytest.raises(UsageError, match="mentions no root of any"):
