@@ -84,9 +84,8 @@ class Crawl:
     def describe(self, numbers: Iterable[int]) -> None:
         """Fetch the statements of items that are not known yet."""
         fresh = set(numbers) - self.known
-        values = self.values(fresh, ENTITY_STATEMENTS)
-        rows = in_batches(self.client, fresh, lambda batch, at: queries.qualifiers(batch, ENTITY_STATEMENTS, at))
-        self.statements = pl.concat([self.statements, statement_table(values, rows)])
+        table = statement_table(self.values(fresh, ENTITY_STATEMENTS))
+        self.statements = pl.concat([self.statements, table])
         self.known |= fresh
 
     def values(self, numbers: Iterable[int], properties: Sequence[str]) -> list[StatedValue]:
