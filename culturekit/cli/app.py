@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli import image_commands, kg_commands, look_commands, metric_commands, run_commands, space_commands
+from culturekit.cli import (
+    image_commands,
+    kg_commands,
+    look_commands,
+    metric_commands,
+    root_commands,
+    run_commands,
+    space_commands,
+)
 from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
 
@@ -58,6 +66,7 @@ app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&
     look_commands.trace
 )
 app.add_typer(kg_commands.app, name="kg")
+app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")
 app.add_typer(space_commands.prompts_app, name="prompts")
 app.add_typer(image_commands.index_app, name="index")

@@ -1,27 +1,45 @@
 """`culturekit kg explain`, `preview`, `diff`, `stats` and `export`: looking into a graph."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
-from culturekit.records.choices import Ended, GraphDirection, GraphFormat, Ranks
+from culturekit.records.choices import CountryChoice, Ended, GraphDirection, GraphFormat, Ranks
+
+if TYPE_CHECKING:
+    from culturekit.kg.concepts import Concept
 
 __all__ = ["register"]
 
 Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
 Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a shipped concept. Repeatable.")]
 Hops = Annotated[int | None, typer.Option(min=1, max=40, help="Hops for every root, over those of the file.")]
-RanksOption = Annotated[
-    Ranks, typer.Option(help="Statements that count: all but deprecated, only the best of each kind, or all.")
+RanksRule = Annotated[
+    Ranks | None, typer.Option("--ranks", help="Statements that count, over the file; truthy: those of best rank.")
 ]
-EndedOption = Annotated[Ended, typer.Option(help="Whether statements with an end (P582) count.")]
+EndedRule = Annotated[
+    Ended | None, typer.Option("--ended", help="What to do with statements that have an end (P582), over the file.")
+]
+CountryRule = Annotated[
+    CountryChoice | None,
+    typer.Option("--countries", help="Countries of P495 and P17, or of P17 only where P495 has none; over the file."),
+]
+ExpandRule = Annotated[
+    bool | None,
+    typer.Option(
+        "--expand-artifacts/--no-expand-artifacts", help="Walk on below artifacts too, or not; over the file."
+    ),
+]
+Successors = Annotated[
+    Path | None, typer.Option(help="YAML file, `successors: {Q15180: Q159}`: which country stands for which.")
+]
 Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
 
 
@@ -39,18 +57,21 @@ def explain(
     graph: Graph,
     roots: Roots,
     hops: Hops = None,
-    ranks: RanksOption = "not-deprecated",
-    ended: EndedOption = "keep",
+    ranks: RanksRule = None,
+    ended: EndedRule = None,
+    countries: CountryRule = None,
+    expand_artifacts: ExpandRule = None,
+    successors: Successors = None,
     paths: Annotated[int, typer.Option(min=0, help="Paths to show; all are counted, up to 10,000.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Say why an item is an artifact of a concept, or why not, with every path and the lines of the dump."""
-    from culturekit.kg.concepts import load_concept, with_hops
     from culturekit.kg.explain import explain as explained
     from culturekit.kg.explain_text import explain_lines
 
-    concepts = [with_hops(load_concept(name), hops) for name in roots]
-    told = [explained(graph, qid, concept, ranks=ranks, ended=ended, show=paths) for concept in concepts]
+    concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
+    became = successors_of(successors)
+    told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
     if as_json:
         print(json.dumps([asdict(each) for each in told], ensure_ascii=False))
         return
@@ -68,27 +89,55 @@ def preview(
         typer.Option(min=1, help="A hop explodes when it leaves more than so many times the artifacts before it."),
     ] = 5.0,
     explosion_least: Annotated[int, typer.Option(min=1, help="And when it brings at least so many.")] = 100,
-    ranks: RanksOption = "not-deprecated",
-    ended: EndedOption = "keep",
+    ranks: RanksRule = None,
+    ended: EndedRule = None,
+    countries: CountryRule = None,
+    expand_artifacts: ExpandRule = None,
+    successors: Successors = None,
     price_per_million_input: Price = None,
     price_per_million_output: Price = None,
     as_json: AsJson = False,
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
     from culturekit.builders.cspace_filter import wording
-    from culturekit.kg.concepts import load_concept, with_hops
     from culturekit.kg.preview import PreviewOptions
     from culturekit.kg.preview import preview as previewed
     from culturekit.kg.preview_text import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output)
-    options = PreviewOptions(samples, seed, explosion_factor, explosion_least, ranks, ended)
-    concepts = [with_hops(load_concept(name), hops) for name in roots]
-    found = [previewed(graph, each, wording=wording(), options=options, prices=prices) for each in concepts]
+    options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
+    concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
+    became, words = successors_of(successors), wording()
+    found = [
+        previewed(graph, each, wording=words, options=options, prices=prices, successors=became) for each in concepts
+    ]
     if as_json:
         print(json.dumps([asdict(each) for each in found], ensure_ascii=False))
         return
     show(line for each in found for line in preview_lines(each))
+
+
+def concepts_of(
+    roots: Sequence[str],
+    hops: int | None,
+    ranks: Ranks | None,
+    ended: Ended | None,
+    countries: CountryChoice | None,
+    expand_artifacts: bool | None,
+) -> "list[Concept]":
+    """Load concepts, with what the command line says over them, as `kg extract` does."""
+    from culturekit.kg.concept_overrides import overridden
+    from culturekit.kg.concepts import load_concept, with_hops
+
+    said = {"ranks": ranks, "ended": ended, "country_choice": countries, "expand_artifacts": expand_artifacts}
+    return [overridden(with_hops(load_concept(name), hops), said) for name in roots]
+
+
+def successors_of(path: Path | None) -> Mapping[int, int]:
+    """Load the countries that stand for others; none without a file."""
+    from culturekit.kg.successors import load_successors
+
+    return {} if path is None else load_successors(path)
 
 
 def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, float] | None:

@@ -37,6 +37,9 @@ def ingest(
     sha256: Annotated[
         list[str] | None, typer.Option(help="Published SHA-256 of a dump file; one for each, in their order.")
     ] = None,
+    redirects: Annotated[
+        Path | None, typer.Option(help="File of `qid,target` lines: statements about the first are about the second.")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do all work again, also what is finished.")] = False,
     workers: Workers = None,
     also: Also = None,
@@ -48,7 +51,7 @@ def ingest(
     from culturekit.pipeline.graph_stages import ingest_stage
 
     options = IngestOptions(tuple(languages.split(",")), max_malformed)
-    stage = ingest_stage(dump, options, sha256=sha256 or ())
+    stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)
     run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 

@@ -46,10 +46,11 @@ def stated_parents(ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
 def open_parents(graph: Graph, choices: WalkChoices, ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
     """Keep the steps a walk takes: by statements that count, not into an excluded class, not below an artifact.
 
-    A root that is itself excluded is still walked from, and not through.
+    Below artifacts a walk goes on where the concept expands them. A root that is itself excluded is still walked from,
+    and not through.
     """
     above = sorted({s.value for own in ancestors.said.values() for s in own if s.value is not None})
-    artifacts = choices.is_artifact(graph, np.array(above, np.uint32))
+    artifacts = choices.is_artifact(graph, np.array(above, np.uint32)) & (not choices.expand_artifacts)
     closed = {number for number, artifact in zip(above, artifacts.tolist(), strict=True) if artifact}
     closed |= choices.excluded_classes - choices.limits.keys()
     return {

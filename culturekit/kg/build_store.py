@@ -1,6 +1,7 @@
 """Parts to the finished store: items and statements in the order of QIDs, and the arrays to walk on."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,30 @@ from culturekit.kg.splice import Parts
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.tables import write_frames, write_table
 
-__all__ = ["build_store", "store_rows"]
+__all__ = ["Built", "build_store", "store_rows"]
 
 ORDER = {"items": ("number", "file", "line"), "statements": ("number", "file", "line", "property", "position")}
 
 
-def build_store(out: Path, parts: Sequence[Parts], scratch: Path) -> tuple[dict[str, int], int]:
-    """Write the tables and arrays of a graph; give their sizes, and how many lines repeated an item."""
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a store holds.
+
+    Attributes:
+        counts: its sizes.
+        duplicates: lines that repeated an item.
+        redirected: statements whose target was redirected, and now is where that led.
+        dangling: items that statements point to and the dump does not describe.
+    """
+
+    counts: dict[str, int]
+    duplicates: int
+    redirected: int
+    dangling: int
+
+
+def build_store(out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None) -> Built:
+    """Write the tables and arrays of a graph; `redirects` has a value and its target per row."""
     edges = edges_of(number_counts(parts))
     items, statements = (Shuffle(scratch / f"shuffled-{table}", edges) for table in ORDER)
     for table, shuffle in zip(ORDER, (items, statements), strict=True):
@@ -27,7 +45,7 @@ def build_store(out: Path, parts: Sequence[Parts], scratch: Path) -> tuple[dict[
             shuffle.add(frame)
     builder = ArrayBuilder(out)
     first_lines: list[pl.DataFrame] = []
-    seen = [0]
+    seen, moved = [0], [0]
 
     def unique_items() -> Iterator[pl.DataFrame]:
         for frame in items.frames():
@@ -43,13 +61,17 @@ def build_store(out: Path, parts: Sequence[Parts], scratch: Path) -> tuple[dict[
             low, high = frame["number"].min(), frame["number"].max()
             own = first.filter(pl.col("number").is_between(low, high))
             kept = frame.join(own, on=["number", "file", "line"], how="semi").sort(ORDER["statements"])
+            if redirects is not None:
+                kept = kept.join(redirects, on="value", how="left", maintain_order="left")
+                moved[0] += kept.height - kept["target"].null_count()
+                kept = kept.with_columns(value=pl.coalesce("target", "value")).drop("target")
             builder.add_statements(kept)
             yield kept.drop("file", "line").sort(STATEMENTS.key, maintain_order=True)
 
     write_frames(out, ITEMS, unique_items())
     write_frames(out, STATEMENTS, their_statements())
     counts = builder.finish()
-    return counts, seen[0] - counts["items"]
+    return Built(counts, seen[0] - counts["items"], moved[0], counts["nodes"] - counts["items"])
 
 
 def store_rows(out: Path, items: pl.DataFrame, statements: pl.DataFrame) -> dict[str, int]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 from culturekit.kg.ancestors import Ancestors, climb, open_parents, stated_parents
 from culturekit.kg.concepts import Concept
@@ -12,7 +13,6 @@ from culturekit.kg.graph_tables import GraphTables
 from culturekit.kg.path_search import PathCount, distances_below, paths_to
 from culturekit.kg.path_stories import PathTeller
 from culturekit.kg.qids import number_of_item
-from culturekit.kg.statement_flags import Ended, Ranks
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk_choices import WalkChoices, choices_of
 from culturekit.kg.why_not import Beyond, Findings, reasons_of
@@ -29,6 +29,7 @@ class Asked:
     number: int
     concept: Concept
     choices: WalkChoices
+    successors: Mapping[int, int]
 
 
 def explain(
@@ -36,31 +37,27 @@ def explain(
     qid: str,
     concept: Concept,
     *,
-    ranks: Ranks = "not-deprecated",
-    ended: Ended = "keep",
+    successors: Mapping[int, int] = MappingProxyType({}),
     show: int = 20,
 ) -> Explanation:
-    """Explain what Algorithm 1 makes of an item; at most `show` paths are told, open ones first."""
-    tables = GraphTables(folder)
-    choices = choices_of(concept, ranks=ranks, ended=ended)
-    asked = Asked(load_graph(folder), tables, number_of_item(qid), concept, choices)
+    """Explain what Algorithm 1 makes of an item; at most `show` paths are told, open ones first.
+
+    `successors` says by QID number which country has taken the place of which.
+    """
+    number, tables = number_of_item(qid), GraphTables(folder)
+    choices = choices_of(concept)
+    asked = Asked(load_graph(folder), tables, number, concept, choices, successors)
     near = climb(tables, asked.number, concept.follow, choices.edge_mask, levels=choices.most_hops)
     opened = open_parents(asked.graph, choices, near)
     free = paths_to(asked.number, opened, choices.limits, show=show)
     cut = cut_paths(asked, near, opened, show=show)
     roots = root_hops(asked, opened)
-    facts = tables.facts([asked.number]).get(asked.number)
+    facts, story = tables.facts([number]).get(number), told(asked, cut.paths, near)
     countries = stated_countries(asked)
     findings = Findings(
-        number=asked.number,
-        described=facts is not None,
-        mentioned=asked.graph.find(asked.number) is not None,
-        countries=countries,
-        classes=near.said.get(asked.number, ()),
-        hop=roots[0].hop if roots else None,
-        cut=told(asked, cut.paths, near),
-        beyond=None if roots else beyond(asked),
-    )
+        number, facts is not None, asked.graph.find(number) is not None, countries, near.said.get(number, ()),
+        roots[0].hop if roots else None, story, None if roots else beyond(asked),
+    )  # fmt: skip
     reasons = reasons_of(findings, choices, concept, tables)
     return Explanation(
         qid=qid,
@@ -76,7 +73,7 @@ def explain(
         more_open_paths=free.more,
         cut_paths=cut.counted,
         more_cut_paths=cut.more,
-        paths=(*told(asked, free.paths, near), *findings.cut[: show - len(free.paths)]),
+        paths=(*told(asked, free.paths, near), *story[: show - len(free.paths)]),
     )
 
 
@@ -123,7 +120,8 @@ def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
     """List the countries that an item states."""
     said = asked.tables.said([asked.number], asked.concept.country_properties, asked.choices.country_mask)
     labels = asked.tables.labels(s.value for s in said if s.value is not None)
-    scope = asked.choices.countries
+    scope, first = asked.choices.countries, asked.choices.first_country_property
+    first_only = any(s.counts and s.property == first for s in said)
     return tuple(
         CountrySaid(
             s.property,
@@ -133,8 +131,8 @@ def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
             s.rank,
             s.qualified,
             s.ended,
-            s.counts,
-            in_scope=s.value is not None and (scope is None or s.value in scope),
+            counts=s.counts and (s.property == first or not first_only),
+            in_scope=s.value is not None and (scope is None or asked.successors.get(s.value, s.value) in scope),
         )
         for s in said
     )

@@ -18,7 +18,7 @@ NUMBERS_PER_SLICE = 8_000_000
 """How many item numbers are compared at once: below a gigabyte for a dump of 100 million items."""
 
 STATEMENT = ("number", "property", "value", "snak")
-MANNER = ("rank", "qualified", "ended")
+ROW = (*STATEMENT, "rank", "qualified", "ended")
 
 
 def diff_graphs(a: Path, b: Path, *, width: int = NUMBERS_PER_SLICE) -> pl.DataFrame:
@@ -56,7 +56,8 @@ def item_rows(before: pl.LazyFrame, after: pl.LazyFrame) -> Iterator[pl.DataFram
 
 def statement_rows(before: pl.LazyFrame, after: pl.LazyFrame) -> pl.DataFrame:
     """Compare statements by item, property and value; the manner of each is its rank, qualified, ended."""
-    a, b = (manners(side) for side in (before, after))
+    a, b = changed_rows(before.select(*ROW).collect(), after.select(*ROW).collect())
+    a, b = manners(a), manners(b)
     joined = a.join(b, on=STATEMENT, how="full", coalesce=True, nulls_equal=True, suffix="_after").filter(
         pl.col("manner").ne_missing(pl.col("manner_after"))
     )
@@ -81,7 +82,23 @@ def statement_rows(before: pl.LazyFrame, after: pl.LazyFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def manners(statements: pl.LazyFrame) -> pl.DataFrame:
+def changed_rows(before: pl.DataFrame, after: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep the rows of items that do not have exactly the same rows, in the same order, on both sides.
+
+    Most items are the same in two dumps, and comparing them row by row takes less than half the time of grouping all.
+    """
+    a, b = (
+        side.with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt32).over("number"), size=pl.len().over("number"))
+        for side in (before, after)
+    )
+    key = ["number", "place", "size"]
+    pairs = a.join(b, on=key, how="full", coalesce=True, suffix="_after", nulls_equal=True)
+    differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_after")) for name in ROW if name != "number")
+    numbers = pairs.filter(differs).select("number").unique()
+    return before.join(numbers, on="number", how="semi"), after.join(numbers, on="number", how="semi")
+
+
+def manners(statements: pl.DataFrame) -> pl.DataFrame:
     """Give each item, property and value once, with the manner of all its statements in words."""
     marks = (pl.when(pl.col(name)).then(pl.lit(f", {name}")).otherwise(pl.lit("")) for name in ("qualified", "ended"))
     manner = pl.concat_str("rank", *marks)
@@ -90,7 +107,6 @@ def manners(statements: pl.LazyFrame) -> pl.DataFrame:
         .group_by(*STATEMENT)
         .agg(pl.col("manner").sort())
         .with_columns(pl.col("manner").list.join("; "))
-        .collect()
     )
 
 

@@ -13,6 +13,7 @@ from culturekit.errors import IntegrityError
 from culturekit.kg.build_store import build_store
 from culturekit.kg.members import STDIN
 from culturekit.kg.read_dump import read_dump
+from culturekit.kg.redirects import numbered, read_redirects
 from culturekit.kg.splice import FileReport
 from culturekit.records.work import Outcome, Work
 
@@ -32,19 +33,25 @@ class IngestOptions:
     max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.001
 
 
-def ingest(work: Work, dump: Sequence[Path], options: IngestOptions) -> Outcome:
-    """Read dump files into a graph store at `work.out`."""
+def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirects: Path | None = None) -> Outcome:
+    """Read dump files into a graph store at `work.out`; `redirects` lists QIDs that now stand for others."""
+    moved = None if redirects is None else numbered(read_redirects(redirects))
     work.progress.begin(sum(size_of(path) for path in dump), "bytes of the dump")
     reports = [read_dump(work, file, path, options.languages) for file, path in enumerate(dump)]
     check_malformed(reports, options.max_malformed, dump)
-    counts, duplicates = build_store(work.out, [part for report in reports for part in report.parts], work.scratch)
+    built = build_store(work.out, [part for report in reports for part in report.parts], work.scratch, moved)
     kinds = sum((report.kinds for report in reports), Counter[str]())
     drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
     drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
-    if duplicates:
-        drops["item given twice"] = duplicates
-    totals = {"lines": sum(report.entities for report in reports), **counts}
-    notes = {"members": sum(report.members for report in reports), "bytes": sum(report.length for report in reports)}
+    if built.duplicates:
+        drops["item given twice"] = built.duplicates
+    totals = {"lines": sum(report.entities for report in reports), **built.counts}
+    notes = {
+        "members": sum(report.members for report in reports),
+        "bytes": sum(report.length for report in reports),
+        "redirected targets": built.redirected,
+        "dangling targets": built.dangling,
+    }
     return Outcome(totals, drops, notes)
 
 

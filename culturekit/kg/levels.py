@@ -31,41 +31,42 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one hop reaches: nodes, int64 (n,); `above`, int64 (n,), the place of the parent among `walked` before."""
+    """What one hop reaches: nodes, int32 (n,); `above`, int32 (n,), the place of the parent among `walked` before."""
 
-    walked: NDArray[np.int64]
-    walked_above: NDArray[np.int64]
-    artifacts: NDArray[np.int64]
-    artifacts_above: NDArray[np.int64]
+    walked: NDArray[np.int32]
+    walked_above: NDArray[np.int32]
+    artifacts: NDArray[np.int32]
+    artifacts_above: NDArray[np.int32]
 
 
 def walk_levels(graph: Graph, root: int, hops: int, choices: WalkChoices, marks: Marks) -> list[Level]:
     """Walk from a root node; level 0 is the root itself. A node comes once, below its first parent."""
     seen = marks.excluded.copy()
     seen[root] = True
-    nothing = np.empty(0, np.int64)
-    levels = [Level(np.array([root], np.int64), np.zeros(1, np.int64), nothing, nothing)]
+    nothing = np.empty(0, np.int32)
+    levels = [Level(np.array([root], np.int32), np.zeros(1, np.int32), nothing, nothing)]
     for _ in range(hops):
         children, above = fresh_children(graph, levels[-1].walked, seen, edge_mask=choices.edge_mask)
         seen[children] = True
         artifact = ((graph.country_flags[children] & choices.country_mask) != 0) & ~marks.roots[children]
-        levels.append(Level(children[~artifact], above[~artifact], children[artifact], above[artifact]))
+        onward = ~artifact | choices.expand_artifacts
+        levels.append(Level(children[onward], above[onward], children[artifact], above[artifact]))
         if len(levels[-1].walked) == 0:
             break
     return levels
 
 
 def fresh_children(
-    graph: Graph, frontier: NDArray[np.int64], seen: NDArray[np.bool_], *, edge_mask: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    graph: Graph, frontier: NDArray[np.int32], seen: NDArray[np.bool_], *, edge_mask: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Give the unseen children of a frontier, each once, and the place of its first parent in the frontier."""
     starts = graph.children_offsets[frontier]
     lengths = graph.children_offsets[frontier + 1] - starts
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     edges = np.repeat(starts, lengths) + within
-    children = graph.children[edges].astype(np.int64)
+    children = graph.children[edges]
     usable = ((graph.edge_flags[edges] & edge_mask) != 0) & ~seen[children]
-    above, children = np.repeat(np.arange(len(frontier)), lengths)[usable], children[usable]
+    above, children = np.repeat(np.arange(len(frontier), dtype=np.int32), lengths)[usable], children[usable]
     children, first = np.unique(children, return_index=True)
     return children, above[first]
 

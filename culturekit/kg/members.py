@@ -83,10 +83,17 @@ def tells_damage(path: Path) -> bool:
     """Tell whether damage to a file shows in it: gzip and bzip2 carry checksums, zstd may, plain files do not."""
     if path.suffix != ".zst":
         return path.suffix in {".gz", ".bz2"}
-    import zstandard
-
     with path.open("rb") as file:
-        return bool(zstandard.get_frame_parameters(file.read(LARGEST_FRAME_HEADER)).has_checksum)
+        header = file.read(LARGEST_FRAME_HEADER)
+    # Where the package is missing, or this is no frame, reading will say what is wrong.
+    try:
+        import zstandard
+    except ModuleNotFoundError:
+        return True
+    try:
+        return bool(zstandard.get_frame_parameters(header).has_checksum)
+    except zstandard.ZstdError:
+        return True
 
 
 def read_plain(file: BinaryIO) -> Iterator[Chunk]:

@@ -28,7 +28,8 @@ class PathTeller:
         """Tell paths, each a tuple of item numbers, root first."""
         numbers = sorted({number for path in paths for number in path})
         marks = self.choices.is_artifact(self.graph, np.array(numbers, np.uint32)).tolist()
-        artifacts = {number for number, artifact in zip(numbers, marks, strict=True) if artifact}
+        stops = [artifact and not self.choices.expand_artifacts for artifact in marks]
+        artifacts = {number for number, stop in zip(numbers, stops, strict=True) if stop}
         facts = self.tables.facts(numbers)
         labels = self.tables.labels(numbers)
         stories = []

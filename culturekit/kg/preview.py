@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.explosions import Explosion, explosions
-from culturekit.kg.graph_tables import GraphTables
+from culturekit.kg.graph_tables import GraphTables, counted_values
 from culturekit.kg.levels import Level, Marks, walk_levels
 from culturekit.kg.preview_cost import FilterCost, filter_cost
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, Ended, Ranks, flags_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk_choices import WalkChoices, choices_of, country_key
 
@@ -31,8 +32,6 @@ class PreviewOptions:
     seed: int = 0
     factor: float = 5.0
     least: int = 100
-    ranks: Ranks = "not-deprecated"
-    ended: Ended = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +85,11 @@ def preview(
     wording: str,
     options: PreviewOptions = PreviewOptions(),
     prices: tuple[float, float] | None = None,
+    successors: Mapping[int, int] = MappingProxyType({}),
 ) -> Preview:
     """Walk from every root; `wording` is what a judge would be told, `prices` are per million tokens in and out."""
     tables, graph = GraphTables(folder), load_graph(folder)
-    choices = choices_of(concept, ranks=options.ranks, ended=options.ended)
+    choices = choices_of(concept)
     marks = Marks.of(graph, choices)
     levels: dict[int, list[Level]] = {}
     for number, limit in choices.limits.items():
@@ -101,7 +101,7 @@ def preview(
             where=str(folder),
             found=" ".join(f"Q{number}" for number in levels),
         )
-    countries = Countries.of(tables, graph, choices, [level for own in levels.values() for level in own])
+    countries = Countries.of(tables, graph, choices, [level for own in levels.values() for level in own], successors)
     labels = tables.labels(choices.limits)
     roots = [
         RootPreview(
@@ -135,15 +135,26 @@ class Countries:
     artifacts: int
 
     @classmethod
-    def of(cls, tables: GraphTables, graph: Graph, choices: WalkChoices, levels: Sequence[Level]) -> "Countries":
+    def of(
+        cls,
+        tables: GraphTables,
+        graph: Graph,
+        choices: WalkChoices,
+        levels: Sequence[Level],
+        successors: Mapping[int, int],
+    ) -> "Countries":
         """Look up the countries of everything that was reached."""
-        nodes = np.unique(np.concatenate([level.artifacts for level in levels]))
-        numbers = numbers_of(graph, nodes, choices.excluded_items)
+        reached = np.zeros(len(graph.nodes), np.bool_)
+        for level in levels:
+            reached[level.artifacts] = True
+        numbers = numbers_of(graph, np.flatnonzero(reached), choices.excluded_items)
         wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
-        said = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES)))
-        stated = flags_of(said.join(wanted, on="number", how="semi").collect(), COUNTRY_PROPERTIES)
-        rows = stated.filter((pl.col("flags") & choices.country_mask) != 0).select("number", country="value").unique()
-        return cls(rows.sort("number", "country"), choices.countries, choices.excluded_items, len(numbers))
+        said = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES))).select(
+            "number", "property", "value", "rank", "ended"
+        )
+        near = said.join(wanted, on="number", how="semi").collect(engine="streaming")
+        rows = chosen_countries(counted_values(near, COUNTRY_PROPERTIES, choices.country_mask), choices, successors)
+        return cls(rows, choices.countries, choices.excluded_items, len(numbers))
 
     def in_scope(self) -> tuple[NDArray[np.uint32], int]:
         """Give the artifacts of wanted countries, and how many countries they state together."""
@@ -153,7 +164,19 @@ class Countries:
         return numbers.to_numpy(), stated
 
 
-def numbers_of(graph: Graph, nodes: NDArray[np.int64], excluded: frozenset[int]) -> NDArray[np.uint32]:
+def chosen_countries(stated: pl.DataFrame, choices: WalkChoices, successors: Mapping[int, int]) -> pl.DataFrame:
+    """Give number and country, once each: of the first property where it has one, successors for those gone."""
+    first = choices.first_country_property
+    if first is not None:
+        own = pl.col("property") == first
+        stated = stated.filter(own | ~own.any().over("number"))
+    rows = stated.select("number", country=pl.col("value").replace(dict(successors)))
+    ordered = rows.sort("number", "country")
+    repeated = (pl.col("number") == pl.col("number").shift()) & (pl.col("country") == pl.col("country").shift())
+    return ordered.filter(~repeated.fill_null(value=False))
+
+
+def numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], excluded: frozenset[int]) -> NDArray[np.uint32]:
     """Give the item numbers of nodes, without the excluded items."""
     numbers = np.asarray(graph.nodes[nodes], np.uint32)
     return numbers[~np.isin(numbers, np.array(sorted(excluded), np.uint32))]
@@ -172,8 +195,7 @@ def hop_previews(
             Cell(key, len(members), sample_of(members, [options.seed, root, hop, *key.encode()], options.samples))
             for key, members in cells.items()
         )
-        wanted = [members for key, members in cells.items() if key != OUT_OF_SCOPE]
-        in_scope = len(np.unique(np.concatenate(wanted))) if wanted else 0
+        in_scope = len(numbers) - len(cells.get(OUT_OF_SCOPE, ()))
         previews.append(HopPreview(hop, len(level.walked), len(numbers), in_scope, told))
     return tuple(previews)
 

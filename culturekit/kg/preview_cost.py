@@ -54,7 +54,9 @@ def filter_cost(
         pl.col("property").is_in(list(follow)), pl.col("rank") != "deprecated", pl.col("value").is_not_null()
     ).join(wanted, on="number", how="semi")
     digits = classes.select(pl.col("value").cast(pl.String).str.len_bytes().cast(pl.UInt64).sum(), n=pl.len())
-    (label_bytes, description_bytes), (class_digits, n_classes) = texts.collect().row(0), digits.collect().row(0)
+    (label_bytes, description_bytes), (class_digits, n_classes) = (
+        each.collect(engine="streaming").row(0) for each in (texts, digits)
+    )
     own_digits = int(np.char.str_len(candidates.astype(str)).sum()) if len(candidates) else 0
     qids = own_digits + class_digits + QID_MARKS * n_classes + countries * (QID_MARKS + 3)
     constant = len(wording.encode()) + len(EMPTY_DATA) + len(concept)

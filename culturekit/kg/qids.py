@@ -7,15 +7,15 @@ from pydantic import AfterValidator
 
 from culturekit.errors import UsageError
 
-__all__ = ["Qid", "number_of_item"]
+__all__ = ["QID", "Qid", "check_qid", "number_of_item"]
 
-QID = re.compile(r"^Q[1-9][0-9]*$")
+QID = re.compile(r"^Q[1-9][0-9]*\Z")
 
 
 def check_qid(text: str) -> str:
     """Accept a QID."""
-    if not QID.match(text):
-        raise ValueError(f"a QID is Q and a number, found {text!r}")
+    if not QID.match(text) or int(text[1:]) >= 2**32:
+        raise ValueError(f"a QID is Q and a number, found {text[:40]!r}")
     return text
 
 

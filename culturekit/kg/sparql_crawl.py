@@ -84,9 +84,8 @@ class Crawl:
     def describe(self, numbers: Iterable[int]) -> None:
         """Fetch the statements of items that are not known yet."""
         fresh = set(numbers) - self.known
-        values = self.values(fresh, ENTITY_STATEMENTS)
-        rows = in_batches(self.client, fresh, lambda batch, at: queries.qualifiers(batch, ENTITY_STATEMENTS, at))
-        self.statements = pl.concat([self.statements, statement_table(values, rows)])
+        table = statement_table(self.values(fresh, ENTITY_STATEMENTS))
+        self.statements = pl.concat([self.statements, table])
         self.known |= fresh
 
     def values(self, numbers: Iterable[int], properties: Sequence[str]) -> list[StatedValue]:
@@ -105,6 +104,6 @@ class Crawl:
         """Tell which items hang below parents by statements that the concept follows."""
         below = pl.col("value").is_in(sorted(parents))
         children = self.statements.filter(below, pl.col("property").is_in(EDGE_PROPERTIES))["number"]
-        flags = flags_of(self.statements.filter(pl.col("number").is_in(children.unique())), EDGE_PROPERTIES)
+        flags = flags_of(self.statements.filter(pl.col("number").is_in(children.unique().implode())), EDGE_PROPERTIES)
         mask = mask_of(concept.follow, EDGE_PROPERTIES)
         return set(flags.filter(below, (pl.col("flags") & mask) != 0)["number"].to_list())

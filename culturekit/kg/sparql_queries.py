@@ -6,7 +6,7 @@ all triples, and each orders its rows fully, so that pages neither overlap nor l
 
 from collections.abc import Sequence
 
-__all__ = ["PAGE_ROWS", "children", "counts", "entity", "qualifiers", "statements", "terms", "titles"]
+__all__ = ["PAGE_ROWS", "children", "counts", "statements", "terms", "titles"]
 
 PAGE_ROWS = 5_000
 """Rows of a page; below the caps that public servers put on a result."""
@@ -39,25 +39,17 @@ SELECT DISTINCT ?child WHERE {{
 
 
 def statements(numbers: Sequence[int], properties: Sequence[str], offset: int) -> str:
-    """Ask for the statements of items with rank and value; somevalue is a node without a name, novalue nothing."""
-    return f"""{prefixes("wd", "p", "ps", "wikibase")}
-SELECT ?item ?claim ?statement ?rank ?value WHERE {{
-  {statements_of("item", numbers, properties)}
-  ?item ?claim ?statement .
-  ?statement wikibase:rank ?rank .
-  OPTIONAL {{ ?statement ?main ?value . }}
-}}
-{page("?statement ?value", offset)}"""
+    """Ask for the statements of items: a row for the rank, the value and each qualifier of each statement.
 
-
-def qualifiers(numbers: Sequence[int], properties: Sequence[str], offset: int) -> str:
-    """Ask which qualifiers the statements have; a qualifier without a value is a type of the statement."""
-    return f"""{prefixes("wd", "p", "ps", "rdf")}
-SELECT DISTINCT ?statement ?predicate ?object WHERE {{
+    Somevalue is a node without a name. Novalue is a type of the statement, of its own property or of a qualifier's.
+    There is no OPTIONAL: servers differ in what it means beside a table of values.
+    """
+    return f"""{prefixes("wd", "p", "ps", "rdf", "wikibase")}
+SELECT DISTINCT ?item ?claim ?statement ?predicate ?object WHERE {{
   {statements_of("item", numbers, properties)}
   ?item ?claim ?statement .
   ?statement ?predicate ?object .
-  FILTER(STRSTARTS(STR(?predicate), "{NAMESPACES["pq"]}P")
+  FILTER(?predicate = ?main || ?predicate = wikibase:rank || STRSTARTS(STR(?predicate), "{NAMESPACES["pq"]}P")
     || (?predicate = rdf:type && STRSTARTS(STR(?object), "{NAMESPACES["wdno"]}P")))
 }}
 {page("?statement ?predicate ?object", offset)}"""
@@ -96,11 +88,6 @@ SELECT ?item ?title WHERE {{
   ?page schema:name ?title .
 }}
 {page("?item ?title", offset)}"""
-
-
-def entity(number: int) -> str:
-    """Name an item by its IRI."""
-    return f"{NAMESPACES['wd']}Q{number}"
 
 
 def prefixes(*names: str) -> str:

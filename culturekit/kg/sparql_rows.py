@@ -5,7 +5,7 @@ RDF keeps neither the order of an item's statements nor that of its aliases: her
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import polars as pl
@@ -36,16 +36,36 @@ RANKS = {"PreferredRank": "preferred", "NormalRank": "normal", "DeprecatedRank":
 RANK_ORDER = ("preferred", "normal")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StatedValue:
-    """A statement as an endpoint gives it; `value` is None where there is none, `unknown` where it has no name."""
+    """A statement as an endpoint gives it, bit by bit: `value` stays None where there is none that has a name."""
 
     number: int
     property: str
     statement: str
-    rank: str
-    value: str | None
-    unknown: bool
+    rank: str = ""
+    value: str | None = None
+    snak: str = "novalue"
+    qualifiers: set[str] = field(default_factory=set)
+    without_value: set[str] = field(default_factory=set)
+
+    def take(self, predicate: str, value: Term) -> None:
+        """Take in one triple about the statement."""
+        if predicate.endswith("#rank"):
+            self.rank = RANKS.get(value.value.rpartition("#")[2], "")
+        elif "/qualifier/" in predicate:
+            self.qualifiers.add(property_of(predicate))
+        elif "/novalue/" in value.value:
+            self.without_value.add(property_of(value.value))
+        elif value.type == "bnode" or GENID in value.value:
+            self.snak = "somevalue"
+        else:
+            self.snak, self.value = "value", value.value
+
+    def all_qualifiers(self) -> set[str]:
+        """List its qualifiers; that its own value is none is not one of them."""
+        own = {self.property} if self.snak == "novalue" else set()
+        return self.qualifiers | (self.without_value - own)
 
 
 def number_of(term: Term | None) -> int | None:
@@ -63,42 +83,30 @@ def property_of(iri: str) -> str:
 
 def stated_values(rows: Iterable[Row]) -> list[StatedValue]:
     """Read statements; a statement without a rank, or about no item, is none."""
-    read = []
+    read: dict[str, StatedValue] = {}
     for row in rows:
-        number, rank = number_of(row.get("item")), RANKS.get(row["rank"].value.rpartition("#")[2])
-        value = row.get("value")
-        unknown = value is not None and (value.type == "bnode" or GENID in value.value)
-        if number is not None and rank is not None:
-            text = None if value is None or unknown else value.value
-            name = property_of(row["claim"].value)
-            read.append(StatedValue(number, name, row["statement"].value, rank, text, unknown))
-    return read
+        number, iri = number_of(row.get("item")), row["statement"].value
+        if number is not None:
+            each = read.setdefault(iri, StatedValue(number, property_of(row["claim"].value), iri))
+            each.take(row["predicate"].value, row["object"])
+    return [each for each in read.values() if each.rank]
 
 
-def statement_table(values: Sequence[StatedValue], qualifiers: Iterable[Row]) -> pl.DataFrame:
+def statement_table(values: Sequence[StatedValue]) -> pl.DataFrame:
     """Give the statements as the store keeps them, those of an item and property in the order of their values."""
-    by_statement: dict[str, set[str]] = {}
-    for row in qualifiers:
-        iri = row["predicate"].value if "/qualifier/" in row["predicate"].value else row["object"].value
-        by_statement.setdefault(row["statement"].value, set()).add(iri)
     columns: dict[str, list[object]] = {name: [] for name in STATEMENTS.columns}
     position, before = 0, (0, "")
     for each in sorted(values, key=place_in_table):
         position = position + 1 if (each.number, each.property) == before else 0
         before = (each.number, each.property)
-        names = {property_of(iri) for iri in by_statement.get(each.statement, ()) if not says_no_value(each, iri)}
-        snak = "somevalue" if each.unknown else "novalue" if each.value is None else "value"
+        names = each.all_qualifiers()
         cells = (
-            each.number, each.property, position, item_in(each.value), snak, each.rank, bool(names), "P582" in names,
+            each.number, each.property, position, item_in(each.value), each.snak, each.rank,
+            bool(names), "P582" in names,
         )  # fmt: skip
         for name, cell in zip(columns, cells, strict=True):
             columns[name].append(cell)
     return pl.DataFrame(columns, schema=STATEMENTS.schema)
-
-
-def says_no_value(each: StatedValue, iri: str) -> bool:
-    """Tell whether a type of a statement says that its own main value is none, and is no qualifier."""
-    return each.value is None and not each.unknown and iri.endswith(f"/novalue/{each.property}")
 
 
 def place_in_table(each: StatedValue) -> tuple[int, str, int, str]:

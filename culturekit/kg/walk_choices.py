@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, country
-from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Ended, Ranks, mask_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph
 
 __all__ = ["WalkChoices", "choices_of", "country_key"]
@@ -16,7 +16,10 @@ __all__ = ["WalkChoices", "choices_of", "country_key"]
 
 @dataclass(frozen=True, slots=True)
 class WalkChoices:
-    """Which statements count, from where and how far to walk, and what cuts the walk; items by number."""
+    """Which statements count, from where and how far to walk, and what cuts the walk; items by number.
+
+    `countries` is None where all are in scope. Where `first_country_property` has a country, no other property counts.
+    """
 
     edge_mask: int
     country_mask: int
@@ -24,6 +27,8 @@ class WalkChoices:
     excluded_classes: frozenset[int]
     excluded_items: frozenset[int]
     countries: frozenset[int] | None
+    expand_artifacts: bool
+    first_country_property: str | None
 
     @property
     def most_hops(self) -> int:
@@ -39,8 +44,8 @@ class WalkChoices:
         return artifact
 
 
-def choices_of(concept: Concept, *, ranks: Ranks = "not-deprecated", ended: Ended = "keep") -> WalkChoices:
-    """Read a concept; `countries` is None where all are in scope."""
+def choices_of(concept: Concept) -> WalkChoices:
+    """Read a concept; a root given twice goes as far as it may in either."""
     limits: dict[int, int] = {}
     for root in concept.roots:
         number = number_of(root.qid)
@@ -49,12 +54,14 @@ def choices_of(concept: Concept, *, ranks: Ranks = "not-deprecated", ended: Ende
     if concept.countries != "all":
         scope = frozenset(number_of(qid) for iso in concept.countries for qid in country(iso).qids)
     return WalkChoices(
-        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES, ranks=ranks, ended=ended),
-        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=ranks, ended=ended),
+        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
+        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
         limits=limits,
         excluded_classes=frozenset(map(number_of, concept.exclude.classes)),
         excluded_items=frozenset(map(number_of, concept.exclude.items)),
         countries=scope,
+        expand_artifacts=concept.expand_artifacts,
+        first_country_property="P495" if concept.country_choice == "P495-first" else None,
     )
 
 

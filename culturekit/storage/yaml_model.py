@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from culturekit.errors import ConfigError, Problem
-from culturekit.storage.yaml_source import KeyPath, YamlSource, dotted, read_yaml
+from culturekit.storage.yaml_source import KeyPath, YamlSource, YamlValue, dotted, read_yaml
 
 __all__ = ["StrictModel", "closest", "load_model", "not_empty", "validate"]
 
@@ -43,7 +43,7 @@ def validate(source: YamlSource, model: type[Model]) -> Model:
     try:
         value = model.model_validate({} if source.value is None else source.value)
     except ValidationError as error:
-        problems += [describe(source, model, detail) for detail in error.errors()]
+        problems += [describe(source, model, detail) for detail in error.errors() if is_meant(source, detail)]
     if problems:
         raise ConfigError(problems)
     return value
@@ -51,14 +51,32 @@ def validate(source: YamlSource, model: type[Model]) -> Model:
 
 def describe(source: YamlSource, model: type[BaseModel], detail: ErrorDetails) -> Problem:
     """Put one validation error into words a YAML author understands."""
-    path: KeyPath = tuple(part for part in detail["loc"] if in_document(source, part))
+    path: KeyPath = tuple(part for part in detail["loc"] if in_document(part))
     place = source.place(path)
     return Problem(message_of(model, path, detail), place.where, place.line, dotted(path))
 
 
-def in_document(source: YamlSource, part: str | int) -> bool:
+def in_document(part: str | int) -> bool:
     """Leave out the names of union members, which pydantic adds to a path."""
-    return isinstance(part, int) or not part.startswith("function-")
+    return isinstance(part, int) or not part.startswith(("function-", "literal[", "tuple["))
+
+
+def is_meant(source: YamlSource, detail: ErrorDetails) -> bool:
+    """Of a word or a list, leave out what is wrong with the one that the author did not write."""
+    value: YamlValue = source.value
+    for part in detail["loc"]:
+        if isinstance(part, str) and part.startswith(("literal[", "tuple[")):
+            return isinstance(value, list) == part.startswith("tuple[")
+        if in_document(part):
+            value = below(value, part)
+    return True
+
+
+def below(value: YamlValue, part: str | int) -> YamlValue:
+    """Go one key down in a document; None where there is nothing."""
+    if isinstance(value, dict):
+        return value.get(str(part))
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
 
 
 def message_of(model: type[BaseModel], path: KeyPath, detail: ErrorDetails) -> str:
@@ -91,7 +109,9 @@ def keys_at(model: type[Any], path: KeyPath) -> set[str]:
 
 def literals_at(model: type[Any], path: KeyPath) -> list[object]:
     """List the values that a model accepts at a path, where it accepts only some."""
-    return [value for kind in types_at(model, path) for value in typing.get_args(kind)]
+    kinds = list(types_at(model, path))
+    words = [value for kind in kinds if typing.get_origin(kind) is typing.Literal for value in typing.get_args(kind)]
+    return [*words, "a list"] if any(typing.get_origin(kind) is tuple for kind in kinds) else words
 
 
 def types_at(kind: Any, path: KeyPath) -> Iterator[Any]:  # noqa: ANN401 - a type form

@@ -29,8 +29,8 @@ class Endpoint:
 
     graph: Graph
     url: str = ""
-    queries: list[str] = field(default_factory=list)
-    agents: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list, repr=False)
+    agents: list[str] = field(default_factory=list, repr=False)
     connections: set[tuple[str, int]] = field(default_factory=set)
     faults: list[Answer | None] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -29,8 +29,8 @@ MISSING = {
 
 OWN = """\
 countries:
-  - {iso: GR, iso3: GRC, name: Greece, adjective: Greek, demonym: Greeks, continent: Europe, qids: [Q41],
-     un_region: Southern Europe, languages: [el], search_code: gr}
+  - {iso: BE, iso3: BEL, name: Belgium, adjective: Belgian, demonym: Belgians, continent: Europe, qids: [Q31],
+     un_region: Western Europe, languages: [nl, fr, de], search_code: be}
 """
 
 
@@ -76,37 +76,37 @@ def test_an_item_that_the_data_describes_has_the_code_of_its_country(shared_data
 
 def test_a_file_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text(OWN + OWN.split("\n", 1)[1].replace("GR", "FR").replace("Q41", "Q142").replace("GRC", "FRA"))
+    path.write_text(OWN + OWN.split("\n", 1)[1].replace("BEL", "FRA").replace("BE", "FR").replace("Q31", "Q142"))
     before = set(countries())
     use_countries(path)
-    assert set(countries()) == before | {"GR"}
-    assert by_qid()["Q41"].name == "Greece"
-    assert country("FR").adjective == "Greek"
+    assert set(countries()) == before | {"BE"}
+    assert by_qid()["Q31"].name == "Belgium"
+    assert country("FR").adjective == "Belgian"
     assert country_files()["own-countries"] == path
     concept = tmp_path / "concept.yaml"
-    concept.write_text("{concept: any, hops: 1, roots: [{qid: Q1, label: x}], countries: [GR]}")
-    assert load_concept(str(concept)).countries == ("GR",)
+    concept.write_text("{concept: any, hops: 1, roots: [{qid: Q1, label: x}], countries: [BE]}")
+    assert load_concept(str(concept)).countries == ("BE",)
     use_countries(None)
     assert set(countries()) == before
-    with pytest.raises(ConfigError, match="unknown country 'GR'"):
+    with pytest.raises(ConfigError, match="unknown country 'BE'"):
         load_concept(str(concept))
 
 
 def test_mistakes_are_said_all_at_once_and_change_nothing(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text(OWN.replace("Southern Europe", "South Europe").replace("Q41", "41").replace("GRC", "gr"))
+    path.write_text(OWN.replace("Western Europe", "West Europe").replace("Q31", "31").replace("BEL", "be"))
     with pytest.raises(ConfigError) as caught:
         use_countries(path)
     text = str(caught.value)
     assert len(caught.value.problems) == 3
-    for word in ("own.yaml:3: countries[0].un_region", "did you mean 'Southern Europe'", "a QID is Q and a number"):
+    for word in ("own.yaml:3: countries[0].un_region", "did you mean 'Western Europe'", "a QID is Q and a number"):
         assert word in text
     path.write_text(OWN + OWN.split("\n", 1)[1])
-    with pytest.raises(ConfigError, match=r"(?s)own.yaml:4: countries\[1\].iso: GR is there twice.*Q41 is there twice"):
+    with pytest.raises(ConfigError, match=r"(?s)own.yaml:4: countries\[1\].iso: BE is there twice.*Q31 is there twice"):
         use_countries(path)
-    path.write_text(OWN.replace("Q41", "Q142"))
-    with pytest.raises(ConfigError, match="Q142 is given to GR and belongs to FR"):
+    path.write_text(OWN.replace("Q31", "Q142"))
+    with pytest.raises(ConfigError, match="Q142 is given to BE and belongs to FR"):
         use_countries(path)
     with pytest.raises(UsageError, match="no such YAML file"):
         use_countries(tmp_path / "none.yaml")
-    assert "GR" not in countries()
+    assert "BE" not in countries()

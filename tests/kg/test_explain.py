@@ -153,8 +153,8 @@ def test_ended_statements_count_unless_dropped_and_truthy_hears_only_the_best(tm
     graph = make_graph(tmp_path / "w", world, items=[1])
     concept = concept_of({1: None}, countries=["BR"])
     assert explain(graph, "Q4", concept).verdict == "in"
-    assert codes(explain(graph, "Q4", concept, ended="drop")) == {"statement-does-not-count"}
-    assert codes(explain(graph, "Q4", concept, ranks="truthy")) == {"country-out-of-scope"}
+    assert codes(explain(graph, "Q4", concept.model_copy(update={"ended": "drop"}))) == {"statement-does-not-count"}
+    assert codes(explain(graph, "Q4", concept.model_copy(update={"ranks": "truthy"}))) == {"country-out-of-scope"}
 
 
 def test_steps_carry_their_line_of_the_dump(tmp_path: Path) -> None:

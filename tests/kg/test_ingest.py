@@ -68,6 +68,18 @@ def test_the_first_of_two_lines_of_an_item_stands_and_the_other_is_counted(work:
     assert read_table(work.out / "statements.parquet", STATEMENTS)["value"].to_list() == [2]
 
 
+def test_redirected_targets_are_followed_and_dangling_ones_counted(work: Work, tmp_path: Path) -> None:
+    lines = [entity(5, P31=[8], P17=[9]), entity(6, P31=[7]), entity(2)]
+    (tmp_path / "redirects.csv").write_text("Q8,Q7\nQ7,Q2\n", encoding="utf-8")
+    dump = [write(tmp_path / "d.json", lines)]
+    outcome = ingest(work, dump, IngestOptions(), redirects=tmp_path / "redirects.csv")
+    assert read_table(work.out / "statements.parquet", STATEMENTS)["value"].to_list() == [9, 2, 2]
+    assert outcome.notes["redirected targets"] == 2
+    assert outcome.notes["dangling targets"] == 1
+    graph = load_graph(work.out)
+    assert graph.nodes.tolist() == [2, 5, 6, 9]
+
+
 def test_a_few_malformed_lines_are_counted_and_many_stop_the_run(work: Work, tmp_path: Path) -> None:
     path = write(tmp_path / "d.json", [*(entity(n) for n in range(1, 20)), '{"id":"Q1"}'])
     outcome = ingest(work, [path], IngestOptions(max_malformed=0.05))

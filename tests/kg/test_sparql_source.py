@@ -69,6 +69,14 @@ def assert_same(dump: Path, endpoint: Path) -> None:
     for table in ("candidates", "drops"):
         ours, theirs = unordered(endpoint / f"{table}.parquet"), unordered(dump / f"{table}.parquet")
         assert ours.to_dicts() == theirs.to_dicts(), table
+    known = pl.read_parquet(endpoint / "graph/items.parquet")["number"]
+    assert stated(endpoint / "graph", known) == stated(dump.parent.parent / "graph/out", known)
+
+
+def stated(graph: Path, numbers: pl.Series) -> list[tuple[object, ...]]:
+    """List the statements of items with rank, snak and qualifiers, which other rules than the default could ask for."""
+    rows = pl.read_parquet(graph / "statements.parquet").filter(pl.col("number").is_in(numbers.implode()))
+    return sorted(rows.drop("position").rows(), key=str)
 
 
 def documents() -> list[dict[str, Any]]:
@@ -184,7 +192,8 @@ CONCEPTS = st.builds(
     st.lists(QIDS, max_size=1).map(tuple),
     st.lists(QIDS, max_size=1).map(tuple),
     st.just("all"),
-)
+).filter(lambda concept: "P279" in concept.follow or all(root.qid != "Q9" for root in concept.roots))
+"""Q9 is only mentioned; an endpoint knows of it by what is below it."""
 
 
 GIVEN = {
@@ -263,6 +272,30 @@ def test_only_what_the_walk_can_reach_is_asked_for(endpoint: Endpoint, tmp_path:
     assert pl.read_parquet(out / "drops.parquet")["key"].to_list() == ["Q5"]
     assert outcome.counts["items"] == 4, "below an artifact nobody walks"
     assert set(pl.read_parquet(out / "graph/items.parquet")["qid"]) == {"Q1", "Q2", "Q4", "Q5"}
+
+
+def test_every_kind_of_statement_is_the_dumps(endpoint: Endpoint, tmp_path: Path) -> None:
+    snaks = [mention("Q9")["mainsnak"], {"snaktype": "somevalue"}, {"snaktype": "novalue"}]
+    ends = [
+        {},
+        {"P582": [TIME]},
+        {"P582": [{"snaktype": "somevalue"}]},
+        {"P582": [{"snaktype": "novalue"}]},
+        {"P580": [TIME]},
+    ]
+    every = [{"mainsnak": snak, "rank": rank, "qualifiers": end} for snak in snaks for rank in RANKS for end in ends]
+    world: list[dict[str, Any]] = [
+        {"id": "Q1", "type": "item", "claims": {"P31": every, "P17": every}},
+        {"id": "Q2", "type": "item", "claims": {"P279": [*every, mention("Q1")], "P495": every, "P361": every}},
+    ]
+    dump = tmp_path / "dump.json"
+    dump.write_text("\n".join(map(json.dumps, world)), encoding="utf-8")
+    endpoint.graph = as_rdf(world)
+    concept = Concept(concept="any", hops=2, roots=(Root(qid="Q1", label=""),))
+    out, outcome = from_endpoint(endpoint, [concept], tmp_path)
+    assert_same(from_dump(dump, [concept], tmp_path), out)
+    assert outcome.counts["items"] == 2
+    assert pl.read_parquet(out / "graph/statements.parquet").height == 5 * len(every) + 1
 
 
 def test_roots_that_the_endpoint_does_not_know_are_an_error(endpoint: Endpoint, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from culturekit.errors import ConfigError
-from culturekit.storage.yaml_model import validate
+from culturekit.storage.yaml_model import StrictModel, validate
 from culturekit.storage.yaml_source import parse_yaml
 
 
@@ -80,3 +80,22 @@ def test_a_list_where_a_mapping_belongs_is_one_problem() -> None:
 
 def test_an_empty_file_lacks_what_is_required() -> None:
     assert messages("") == ["f.yaml: title: this key is required and missing"]
+
+
+class WordOrList(StrictModel):
+    among: Literal["all"] | tuple[int, ...] = "all"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("among: none", "f.yaml:1: among: 'none' is not accepted; accepted: all, a list"),
+        ("among: [1, x]", "f.yaml:1: among[1]: input should be a valid integer"),
+        ("among: {a: 1}", "f.yaml:1: among: dict is not accepted; accepted: all, a list"),
+    ],
+)
+def test_of_a_word_or_a_list_only_what_was_meant_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate(parse_yaml(text, name="f.yaml"), WordOrList)
+    assert len(caught.value.problems) == 1
+    assert str(caught.value).startswith(message)

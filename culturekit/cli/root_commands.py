@@ -1,0 +1,87 @@
+"""`culturekit roots`: checking and drafting root configs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+from culturekit.errors import UsageError
+
+__all__ = ["app"]
+
+MISTAKES = 2
+
+app = typer.Typer(no_args_is_help=True, help="Root configs: which classes a concept grows from, and which countries.")
+
+
+@app.command(epilog="Example: culturekit roots validate dishes.yaml --graph graph")
+def validate(
+    concepts: Annotated[list[str], typer.Argument(metavar="CONCEPT...", help="YAML files, or shipped concepts.")],
+    graph: Annotated[
+        Path | None, typer.Option(help="Graph store to hold them against; without it only their form is checked.")
+    ] = None,
+    redirects: Annotated[
+        Path | None, typer.Option(help="Redirected items, qid,target on each line: roots among them are mistakes.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say everything that is wrong or odd in root configs; leave with 2 when something is wrong."""
+    from culturekit.kg.redirects import read_redirects
+    from culturekit.kg.rootcheck.validate import validate_roots
+
+    known = None if redirects is None else read_redirects(redirects)
+    findings = validate_roots(concepts, graph=graph, redirects=known)
+    errors = sum(finding.severity == "error" for finding in findings)
+    if as_json:
+        print(json.dumps([finding.as_data() for finding in findings]))
+    else:
+        for finding in findings:
+            print(finding)
+        warnings = len(findings) - errors
+        typer.echo(f"{len(concepts)} checked: {errors} errors, {warnings} warnings", err=True)
+    if errors:
+        raise typer.Exit(MISTAKES)
+
+
+@app.command(epilog="Example: culturekit roots init --country Q31 --name Belgium")
+def init(
+    concept: Annotated[str | None, typer.Argument(help="Name of a new concept, to draft its root config.")] = None,
+    root: Annotated[list[str] | None, typer.Option(help="QID of a root of the concept. Repeatable.")] = None,
+    country: Annotated[str | None, typer.Option(help="QID of a country, to draft its entry instead.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name or ISO code of the country. [its label in the graph]")] = None,
+    graph: Annotated[Path | None, typer.Option(help="Graph store that knows the labels.")] = None,
+    hops: Annotated[int | None, typer.Option(min=1, max=40, help="Hops of the concept. [3]")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draft the YAML of a concept or of a country on stdout, for a person to finish."""
+    from culturekit.kg.rootcheck.drafts import draft_concept, draft_country, name_in_graph
+
+    if (concept is None) == (country is None):
+        raise UsageError("one thing is drafted at a time", expected="the name of a concept, or --country QID")
+    if country is not None:
+        if root or hops is not None:
+            raise UsageError("--root and --hops are a concept's, not a country's")
+        qid = checked(country)
+        if name is None:
+            if graph is None:
+                raise UsageError("which country is this?", expected="--name NAME, or --graph DIR that knows its label")
+            name = name_in_graph(qid, graph)
+        text = draft_country(qid, name)
+    else:
+        if name is not None or not root or graph is None:
+            raise UsageError("a concept is drafted from roots and a graph", expected="--root QID and --graph DIR")
+        text = draft_concept(str(concept), [checked(qid) for qid in root], graph, hops=hops or 3)
+    kind = "concept" if country is None else "countries"
+    print(json.dumps({"kind": kind, "yaml": text}) if as_json else text.removesuffix("\n"))
+
+
+def checked(qid: str) -> str:
+    """Accept a QID from the command line."""
+    from culturekit.kg.qids import check_qid
+
+    try:
+        return check_qid(qid)
+    except ValueError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,79 @@
+"""What extract writes, preview counts and explain explains: the same under every option."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culturekit.kg.concepts import Concept
+from culturekit.kg.explain import explain
+from culturekit.kg.extract import extract
+from culturekit.kg.preview import PreviewOptions, preview
+from culturekit.records.work import Work
+from tests.conftest import HeardProgress, HereEngine
+from tests.kg.worlds import Said, concept_of, make_graph
+
+statements = st.lists(
+    st.builds(
+        Said,
+        st.integers(1, 8),
+        st.sampled_from(["P31", "P279", "P279", "P495", "P17"]),
+        st.one_of(st.integers(-1, 8), st.sampled_from([155, 142, 30])),
+        st.sampled_from(["preferred", "normal", "normal", "deprecated"]),
+        st.booleans(),
+    ),
+    min_size=6,
+    max_size=30,
+)
+concepts = st.builds(
+    lambda roots, scope, rules: concept_of(
+        dict.fromkeys(roots), hops=3, classes=[3], items=[6], countries=scope
+    ).model_copy(update=rules),
+    st.lists(st.integers(1, 8), min_size=1, max_size=3, unique=True),
+    st.sampled_from([None, ["BR"], ["BR", "FR"]]),
+    st.fixed_dictionaries(
+        {
+            "ranks": st.sampled_from(["not-deprecated", "truthy", "all"]),
+            "ended": st.sampled_from(["keep", "drop"]),
+            "country_choice": st.sampled_from(["union", "P495-first"]),
+            "expand_artifacts": st.booleans(),
+        }
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=statements, concept=concepts, heir=st.booleans())
+def test_extract_preview_and_explain_agree(
+    world: list[Said], concept: Concept, heir: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("world")
+    graph = make_graph(folder / "w", world, items=range(1, 9))
+    out = Work({}, folder / "out", folder / "scratch", HereEngine(), HeardProgress())
+    out.out.mkdir()
+    out.scratch.mkdir()
+    successors = {30: 155} if heir else {}
+    extract(out, graph, [concept], successors=successors)
+    rows = {row["qid"]: row for row in pl.read_parquet(out.out / "candidates.parquet").iter_rows(named=True)}
+    options = PreviewOptions(samples=100)
+    found = preview(graph, concept, wording="", options=options, successors=successors)
+    assert found.candidates == len(rows)
+    inside = {
+        qid
+        for root in found.roots
+        for hop in root.hops
+        for cell in hop.cells
+        for qid, _ in cell.sample
+        if cell.country != "out of scope"
+    }
+    assert inside == rows.keys()
+    for number in range(1, 9):
+        told = explain(graph, f"Q{number}", concept, successors=successors)
+        assert (told.verdict == "in") == (told.qid in rows), told
+        if told.qid in rows:
+            row = rows[told.qid]
+            assert told.roots[0].hop == row["hop"]
+            assert {root.qid for root in told.roots} == set(row["roots"])
+            assert tuple(step.qid for step in told.paths[0].steps) == tuple(row["path"])
+            counted = {int(c.value[1:]) for c in told.countries if c.counts and c.value}
+            assert {f"Q{successors.get(n, n)}" for n in counted} == set(row["country_qids"])
