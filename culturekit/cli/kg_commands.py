@@ -146,6 +146,8 @@ def stage_of_endpoint(
 
     if graph is not None:
         raise UsageError("--graph goes with --source dump")
+    if options.semantics == "authors":
+        raise UsageError("--semantics authors needs a whole graph", expected="--source dump")
     if endpoint is None or contact is None:
         raise UsageError(
             "an endpoint is asked by its URL, and is told whom to write to when something goes wrong",

@@ -96,8 +96,10 @@ class Crawl:
 
     def artifacts(self, concept: Concept, numbers: set[int]) -> set[int]:
         """Tell which items the concept takes as artifacts, below which it does not walk."""
+        if concept.expand_artifacts:
+            return set()
         flags = flags_of(self.statements.filter(pl.col("number").is_in(sorted(numbers))), COUNTRY_PROPERTIES)
-        mask = mask_of(concept.country_properties, COUNTRY_PROPERTIES)
+        mask = mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended)
         return set(flags.filter((pl.col("flags") & mask) != 0)["number"].to_list())
 
     def followed(self, concept: Concept, parents: set[int]) -> set[int]:
@@ -105,5 +107,5 @@ class Crawl:
         below = pl.col("value").is_in(sorted(parents))
         children = self.statements.filter(below, pl.col("property").is_in(EDGE_PROPERTIES))["number"]
         flags = flags_of(self.statements.filter(pl.col("number").is_in(children.unique().implode())), EDGE_PROPERTIES)
-        mask = mask_of(concept.follow, EDGE_PROPERTIES)
+        mask = mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended)
         return set(flags.filter(below, (pl.col("flags") & mask) != 0)["number"].to_list())

@@ -172,7 +172,7 @@ def entities(draw: st.DrawFn, number: int) -> dict[str, Any]:
 
 WORLDS = st.tuples(*(entities(number) for number in range(1, 9))).map(list)
 PROPERTIES = st.sampled_from([("P31", "P279"), ("P279",), ("P31",)])
-CONCEPTS = st.builds(
+PLAIN_CONCEPTS = st.builds(
     lambda name, roots, hops, own, follow, stated, classes, items, countries: Concept(
         concept=name,
         hops=hops,
@@ -194,6 +194,16 @@ CONCEPTS = st.builds(
     st.just("all"),
 ).filter(lambda concept: "P279" in concept.follow or all(root.qid != "Q9" for root in concept.roots))
 """Q9 is only mentioned; an endpoint knows of it by what is below it."""
+
+CONCEPTS = st.builds(
+    lambda concept, ranks, ended, expand: concept.model_copy(
+        update={"ranks": ranks, "ended": ended, "expand_artifacts": expand}
+    ),
+    PLAIN_CONCEPTS,
+    st.sampled_from(["not-deprecated", "not-deprecated", "truthy", "all"]),
+    st.sampled_from(["keep", "drop"]),
+    st.booleans(),
+)
 
 
 GIVEN = {
