@@ -15,6 +15,7 @@ LONG = (
     ("corrected_speed.py",),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
+    ("algorithm1.py", "--full"),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["edge_blocks", "let_go"]
+__all__ = ["edge_blocks", "let_go", "near_each_other"]
 
 EDGES_AT_ONCE = 1 << 19
 EDGES_KEPT = 1 << 24

@@ -1,5 +1,6 @@
 """What a graph's tables say about some items, read from disk for these items only."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,11 +9,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError
+from culturekit.kg.edge_sweep import near_each_other
 from culturekit.records.choices import Ended, Ranks
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.tables import Table
 
 __all__ = ["Facts", "qid_of"]
+
+NUMBERS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,32 @@ class Facts:
 
 
 def matching(path: Path, numbers: NDArray[np.uint32], condition: pl.Expr) -> pl.DataFrame:
-    """Read the rows of some items; as the file is sorted by number, groups of rows out of range are not even read."""
-    low, high = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
-    wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
-    rows = pl.scan_parquet(path).filter(pl.col("number").is_between(low, high), condition)
+    """Read the rows of some items; numbers ascend.
+
+    The file is sorted by number too. It is read in stretches, of which no more is decoded at once than the groups of
+    rows they lie in; where no item is asked for, nothing is.
+    """
     try:
-        return rows.join(wanted, on="number", how="semi").collect(engine="streaming")
+        scan = pl.scan_parquet(path).filter(condition)
+        return pl.concat([stretch(scan, numbers[part]) for part in near_each_other(numbers, NUMBERS_AT_ONCE)])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise IntegrityError("not a readable Parquet file", where=str(path), found=str(error)) from error
+
+
+def stretch(scan: pl.LazyFrame, numbers: NDArray[np.uint32]) -> pl.DataFrame:
+    """Read the rows of items whose numbers lie near each other."""
+    low, high = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+    wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
+    near = scan.filter(pl.col("number").is_between(low, high))
+    return compact(near.join(wanted, on="number", how="semi").collect(engine="streaming"))
+
+
+def compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """Copy rows, so that they no longer hold on to the text of all the rows that they were chosen from."""
+    copy = io.BytesIO()
+    frame.write_ipc(copy)
+    copy.seek(0)
+    return pl.read_ipc(copy)
 
 
 def check(path: Path, table: Table) -> None:
