@@ -42,7 +42,11 @@ def test_one_label_gives_one_over_size_and_order_of_labels_does_not_matter(weigh
     assert diversity(swapped) == pytest.approx(diversity(shares), abs=1e-13)
 
 
-@given(arrays(float, 5, elements=st.floats(0.0, 1.0)).filter(lambda values: values.sum() > 0.1))
+PRESENT_OR_NOT = st.one_of(st.just(0.0), st.floats(0.05, 1.0))
+"""A label too rare for 1,600 draws would leave the draws without the scatter that the bound is made of."""
+
+
+@given(arrays(float, 5, elements=PRESENT_OR_NOT).filter(lambda values: values.sum() > 0))
 @settings(max_examples=15, deadline=None)
 def test_it_agrees_with_drawn_batches(values: np.ndarray) -> None:
     shares = values / values.sum()
