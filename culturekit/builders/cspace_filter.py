@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import polars as pl
 
 from culturekit.builders.name_rules import name_problem
 from culturekit.builders.scope import countries_in_scope
 from culturekit.kg.concepts import Concept
-from culturekit.llm.client import Client, Request
+from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.reply_reading import ParseFailure, read_reply
 from culturekit.records.schemas import CANDIDATES, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
@@ -21,7 +22,13 @@ from culturekit.storage.tables import read_table, write_table
 __all__ = ["TASK", "filter_candidates", "wording"]
 
 TASK = "cspace.filter"
-VERDICTS = ("keep", "remove", "review")
+
+
+class FilterReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the judge answers about one candidate."""
+
+    id: str
+    verdict: Literal["keep", "remove", "review"]
 
 
 def wording() -> str:
@@ -38,7 +45,7 @@ class Verdict:
     detail: str = ""
 
 
-def filter_candidates(work: Work, candidates_path: Path, concepts: Sequence[Concept], client: Client) -> Outcome:
+def filter_candidates(work: Work, candidates_path: Path, concepts: Sequence[Concept], client: FreeClient) -> Outcome:
     """Judge candidates; write the kept and the dropped."""
     by_name = {concept.concept: concept for concept in concepts}
     candidates = read_table(candidates_path, CANDIDATES)
@@ -68,14 +75,15 @@ def rule_verdict(row: Mapping[str, Any], concept: Concept | None) -> Verdict | N
     return None
 
 
-def ask(row: Mapping[str, Any], client: Client, instructions: str) -> Verdict:
+def ask(row: Mapping[str, Any], client: FreeClient, instructions: str) -> Verdict:
     """Put the two questions to the judge; what cannot be read is left for people to review."""
     data = {"id": row["qid"], **{key: row[key] for key in ("label", "description", "concept", "country_qids", "p31")}}
-    request = Request(TASK, instructions, data, {"id": (str(row["qid"]),), "verdict": VERDICTS})
+    request = Request(TASK, instructions, data, FilterReply, {"id": (str(row["qid"]),)})
     answer = read_reply(request, client.ask(request).text)
-    if isinstance(answer, ParseFailure):
-        return Verdict("review", "the judge's reply could not be read", answer.code)
-    return Verdict(answer["verdict"], f"judge {client.model}")
+    if isinstance(answer, FilterReply):
+        return Verdict(answer.verdict, f"judge {client.model}")
+    code = answer.code if isinstance(answer, ParseFailure) else ""
+    return Verdict("review", "the judge's reply could not be read", code)
 
 
 def split(candidates: pl.DataFrame, verdicts: Sequence[Verdict]) -> tuple[pl.DataFrame, pl.DataFrame]:

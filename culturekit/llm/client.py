@@ -1,45 +1,162 @@
-"""What a language model client is: a request with data in it, a reply with the usage it cost."""
+"""What a language model client is: a request composed to bytes that leave, the bytes that come back, what these say.
+
+A client is asked in four steps, so that what was paid for is on disk before anybody looks into it: `compose` a request,
+`send` it, let the engine journal the raw bytes, then `read` them. Free clients that answer in this process only `ask`.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["Client", "Reply", "Request", "Usage"]
+import msgspec
+
+__all__ = [
+    "Answers",
+    "Client",
+    "Failure",
+    "FailureKind",
+    "FreeClient",
+    "Identity",
+    "Image",
+    "Outgoing",
+    "Quota",
+    "Rate",
+    "Reply",
+    "Request",
+    "Stop",
+    "Usage",
+]
+
+Answers: TypeAlias = type[msgspec.Struct]
+"""The shape of a reply: a frozen msgspec struct whose fields are texts, numbers, enums, lists or structs of them."""
+
+Stop: TypeAlias = Literal["end", "length", "refusal", "blocked", "unreadable"]
+"""Why a model stopped: it was done; it ran out of tokens; it declined; a filter stopped it; the bytes say nothing."""
+
+FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "rejected", "blocked", "fatal"]
+"""`busy`, `server`, `timeout` and `connection` may pass. `rejected` and `blocked` close the row. `fatal` ends the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that goes with a request; it is known by its content."""
+
+    content: bytes = field(repr=False)
+    media_type: str
+    sha256: str
+    width: int
+    height: int
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One question.
 
-    `instructions` are ours and constant within a task. `data` comes from outside and is never
-    trusted: a client sends it as escaped JSON, apart from the instructions. `answers` lists, per
-    key of the reply, the values allowed; None allows any text.
+    `instructions` are ours and constant within a task. `data` comes from outside and is never trusted: a client sends
+    it as escaped JSON, fenced, apart from the instructions. `reply` is the shape of the answer; `allowed` lists, for
+    some of its keys, the values that this very request allows, such as the id it is about. `sample` tells apart
+    several answers to the same question.
     """
 
     task: str
     instructions: str
     data: Mapping[str, object]
-    answers: Mapping[str, tuple[str, ...] | None]
+    reply: Answers
+    allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    images: tuple[Image, ...] = ()
+    sample: int = 0
+    max_tokens: int = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a reply cost, as the provider counts it."""
+    """What a reply cost, as the provider counts it; `counted` is `here` where the provider said nothing.
+
+    Thinking tokens are part of the output tokens, cached tokens part of the input tokens.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    thinking_tokens: int = 0
+    cached_tokens: int = 0
+    counted: Literal["provider", "here"] = "provider"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The raw text of an answer; reading it is the caller's business."""
+    """What the raw bytes of a reply say: its text, why it ended, what it cost."""
 
     text: str
     usage: Usage = Usage()
+    stop: Stop = "end"
+    detail: str = ""
+    model_version: str = ""
 
 
-class Client(Protocol):
-    """Something that answers requests."""
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What leaves for a request: the body as JSON, in which each image stands as its SHA-256.
+
+    `body` is canonical JSON: keys sorted, no white space. It is what the key of a reply is made from, what the log
+    shows, and what `send` makes the wire's bytes of. `sample` is not sent, but tells keys apart. `max_tokens` is the
+    most that can come back.
+    """
+
+    body: bytes
+    images: tuple[Image, ...] = ()
+    sample: int = 0
+    max_tokens: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a request goes to; part of every key. `base_url` carries no credentials."""
+
+    provider: str
+    base_url: str
+    endpoint: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a provider allows a minute, as far as the user stated it."""
+
+    requests: float | None = None
+    tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """US dollars per million tokens; `batch` is what a batch costs of it."""
+
+    input: float
+    output: float
+    batch: float = 0.5
+    source: str = ""
+
+
+class Failure(Exception):
+    """A request that brought no reply; `wait` is the hint of the server, in seconds, where it gave one.
+
+    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do.
+    """
+
+    def __init__(
+        self, kind: FailureKind, detail: str, *, status: int = 0, wait: float | None = None, raw: bytes = b""
+    ) -> None:
+        """Keep the parts apart."""
+        super().__init__(detail)
+        self.kind: FailureKind = kind
+        self.detail = detail
+        self.status = status
+        self.wait = wait
+        self.raw = raw
+
+
+@runtime_checkable
+class FreeClient(Protocol):
+    """Something that answers in this process for nothing, the same for ever; it needs no journal."""
 
     @property
     def model(self) -> str:
@@ -53,4 +170,59 @@ class Client(Protocol):
 
     def ask(self, request: Request) -> Reply:
         """Answer one request."""
+        ...
+
+
+@runtime_checkable
+class Client(Protocol):
+    """Something far away that answers requests for money, or for time."""
+
+    @property
+    def identity(self) -> Identity:
+        """Whom the requests go to."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """What exactly answers."""
+        ...
+
+    @property
+    def caveat(self) -> str:
+        """What a reader of the result must know about this client; empty when nothing."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """What of the client's options decides its answers; part of what decides a stage, free of secrets."""
+        ...
+
+    @property
+    def quota(self) -> Quota:
+        """What the provider allows."""
+        ...
+
+    @property
+    def rate(self) -> Rate | None:
+        """What tokens cost; None where neither the SPEC nor the price list says."""
+        ...
+
+    def compose(self, request: Request) -> Outgoing:
+        """Write a request as it will leave; nothing is sent."""
+        ...
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """Send once and give the raw bytes of the reply, whatever they say.
+
+        Raises:
+            Failure: there is no reply.
+        """
+        ...
+
+    def read(self, raw: bytes) -> Reply:
+        """Read the raw bytes of a reply; bytes that cannot be read are a reply with the stop `unreadable`."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
         ...

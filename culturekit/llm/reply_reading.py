@@ -18,18 +18,16 @@ class ParseFailure:
     raw: str
 
 
-Answer: TypeAlias = dict[str, str] | ParseFailure
+Answer: TypeAlias = msgspec.Struct | ParseFailure
 
 
 def read_reply(request: Request, text: str) -> Answer:
-    """Read a reply as a JSON object with exactly the keys and values the request allows."""
+    """Read a reply as a JSON object of the shape and with the values that the request allows."""
     try:
-        value = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=dict[str, str])
+        value: msgspec.Struct = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=request.reply)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return ParseFailure("not a JSON object of texts", text)
-    if set(value) != set(request.answers):
-        return ParseFailure("other keys than asked for", text)
-    for key, allowed in request.answers.items():
-        if allowed is not None and value[key] not in allowed:
+        return ParseFailure("not a JSON object of the shape asked for", text)
+    for key, allowed in request.allowed.items():
+        if getattr(value, key) not in allowed:
             return ParseFailure(f"a value of {key} that is not allowed", text)
     return value

@@ -17,6 +17,7 @@ from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.kg.members import STDIN, tells_damage
 from culturekit.kg.successors import load_successors
+from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.stage import Stage
 from culturekit.storage.digests import digest_bytes
@@ -111,6 +112,8 @@ def extract_stage(
 def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, name: str = "filter") -> Stage:
     """Judge candidates."""
     client = CLIENTS.make(judge)
+    if not isinstance(client, FreeClient):
+        raise UsageError("the filter asks free clients only", found=judge)
     options = {
         "judge": judge,
         "model": client.model,

@@ -6,7 +6,7 @@ import pytest
 
 from culturekit.builders.cspace_filter import filter_candidates
 from culturekit.kg.concepts import Concept, Root
-from culturekit.llm.client import Client, Reply, Request
+from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.rules_client import RulesClient
 from culturekit.records.schemas import CANDIDATES, DROPS, KEPT
 from culturekit.records.work import Work
@@ -32,7 +32,9 @@ class Scripted:
         return Reply(self.text.replace("ID", str(request.data["id"])))
 
 
-def judged(work: Work, tmp_path: Path, client: Client, *rows: dict[str, object]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def judged(
+    work: Work, tmp_path: Path, client: FreeClient, *rows: dict[str, object]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     path = write_table(tmp_path, CANDIDATES, candidates(*rows))
     filter_candidates(work, path, [CUISINE], client)
     return read_table(work.out / "kept.parquet", KEPT), read_table(work.out / "drops.parquet", DROPS)

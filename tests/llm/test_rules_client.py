@@ -1,13 +1,20 @@
+import msgspec
 import pytest
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Request
 from culturekit.llm.clients import CLIENTS
+from culturekit.llm.rules_client import RulesClient
+
+
+class Verdict(msgspec.Struct):
+    id: str
+    verdict: str
 
 
 def verdict(label: str, description: str | None = None) -> str:
     data = {"id": "Q1", "label": label, "description": description}
-    return CLIENTS.make("rules").ask(Request("cspace.filter", "", data, {})).text
+    return RulesClient().ask(Request("cspace.filter", "", data, Verdict)).text
 
 
 def test_the_rules_read_wording_and_answer_the_same_for_ever() -> None:
@@ -18,7 +25,7 @@ def test_the_rules_read_wording_and_answer_the_same_for_ever() -> None:
 
 def test_a_task_without_rules_is_refused_not_guessed() -> None:
     with pytest.raises(UsageError, match=r"no rules for poetry; expected cspace\.filter"):
-        CLIENTS.make("rules").ask(Request("poetry", "", {}, {}))
+        RulesClient().ask(Request("poetry", "", {}, Verdict))
 
 
 def test_the_client_takes_no_options_and_says_what_it_is() -> None:
