@@ -34,7 +34,7 @@ Stop: TypeAlias = Literal["end", "length", "refusal", "blocked", "unreadable"]
 """Why a model stopped: it was done; it ran out of tokens; it declined; a filter stopped it; the bytes say nothing."""
 
 FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "rejected", "blocked", "fatal"]
-"""`busy`, `server`, `timeout` and `connection` may pass. `rejected` and `blocked` close the row. `fatal` ends the run."""
+"""`busy`, `server`, `timeout`, `connection` may pass; `rejected` and `blocked` close the row; `fatal` ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
