@@ -13,6 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -40,6 +41,7 @@ class LocalEngine:
         """Decide how many; none is started yet."""
         self.workers = workers or available_cores()
         self.pool: ProcessPoolExecutor | None = None
+        self.children: set[BaseProcess] = set()
 
     def __enter__(self) -> Self:
         """Serve a block."""
@@ -48,9 +50,12 @@ class LocalEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the workers go; what waits in the queue is not started after an error."""
+        """Let the workers go; after an error they are stopped where they are, for what they keep is whole."""
         if self.pool is not None:
-            self.pool.shutdown(wait=kind is None, cancel_futures=True)
+            if kind is not None:
+                for child in self.children:
+                    child.terminate()
+            self.pool.shutdown(wait=True, cancel_futures=True)
             self.pool = None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
@@ -80,8 +85,11 @@ class LocalEngine:
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
+        before = set(multiprocessing.active_children())
         with single_threaded(), undisturbed():
-            return {index: self.pool.submit(function, items[index]) for index in indices}
+            futures = {index: self.pool.submit(function, items[index]) for index in indices}
+        self.children |= set(multiprocessing.active_children()) - before
+        return futures
 
 
 def dead(item: object) -> CultureKitError:

@@ -46,6 +46,14 @@ def linger(pipe_path: Path) -> None:
     time.sleep(60)
 
 
+def refuse_beside_a_lingerer(folder: Path) -> None:
+    if folder.name == "lingerer":
+        linger(folder)
+    while not folder.with_name("lingerer").exists():
+        time.sleep(0.02)
+    raise UsageError("not this one")
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_the_order_of_the_items(workers: int) -> None:
     with LocalEngine(workers) as engine:
@@ -108,3 +116,10 @@ def wait_for(condition: "object") -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_after_an_error_no_worker_is_left_at_work(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not this one"), LocalEngine(2) as engine:
+        list(engine.map(refuse_beside_a_lingerer, [tmp_path / "refuser", tmp_path / "lingerer"]))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "lingerer").read_text(encoding="ascii")), 0)
