@@ -15,7 +15,7 @@ demo: .venv/core
 	@$(BIN)/culturekit demo
 
 test: .venv/env
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/env
 	$(BIN)/ruff check .

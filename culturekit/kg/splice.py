@@ -131,10 +131,12 @@ class Splice:
         opened = bool(brackets) and brackets[0] == Bracket(1, closes=False)
         closing = next((bracket for bracket in brackets if bracket.closes), None) if opened else None
         if opened and closing is None:
+            member = max(self.report.members - 1, 0)
             raise IntegrityError(
                 "the file ends before the array does",
                 where=self.name,
                 expected="a last line with ]",
+                found=f"its end at byte {self.report.length:,} of the JSON, in member {member}",
                 hint="Nothing was published. The download was probably cut: fetch the file again.",
             )
         stray = [bracket for bracket in brackets[1:] if bracket is not closing] if opened else brackets

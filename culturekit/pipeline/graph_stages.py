@@ -1,6 +1,7 @@
 """The stages from a dump to the cultural space and its prompts."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ __all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "re
 logger = logging.getLogger(__name__)
 
 INGEST_VERSION = 4
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
 
@@ -42,6 +44,9 @@ def ingest_stage(
     """Read a dump into a graph; `sha256` holds its files, in their order, to what was published."""
     if len(sha256) not in {0, len(dump)}:
         raise UsageError("give a SHA-256 for each dump file, in their order", found=f"{len(sha256)} for {len(dump)}")
+    for text in sha256:
+        if not SHA256.fullmatch(text):
+            raise UsageError("not a SHA-256", where="--sha256", expected="64 hexadecimal digits", found=repr(text))
     if STDIN in dump:
         return stdin_stage(dump, options, sha256, redirects, name=name)
     for path in dump:

@@ -66,3 +66,19 @@ def test_standard_input_is_the_whole_dump_and_has_no_checksum_beforehand(
     done = run(*arguments, "--out", "graph", cwd=tmp_path)
     assert done.returncode == 2
     assert b"standard input" in done.stderr
+
+
+def test_a_dump_without_its_closing_bracket_is_refused_with_the_byte_where_it_ends(tmp_path: Path) -> None:
+    cut = DUMP.rstrip().removesuffix(b"]")
+    (tmp_path / "d.json.gz").write_bytes(gzip.compress(cut))
+    done = run("d.json.gz", "--out", "graph", cwd=tmp_path)
+    assert done.returncode == 4
+    assert f"its end at byte {len(cut):,} of the JSON, in member 0".encode() in done.stderr
+    assert not (tmp_path / "graph").exists()
+
+
+def test_what_is_no_checksum_is_a_mistake_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_bytes(DUMP)
+    done = run("d.json", "--sha256", "abc", "--out", "graph", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"expected 64 hexadecimal digits, found 'abc'" in done.stderr
