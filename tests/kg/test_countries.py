@@ -22,11 +22,6 @@ RECIPES = {
 }
 """The countries that the papers name as theirs; `inclusion` had annotators there; `linguistic` has regions only."""
 
-MISSING = {
-    "EG": "no checked source in the project's data for its item",
-    "RO": "no checked source in the project's data for its item",
-}
-
 OWN = """\
 countries:
   - {iso: BE, iso3: BEL, name: Belgium, adjective: Belgian, demonym: Belgians, continent: Europe, qids: [Q31],
@@ -41,9 +36,8 @@ def shipped_only() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_country_of_a_paper_is_there_or_its_absence_has_a_reason(recipe: str) -> None:
-    assert {iso for iso in RECIPES[recipe].split() if iso not in countries()} <= set(MISSING)
-    assert not set(MISSING) & set(countries()), "it has a source now: take it off the list"
+def test_every_country_of_a_paper_is_there(recipe: str) -> None:
+    assert set(RECIPES[recipe].split()) <= set(countries())
 
 
 def test_the_north_and_the_south_are_the_papers() -> None:
