@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.storage.atomic import clear_folder
-from culturekit.storage.tables import save_part
+from culturekit.storage.tables import read_part, save_part
 
 __all__ = ["Shuffle", "edges_of"]
 
@@ -59,7 +59,7 @@ class Shuffle:
         """Write out what waits."""
         for place, frames in enumerate(self.waiting):
             if frames:
-                save_part(pl.concat(frames), self.folder / f"{place:05d}-{self.flushes:05d}.parquet")
+                save_part(pl.concat(frames), self.folder / f"{place:05d}-{self.flushes:05d}.arrows")
                 frames.clear()
         self.size = 0
         self.flushes += 1
@@ -67,7 +67,7 @@ class Shuffle:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Give the rows of each range, in the order in which they were added; each only once."""
         for place, waiting in enumerate(self.waiting):
-            written = [pl.read_parquet(path) for path in sorted(self.folder.glob(f"{place:05d}-*.parquet"))]
+            written = [read_part(path) for path in sorted(self.folder.glob(f"{place:05d}-*.arrows"))]
             if written or waiting:
                 yield pl.concat([*written, *waiting])
             waiting.clear()
