@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from culturekit.storage.atomic import clear_folder
 from culturekit.storage.tables import read_part, save_part
 
-__all__ = ["Shuffle", "edges_of"]
+__all__ = ["Shuffle", "edges_of", "more_than_one_range"]
 
 ROWS_PER_RANGE = 2_000_000
 WAITING_BYTES = 300_000_000
@@ -21,8 +21,18 @@ BIN_BITS = 16
 """Numbers are counted by their upper half, which decides where ranges begin."""
 
 
-def edges_of(counts: NDArray[np.int64]) -> list[int]:
-    """Choose where ranges of numbers begin, so that each holds about as many rows; `counts` are by bins of numbers."""
+def more_than_one_range(rows: int) -> bool:
+    """Tell whether so many rows are put in order range by range, for which their numbers must be counted."""
+    return rows > ROWS_PER_RANGE
+
+
+def edges_of(counts: NDArray[np.int64] | None) -> list[int]:
+    """Choose where ranges of numbers begin, so that each holds about as many rows; `counts` are by bins of numbers.
+
+    Without counts there is one range.
+    """
+    if counts is None:
+        return [0, 1 << 32]
     before = np.cumsum(counts)
     wanted = np.arange(ROWS_PER_RANGE, before[-1], ROWS_PER_RANGE)
     bins = np.unique(np.searchsorted(before, wanted) + 1)
