@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 from dump_generator import generated_lines
-from isal import igzip, isal_zlib
+from isal import igzip, igzip_lib, isal_zlib
 from recording import record
 
 from culturekit.kg.entities import Item, decoder_for, entity_type
 from culturekit.kg.item_batches import ItemBatch
 
 ENTITIES = 12_000
+NAME_AND_KIND = {"id": pl.String(), "type": pl.String()}
 ORDER, NAMES = ("en", "mul"), ("language_0", "language_1")
 
 
@@ -61,6 +63,16 @@ def inflate(packed: bytes, feed: int) -> None:
         inflater.decompress(packed[start : start + feed])
 
 
+def inflate_in_steps(packed: bytes, step: int) -> None:
+    """Decompress so many plain bytes at once."""
+    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    start = 0
+    while not inflater.eof:
+        feed = packed[start : start + 32_768] if inflater.needs_input else b""
+        start += len(feed)
+        inflater.decompress(feed, step)
+
+
 def read_whole(packed: bytes) -> None:
     """Decompress as the limit does."""
     buffer = bytearray(1 << 20)
@@ -86,7 +98,7 @@ def main() -> None:
     """Measure each part by itself."""
     gc.disable()
     lines = list(islice(generated_lines(), ENTITIES))
-    whole = b",\n".join(lines)
+    whole, ndjson = b",\n".join(lines), b"\n".join(lines)
     view = memoryview(whole)
     packer = zlib.compressobj(6, wbits=31)
     packed = packer.compress(whole) + packer.flush()
@@ -94,7 +106,9 @@ def main() -> None:
     for line in lines:
         spans.append((start, start + len(line)))
         start += len(line) + 2
-    typed = msgspec.json.Decoder(entity_type(ORDER, NAMES)).decode
+    entity = entity_type(ORDER, NAMES)
+    typed = msgspec.json.Decoder(entity).decode
+    arrays = [b"[" + b",".join(lines[start : start + 20]) + b"]" for start in range(0, ENTITIES, 20)]
     decode = decoder_for(("en",))
     items = [item for item in map(decode, lines) if isinstance(item, Item)]
     ways: dict[str, Callable[[], object]] = {
@@ -102,12 +116,16 @@ def main() -> None:
         "isal, fed 64 kB": lambda: inflate(packed, 1 << 16),
         "isal, fed 128 kB": lambda: inflate(packed, 1 << 17),
         "isal, fed 1 MB": lambda: inflate(packed, 1 << 20),
+        "isal, asked for 256 kB": lambda: inflate_in_steps(packed, 1 << 18),
+        "isal, asked for 1 MB": lambda: inflate_in_steps(packed, 1 << 20),
         "msgspec that keeps nothing": each(msgspec.json.Decoder(Skipped).decode, lines),
         "msgspec, typed": each(typed, lines),
+        "msgspec, typed, twenty lines as one array": each(msgspec.json.Decoder(list[entity]).decode, arrays),  # type: ignore[valid-type]
         "msgspec, typed, from views of the chunk": each(lambda span: typed(view[span[0] : span[1]]), spans),
         "msgspec, typed, from copies of the line": each(lambda span: typed(whole[span[0] : span[1]]), spans),
         "decoded to items": each(decode, lines),
         "items to part tables": lambda: written(items),
+        "polars.read_ndjson, the name and the kind only": lambda: pl.read_ndjson(ndjson, schema=NAME_AND_KIND),
         "json of the standard library": each(importlib.import_module("json").loads, lines),
         "orjson, everything": each(importlib.import_module("orjson").loads, lines),
     }

@@ -48,7 +48,7 @@ def ingest(
 ) -> None:
     """Read a Wikidata dump into a graph store."""
     from culturekit.kg.ingest import IngestOptions
-    from culturekit.pipeline.graph_stages import ingest_stage
+    from culturekit.pipeline.ingest_stage import ingest_stage
 
     options = IngestOptions(tuple(languages.split(",")), max_malformed)
     stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)

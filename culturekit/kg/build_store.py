@@ -9,10 +9,10 @@ import polars as pl
 
 from culturekit.kg.build_arrays import ArrayBuilder
 from culturekit.kg.item_batches import part_schema
-from culturekit.kg.shuffle import BIN_BITS, Shuffle, edges_of
+from culturekit.kg.shuffle import BIN_BITS, Shuffle, edges_of, more_than_one_range
 from culturekit.kg.splice import Parts
 from culturekit.records.schemas import ITEMS, STATEMENTS
-from culturekit.storage.tables import write_frames, write_table
+from culturekit.storage.tables import read_part, write_frames, write_table
 
 __all__ = ["Built", "build_store", "store_rows"]
 
@@ -36,11 +36,13 @@ class Built:
     dangling: int
 
 
-def build_store(out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None) -> Built:
-    """Write the tables and arrays of a graph; `redirects` has a value and its target per row."""
-    edges = edges_of(number_counts(parts))
-    items, statements = (Shuffle(scratch / f"shuffled-{table}", edges) for table in ORDER)
-    for table, shuffle in zip(ORDER, (items, statements), strict=True):
+def build_store(
+    out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None, *, items: int
+) -> Built:
+    """Write the tables and arrays of a graph from so many items; `redirects` has a value and its target per row."""
+    edges = edges_of(number_counts(parts) if more_than_one_range(items) else None)
+    dealt_items, dealt_statements = (Shuffle(scratch / f"shuffled-{table}", edges) for table in ORDER)
+    for table, shuffle in zip(ORDER, (dealt_items, dealt_statements), strict=True):
         for frame in gathered(parts, table):
             shuffle.add(frame)
     builder = ArrayBuilder(out)
@@ -48,16 +50,17 @@ def build_store(out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.
     seen, moved = [0], [0]
 
     def unique_items() -> Iterator[pl.DataFrame]:
-        for frame in items.frames():
+        for frame in dealt_items.frames():
             seen[0] += frame.height
-            unique = frame.sort(ORDER["items"]).unique("number", keep="first", maintain_order=True)
+            ordered = frame.sort(ORDER["items"])
+            unique = ordered.filter(pl.col("number").ne_missing(pl.col("number").shift()))
             first_lines.append(unique.select("number", "file", "line"))
             builder.add_items(unique["number"].to_numpy())
-            yield unique
+            yield unique.select(pl.format("Q{}", "number").alias("qid"), pl.all())
 
     def their_statements() -> Iterator[pl.DataFrame]:
         first = pl.concat(first_lines) if first_lines else pl.DataFrame(schema=first_schema())
-        for frame in statements.frames():
+        for frame in dealt_statements.frames():
             low, high = frame["number"].min(), frame["number"].max()
             own = first.filter(pl.col("number").is_between(low, high))
             kept = frame.join(own, on=["number", "file", "line"], how="semi").sort(ORDER["statements"])
@@ -94,21 +97,21 @@ def number_counts(parts: Sequence[Parts]) -> np.ndarray:
     """Count the items by bins of their numbers."""
     counts = np.zeros(1 << (32 - BIN_BITS), np.int64)
     for path in part_files(parts, "items"):
-        numbers = pl.read_parquet(path, columns=["number"])["number"].to_numpy()
+        numbers = read_part(path)["number"].to_numpy()
         counts += np.bincount(numbers >> BIN_BITS, minlength=len(counts))
     return counts
 
 
 def part_files(parts: Sequence[Parts], table: str) -> Iterator[Path]:
     """Name the part files of a table."""
-    return (part.folder / f"{table}-{number:05d}.parquet" for part in parts for number in range(part.count))
+    return (part.folder / f"{table}-{number:05d}.arrows" for part in parts for number in range(part.count))
 
 
 def gathered(parts: Sequence[Parts], table: str) -> Iterator[pl.DataFrame]:
     """Read the parts of all runs, their places made those of the files."""
     for part in parts:
         for path in part_files([part], table):
-            yield in_place(pl.read_parquet(path), part)
+            yield in_place(read_part(path), part)
 
 
 def in_place(frame: pl.DataFrame, part: Parts) -> pl.DataFrame:

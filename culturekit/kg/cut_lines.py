@@ -7,6 +7,8 @@ before, so that only who sees both runs can tell where that line ends.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from culturekit.errors import IntegrityError
 from culturekit.kg.members import Chunk
 
@@ -16,14 +18,17 @@ MAX_LINE_BYTES = 256_000_000
 """The largest entity of Wikidata has a few megabytes; beyond this the file is not a dump of lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A whole line without its end, perhaps without its comma: its number in the run, from 1, and where it begins."""
+class Line(msgspec.Struct, gc=False):
+    """A whole line without its end, perhaps without its comma: its number in the run, from 1, and where it begins.
+
+    Its content is seen in the chunk that holds it, and copied only where a line lies in several chunks. A struct is
+    made in a sixth of the time that a frozen dataclass takes.
+    """
 
     number: int
     member: int
     offset: int
-    content: bytes
+    content: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +71,20 @@ class CutLines:
             content, start = chunk.content, 0
             self.length += len(content)
             self.member, self.carry = chunk.member, chunk.offset + len(content)
+            view = memoryview(content)
             while (end := content.find(b"\n", start)) >= 0:
                 self.ends += 1
+                whole: bytes | memoryview
                 if pending:
                     pending.append(content[start:end])
-                    whole = b"".join(pending)
+                    whole = b"".join(pending).removesuffix(b",")
                     pending.clear()
                     held = 0
                 else:
                     member, offset = chunk.member, chunk.offset + start
-                    # The comma between entities goes here, which spares a copy of every line.
-                    whole = content[start : end - 1 if end > start and content[end - 1] == COMMA else end]
+                    whole = view[start : end - 1 if end > start and content[end - 1] == COMMA else end]
                 if self.ends == 1:
-                    self.head = Piece(member, offset, whole)
+                    self.head = Piece(member, offset, bytes(whole))
                 else:
                     yield Line(self.ends, member, offset, whole)
                 start = end + 1

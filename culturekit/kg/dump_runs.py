@@ -134,27 +134,39 @@ class LineReader:
         self.items = 0
         self.last_content = 0
 
-    def read(self, content: bytes, number: int, member: int, offset: int) -> None:
+    def read(self, content: bytes | memoryview, number: int, member: int, offset: int) -> None:
         """Read a line: an entity, with or without a comma, a bracket of the array, or nothing."""
-        if content.startswith(b"{"):
-            stripped = content.removesuffix(b",")
+        try:
+            decoded = self.decode(content)
+        except Malformed:
+            self.read_oddity(bytes(content), number, member, offset)
         else:
-            text = content.strip()
-            if text in {b"[", b"]"}:
-                self.brackets.append(Bracket(number, text == b"]"))
-                return
-            stripped = text.removesuffix(b",").rstrip()
+            self.take(decoded, number, member, offset)
+
+    def read_oddity(self, content: bytes, number: int, member: int, offset: int) -> None:
+        """Read a line that is no entity as it stands."""
+        text = content.strip()
+        if text in {b"[", b"]"}:
+            self.brackets.append(Bracket(number, text == b"]"))
+            return
+        stripped = text.removesuffix(b",").rstrip()
         if not stripped:
             return
-        self.last_content = number
-        self.entities += 1
         try:
             decoded = self.decode(stripped)
         except Malformed as error:
+            self.last_content = number
+            self.entities += 1
             self.malformed[error.reason] = self.malformed.get(error.reason, 0) + 1
             if len(self.samples) < SAMPLES:
                 self.samples.append(Sample(number, member, offset, str(error)))
-            return
+        else:
+            self.take(decoded, number, member, offset)
+
+    def take(self, decoded: Item | str, number: int, member: int, offset: int) -> None:
+        """Take an item, or count what is none."""
+        self.last_content = number
+        self.entities += 1
         if isinstance(decoded, Item):
             self.items += 1
             self.batch.add(decoded, member, number, offset)
@@ -168,7 +180,7 @@ class LineReader:
 
 def read_run(run: Run) -> RunReport:
     """Read a run, unless its report is there already."""
-    path = run.folder / "report.json"
+    path = run.folder / "done.json"
     if path.exists():
         return msgspec.json.decode(path.read_bytes(), type=RunReport)
     clear_folder(run.folder)

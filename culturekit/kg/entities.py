@@ -5,7 +5,7 @@ only its `numeric-id`, `datatype` may be absent, `somevalue` and `novalue` have 
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -133,7 +133,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     demonym: str | None
 
 
-Decode: TypeAlias = Callable[[bytes], "Item | str"]
+Decode: TypeAlias = Callable[[bytes | memoryview], "Item | str"]
 
 
 def decode(line: bytes, *, languages: tuple[str, ...]) -> Item | str:
@@ -154,7 +154,7 @@ def decoder_for(languages: tuple[str, ...]) -> Decode:
     terms_of: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
     wiki = f"{languages[0].replace('-', '_')}wiki"
 
-    def decoded(line: bytes) -> Item | str:
+    def decoded(line: bytes | memoryview) -> Item | str:
         try:
             entity = raw(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -186,8 +186,8 @@ def item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[A
     label, language = first_term(terms_of(entity.labels), order) if entity.labels else (None, None)
     description, _ = first_term(terms_of(entity.descriptions), order) if entity.descriptions else (None, None)
     claims = entity.claims or NO_CLAIMS
-    pages = entity.sitelinks or NO_PAGES
-    page = pages.get(wiki)
+    pages = entity.sitelinks
+    page = pages.get(wiki) if pages else None
     place = best(claims.P625) if claims.P625 else None
     return Item(
         item_number(entity.id),
@@ -196,7 +196,7 @@ def item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[A
         description,
         all_aliases(terms_of(entity.aliases)) if entity.aliases else [],
         statements_of(claims),
-        len(pages),
+        len(pages) if pages else 0,
         page.title if page else None,
         best(claims.P18) if claims.P18 else None,
         place.latitude if place else None,
@@ -207,33 +207,39 @@ def item_of(entity: Any, order: Sequence[str], terms_of: Callable[[Any], tuple[A
 
 
 NO_CLAIMS = Claims()
-NO_PAGES: dict[str, Sitelink] = {}
 
 
 def item_number(qid: str) -> int:
     """Read `Q42` as 42."""
     digits = qid[1:]
-    if not (qid[:1] == "Q" and digits.isdecimal() and digits.isascii() and 0 < (number := int(digits)) < 2**32):
-        raise Malformed("not-a-qid", f"expected Q and a number below 2^32, found {qid[:40]!r}")
-    return number
+    if digits.isdecimal() and digits.isascii() and qid[0] == "Q" and len(digits) < LONGEST_NUMBER:
+        number = int(digits)
+        if 0 < number < 2**32:
+            return number
+    raise Malformed("not-a-qid", f"expected Q and a number below 2^32, found {qid[:40]!r}")
+
+
+LONGEST_NUMBER = 4_000
+"""Python refuses to read longer ones."""
+
+number_of_target = lru_cache(maxsize=65_536)(item_number)
+"""Statements point to the same items again and again."""
 
 
 def first_term(terms: Sequence[Term | None], order: Sequence[str]) -> tuple[str | None, str | None]:
     """Take the first usable one of some terms, and name its language."""
-    for code, term in zip(order, terms, strict=True):
-        if term is not None and term.value and not term.value.isspace():
-            return term.value, code
+    for place, term in enumerate(terms):
+        if term is not None:
+            value = term.value
+            if value and not value.isspace():
+                return value, order[place]
     return None, None
 
 
 def all_aliases(lists: Sequence[list[Term] | None]) -> list[str]:
     """Collect the aliases in all wanted languages, each once."""
-    found: dict[str, None] = {}
-    for terms in lists:
-        if terms:
-            for term in terms:
-                found[term.value] = None
-    return list(found)
+    found = [term.value for terms in lists if terms for term in terms]
+    return list(dict.fromkeys(found)) if len(found) > 1 else found
 
 
 KEPT_STATEMENTS: Callable[[Claims], tuple[list[RawStatement[ItemId]] | None, ...]] = attrgetter(*ENTITY_STATEMENTS)
@@ -246,19 +252,18 @@ def statements_of(claims: Claims) -> list[Statement]:
         if statements:
             for position, statement in enumerate(statements):
                 snak, qualifiers = statement.mainsnak, statement.qualifiers
-                ended = bool(qualifiers and "P582" in qualifiers)
-                value = value_of(snak)
-                found.append(Statement(name, position, value, snak.snaktype, statement.rank, bool(qualifiers), ended))
+                kind, held = snak.snaktype, snak.datavalue
+                value = 0 if held is None or kind != "value" else value_of(held.value)
+                ended = bool(qualifiers) and "P582" in qualifiers  # type: ignore[operator]
+                found.append(Statement(name, position, value, kind, statement.rank, bool(qualifiers), ended))
     return found
 
 
-def value_of(snak: Snak[ItemId]) -> int:
-    """Read the item a snak points to; 0 where it points to none."""
-    if snak.snaktype != "value" or snak.datavalue is None:
-        return 0
-    value = snak.datavalue.value
-    if value.id:
-        return item_number(value.id) if value.id[0] == "Q" else 0
+def value_of(value: ItemId) -> int:
+    """Read the item that is pointed to; 0 where it is something else."""
+    qid = value.id
+    if qid:
+        return number_of_target(qid) if qid[0] == "Q" else 0
     return value.numeric_id if value.entity_type == "item" and 0 < value.numeric_id < 2**32 else 0
 
 

@@ -12,7 +12,7 @@ from typing import cast
 from isal import igzip_lib, isal_zlib
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.members import GZIP_WINDOW, Chunk, damaged, gzip_member
+from culturekit.kg.members import GZIP_WINDOW, Chunk, damaged
 
 __all__ = ["GzipRange", "second_member"]
 
@@ -21,7 +21,12 @@ RESERVED = 0xE0
 """Bits of the flags byte that are zero in every gzip header."""
 
 FEED = 32768
-"""Compressed bytes fed at once; more makes the plain bytes outgrow what the allocator keeps at hand."""
+"""Compressed bytes read at once."""
+
+PLAIN_BYTES = 262_144
+"""Plain bytes asked for at once: they stay in the processor's cache until their lines are decoded, and the allocator
+gives the same memory again and again. Left to itself a feed becomes a chunk of any size, of pages never touched before.
+"""
 
 BROKEN = (cast("type[Exception]", igzip_lib.IsalError), cast("type[Exception]", isal_zlib.error), OSError, EOFError)
 PROBE = 8_192
@@ -55,20 +60,23 @@ class GzipRange:
             file.seek(self.start)
             position, waiting = self.start, b""
             while position < self.end:
-                began, offset, inflater = position, 0, gzip_member()
+                began, offset, inflater = position, 0, igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
                 while not inflater.eof:
-                    compressed = waiting or file.read(FEED)
-                    if not compressed:
-                        raise self.broken(began, position, "the file ends inside the member")
+                    compressed = b""
+                    if inflater.needs_input:
+                        compressed, waiting = waiting or file.read(FEED), b""
+                        if not compressed:
+                            raise self.broken(began, position, "the file ends inside the member")
+                    position += len(compressed)
                     try:
-                        content = inflater.decompress(compressed)
+                        content = inflater.decompress(compressed, PLAIN_BYTES)
                     except BROKEN as error:
                         raise self.broken(began, position, str(error)) from error
-                    waiting = inflater.unused_data if inflater.eof else b""
-                    position += len(compressed) - len(waiting)
                     if content:
                         yield Chunk(self.members, offset, content)
                         offset += len(content)
+                waiting = inflater.unused_data
+                position -= len(waiting)
                 self.members += 1
                 self.stop = position
                 waiting = waiting or file.read(FEED)

@@ -39,8 +39,9 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     work.progress.begin(sum(size_of(path) for path in dump), "bytes of the dump")
     reports = [read_dump(work, file, path, options.languages) for file, path in enumerate(dump)]
     check_malformed(reports, options.max_malformed, dump)
-    built = build_store(work.out, [part for report in reports for part in report.parts], work.scratch, moved)
     kinds = sum((report.kinds for report in reports), Counter[str]())
+    parts = [part for report in reports for part in report.parts]
+    built = build_store(work.out, parts, work.scratch, moved, items=kinds["item"])
     drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
     drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
     if built.duplicates:

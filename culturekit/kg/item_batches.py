@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec.structs import astuple
 
-from culturekit.kg.entities import Item
+from culturekit.kg.entities import Item, Statement
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.tables import save_part
 
 __all__ = ["ITEMS_PER_PART", "ItemBatch", "part_schema"]
 
 ITEMS_PER_PART = 32_768
+SEPARATOR = "\x1f"
+"""The unit separator of ASCII; Wikidata refuses control characters."""
 
 
 class ItemBatch:
@@ -38,64 +42,67 @@ class ItemBatch:
         if not self.items:
             return
         for name, frame in (("items", self.item_frame()), ("statements", self.statement_frame())):
-            save_part(frame, self.folder / f"{name}-{self.parts:05d}.parquet")
+            save_part(frame, self.folder / f"{name}-{self.parts:05d}.arrows")
         self.parts += 1
         self.items, self.places = [], []
 
     def item_frame(self) -> pl.DataFrame:
         """Turn the items into columns."""
-        items = self.items
-        members, lines, offsets = zip(*self.places, strict=True)
-        columns: dict[str, object] = {
-            "number": [item.number for item in items],
-            "label": [item.label for item in items],
-            "label_language": [item.label_language for item in items],
-            "description": [item.description for item in items],
-            "sitelinks": [item.sitelinks for item in items],
-            "title": [item.title for item in items],
-            "image": [item.image for item in items],
-            "lat": [item.latitude for item in items],
-            "lon": [item.longitude for item in items],
-            "iso": [item.iso for item in items],
-            "demonym": [item.demonym for item in items],
-            "member": members,
-            "line": lines,
-            "offset": offsets,
-        }
-        schema = part_schema("items")
-        frame = pl.DataFrame(columns, schema={name: schema[name] for name in columns})
-        aliases = lists_of([item.aliases for item in items])
-        made = {"qid": pl.format("Q{}", "number"), "file": pl.lit(self.file, schema["file"])}
-        return frame.with_columns(aliases=aliases, **made).select(list(schema))
+        columns = columns_of(self.items)
+        columns["lat"], columns["lon"] = columns.pop("latitude"), columns.pop("longitude")
+        columns["member"], columns["line"], columns["offset"] = zip(*self.places, strict=True)
+        columns["file"] = np.full(len(self.items), self.file, np.uint16)
+        columns["aliases"] = lists_of(columns["aliases"])
+        return pl.DataFrame([column(name, columns[name], dtype) for name, dtype in part_schema("items").items()])
 
     def statement_frame(self) -> pl.DataFrame:
         """Turn the statements into columns."""
         counts = [len(item.statements) for item in self.items]
-        said = [statement for item in self.items for statement in item.statements]
-        fields = ("property", "position", "value", "snak", "rank", "qualified", "ended")
+        columns = columns_of([statement for item in self.items for statement in item.statements])
+        columns["value"] = [value or None for value in columns["value"]]
+        columns["number"] = np.repeat(np.array([item.number for item in self.items], np.uint32), counts)
+        columns["line"] = np.repeat(np.array([line for _, line, _ in self.places], np.uint64), counts)
+        columns["file"] = np.full(sum(counts), self.file, np.uint16)
         schema = part_schema("statements")
-        columns = {name: [getattr(statement, name) for statement in said] for name in fields}
-        frame = pl.DataFrame(columns, schema={name: schema[name] for name in fields})
-        numbers = np.repeat(np.array([item.number for item in self.items], np.uint32), counts)
-        lines = np.repeat(np.array([line for _, line, _ in self.places], np.uint64), counts)
-        made = {"value": pl.col("value").replace(0, None), "file": pl.lit(self.file, schema["file"])}
-        return frame.with_columns(number=numbers, line=lines, **made).select(list(schema))
+        return pl.DataFrame([column(name, columns[name], dtype) for name, dtype in schema.items()])
+
+
+def columns_of(records: Sequence[Item] | Sequence[Statement]) -> dict[str, Any]:
+    """Turn records into a column for each field."""
+    names = (type(records[0]) if records else Statement).__struct_fields__
+    columns = zip(*map(astuple, records), strict=True) if records else ((),) * len(names)
+    return dict(zip(names, columns, strict=True))
+
+
+def column(name: str, values: Any, dtype: pl.DataType) -> pl.Series:  # noqa: ANN401
+    """Make a column; one of nothing but nulls, as rare facts often are, is made without looking at each."""
+    if isinstance(values, tuple) and values and values[0] is None and values.count(None) == len(values):
+        return pl.Series(name, [None], dtype).new_from_index(0, len(values))
+    return pl.Series(name, values, dtype)
 
 
 def lists_of(texts: Sequence[Sequence[str]]) -> pl.Series:
-    """Make a column of lists from one long column: a column for each list would cost more than all the rest."""
-    counts = np.fromiter(map(len, texts), np.int64, len(texts))
+    """Make a column of lists; a column for each list would cost more than all the rest.
+
+    The texts are joined and split again by a character that no text of Wikidata has; if one has it, by rows.
+    """
+    joined = [SEPARATOR.join(some) if some else None for some in texts]
+    if sum(map(len, texts)) == sum(text.count(SEPARATOR) + 1 for text in joined if text is not None):
+        return pl.Series(joined, dtype=pl.String).str.split(SEPARATOR).fill_null([])
+    rows = pl.DataFrame({"row": range(len(texts))})
     flat = pl.DataFrame(
-        {"row": np.repeat(np.arange(len(texts)), counts), "texts": [text for some in texts for text in some]},
-        schema={"row": pl.Int64, "texts": pl.String},
+        [(row, text) for row, some in enumerate(texts) for text in some], ["row", "texts"], orient="row"
     )
     lists = flat.group_by("row", maintain_order=True).agg("texts")
-    rows = pl.DataFrame({"row": np.arange(len(texts))}, schema={"row": pl.Int64})
     return rows.join(lists, on="row", how="left", maintain_order="left")["texts"].fill_null([])
 
 
 def part_schema(table: str) -> dict[str, pl.DataType]:
-    """Give the columns of a part: those of the table, and for statements also the line they come from."""
+    """Give the columns of a part: those of the table but for the QID, which is made when all stand in order.
+
+    For statements there is also the line they come from.
+    """
     if table == "items":
-        return {**ITEMS.schema, **{name: column.dtype for name, column in ITEMS.optional.items()}}
+        schema = {**ITEMS.schema, **{name: column.dtype for name, column in ITEMS.optional.items()}}
+        return {name: dtype for name, dtype in schema.items() if name != "qid"}
     return {**STATEMENTS.schema, "file": pl.UInt16(), "line": pl.UInt64()}

@@ -9,9 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.storage.atomic import clear_folder
-from culturekit.storage.tables import save_part
+from culturekit.storage.tables import read_part, save_part
 
-__all__ = ["Shuffle", "edges_of"]
+__all__ = ["Shuffle", "edges_of", "more_than_one_range"]
 
 ROWS_PER_RANGE = 2_000_000
 WAITING_BYTES = 300_000_000
@@ -21,8 +21,18 @@ BIN_BITS = 16
 """Numbers are counted by their upper half, which decides where ranges begin."""
 
 
-def edges_of(counts: NDArray[np.int64]) -> list[int]:
-    """Choose where ranges of numbers begin, so that each holds about as many rows; `counts` are by bins of numbers."""
+def more_than_one_range(rows: int) -> bool:
+    """Tell whether so many rows are put in order range by range, for which their numbers must be counted."""
+    return rows > ROWS_PER_RANGE
+
+
+def edges_of(counts: NDArray[np.int64] | None) -> list[int]:
+    """Choose where ranges of numbers begin, so that each holds about as many rows; `counts` are by bins of numbers.
+
+    Without counts there is one range.
+    """
+    if counts is None:
+        return [0, 1 << 32]
     before = np.cumsum(counts)
     wanted = np.arange(ROWS_PER_RANGE, before[-1], ROWS_PER_RANGE)
     bins = np.unique(np.searchsorted(before, wanted) + 1)
@@ -59,7 +69,7 @@ class Shuffle:
         """Write out what waits."""
         for place, frames in enumerate(self.waiting):
             if frames:
-                save_part(pl.concat(frames), self.folder / f"{place:05d}-{self.flushes:05d}.parquet")
+                save_part(pl.concat(frames), self.folder / f"{place:05d}-{self.flushes:05d}.arrows")
                 frames.clear()
         self.size = 0
         self.flushes += 1
@@ -67,7 +77,7 @@ class Shuffle:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Give the rows of each range, in the order in which they were added; each only once."""
         for place, waiting in enumerate(self.waiting):
-            written = [pl.read_parquet(path) for path in sorted(self.folder.glob(f"{place:05d}-*.parquet"))]
+            written = [read_part(path) for path in sorted(self.folder.glob(f"{place:05d}-*.arrows"))]
             if written or waiting:
                 yield pl.concat([*written, *waiting])
             waiting.clear()

@@ -42,12 +42,11 @@ def flags_of(statements: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
 
     The best rank of an item for a property is `preferred` where any statement has it, also one without a value.
     """
-    own = statements.filter(pl.col("property").is_in(list(family)))
-    preferred = (pl.col("rank") == "preferred").any().over("number", "property")
+    own = with_preference(statements.filter(pl.col("property").is_in(list(family))))
     rank = (
         pl.when(pl.col("rank") == "deprecated")
         .then(DEPRECATED)
-        .when((pl.col("rank") == "preferred") | ~preferred)
+        .when((pl.col("rank") == "preferred") | ~pl.col("preference"))
         .then(BEST)
         .otherwise(OTHER)
     )
@@ -55,3 +54,13 @@ def flags_of(statements: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
     kind = place * KINDS + 2 * rank.cast(pl.UInt16) + pl.col("ended").cast(pl.UInt16)
     bits = pl.lit(2, pl.UInt32).pow(kind).cast(pl.UInt16)
     return own.select("number", "value", flags=bits).filter(pl.col("value").is_not_null())
+
+
+def with_preference(statements: pl.DataFrame) -> pl.DataFrame:
+    """Say of each statement whether its item prefers any of that property; few do, so that these are looked for."""
+    preferred = statements.filter(pl.col("rank") == "preferred").select("number", "property").unique()
+    if preferred.is_empty():
+        return statements.with_columns(preference=False)
+    marked = preferred.with_columns(preference=True)
+    joined = statements.join(marked, on=["number", "property"], how="left", maintain_order="left")
+    return joined.with_columns(pl.col("preference").fill_null(value=False))
