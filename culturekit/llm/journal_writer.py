@@ -9,7 +9,9 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from culturekit.llm.journal_entry import Entry, Reading
@@ -57,7 +59,7 @@ class JournalWriter:
         self.thread.start()
 
     async def append(self, entry: Entry) -> int:
-        """Wait until an entry is on disk; other tasks go on meanwhile. It is written also when the wait is cancelled."""
+        """Wait until an entry is on disk, while other tasks go on. It is written also when the wait is cancelled."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
 
@@ -117,11 +119,9 @@ class JournalWriter:
             self.notes.extendleft(reversed(notes))
             self.undo()
             reason = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
-            tell((task, lambda task=task: task.failed(reason)) for task in tasks)  # type: ignore[misc]
+            tell((task.loop, partial(task.failed, reason)) for task in tasks)
             return
-        tell(
-            (task, lambda task=task, given=given: task.done(given)) for task, given in zip(tasks, numbers, strict=True)
-        )  # type: ignore[misc]
+        tell((task.loop, partial(task.done, given)) for task, given in zip(tasks, numbers, strict=True))
 
     def insert(self, entry: Entry) -> int:
         """Write one entry."""
@@ -174,17 +174,17 @@ def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
     )
 
 
-def tell(calls: Iterable[tuple[Task, Callable[[], None]]]) -> None:
+def tell(calls: Iterable[tuple[asyncio.AbstractEventLoop | None, Callable[[], None]]]) -> None:
     """Call everybody back, each event loop once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
-    for task, call in calls:
-        if task.loop is None:
+    for loop, call in calls:
+        if loop is None:
             call()
         else:
-            by_loop.setdefault(task.loop, []).append(call)
-    for loop, waiting in by_loop.items():
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(call_all, waiting)
+            by_loop.setdefault(loop, []).append(call)
+    for waiting_loop, waiting in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            waiting_loop.call_soon_threadsafe(call_all, waiting)
 
 
 def call_all(calls: Sequence[Callable[[], None]]) -> None:
