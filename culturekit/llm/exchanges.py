@@ -7,6 +7,7 @@ from pathlib import Path
 
 from culturekit.llm.client import Usage
 from culturekit.llm.journal_file import errors_explained, open_for_reading
+from culturekit.llm.money import dollars
 
 __all__ = ["UNREAD", "Exchange", "latest_exchanges"]
 
@@ -52,7 +53,7 @@ def latest_exchanges(path: Path, *, outcome: str = "", limit: int) -> Iterator[E
     with errors_explained(path), closing(open_for_reading(path)) as connection:
         rows = connection.execute(LATEST, (outcome, limit)).fetchall()
     for row in reversed(rows):
-        number, key, tag, model, attempt, at, mode, status, ended, raw, request, *counts, counted, picodollars = row
-        usage = None if counted is None else Usage(*counts, counted=counted)
-        usd = None if picodollars is None else picodollars / 10**12
+        number, key, tag, model, attempt, at, mode, status, ended, raw, request, *counted, picodollars = row
+        usage = None if counted[0] is None else Usage(*counted)
+        usd = None if picodollars is None else dollars(picodollars)
         yield Exchange(number, key.hex(), tag, model, attempt, at, mode, status, ended, raw, request, usage, usd)

@@ -17,9 +17,9 @@ ANSWERS = ("ok", "repaired")
 class Entry:
     """One request that left, and what came back.
 
-    `kind` is `reply`, or the kind of the failure. `raw` is what came, byte for byte; `request` is the body, for the log;
-    `model` is whom it went to, for the ledger. The journal gives `at`, seconds since 1970, unless it is given, `number`,
-    and `outcome`: what was noted of it, empty until then.
+    `kind` is `reply`, or the kind of the failure. `raw` is what came, byte for byte; `request` is the body, for the
+    log; `model` is whom it went to, for the ledger. The journal gives `at`, seconds since 1970, unless it is given,
+    `number`, and `outcome`: what was noted of it, empty until then.
     """
 
     key: bytes

@@ -17,6 +17,7 @@ from typing import Any
 from culturekit.llm.bulk_rows import insert_rows
 from culturekit.llm.journal_entry import Entry, Reading
 from culturekit.llm.journal_file import explain
+from culturekit.llm.money import picodollars
 from culturekit.llm.request_texts import RequestTexts
 
 __all__ = ["JournalWriter"]
@@ -25,7 +26,6 @@ PATIENCE_OF_NOTES = 1.0
 """Seconds after which notes are written although nothing else is."""
 
 NOTES_AT_ONCE = 1024
-PICO = 10**12
 
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
@@ -167,7 +167,7 @@ def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
         usage.thinking_tokens,
         usage.cached_tokens,
         usage.counted,
-        None if reading.usd is None else round(reading.usd * PICO),
+        None if reading.usd is None else picodollars(reading.usd),
     )
 
 

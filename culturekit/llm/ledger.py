@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from culturekit.llm.exchanges import OUTCOME
 from culturekit.llm.journal_file import errors_explained, open_for_reading
 from culturekit.llm.journal_places import JournalPlace
-from culturekit.llm.prices import PICO
+from culturekit.llm.money import dollars
 
 __all__ = ["Ledger", "LedgerLine", "read_ledger", "total_of"]
 
@@ -56,7 +56,7 @@ class LedgerLine:
     @property
     def usd(self) -> float:
         """US dollars."""
-        return self.picodollars / PICO
+        return dollars(self.picodollars)
 
 
 @dataclass(frozen=True, slots=True)
