@@ -40,7 +40,7 @@ def outgoing_of(number: int) -> Outgoing:
 def entry_of(number: int) -> Entry:
     """Write a question and the reply to it, as the journal keeps them."""
     outgoing = outgoing_of(number)
-    usage = {"prompt_tokens": 300, "completion_tokens": 14, "total_tokens": 314}
+    usage: dict[str, object] = {"prompt_tokens": 300, "completion_tokens": 14, "total_tokens": 314}
     usage |= {"prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 0}}
     content = f'{{"id":"Q{number}","verdict":"keep"}}'
     choice = {
