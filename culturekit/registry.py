@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote
 import msgspec
 
 from culturekit.errors import MissingDependency, UsageError
+from culturekit.records.literal_keys import key_problem, masked
 
 __all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "parse_spec"]
 
@@ -37,7 +38,7 @@ class Spec:
     def __str__(self) -> str:
         """Write the SPEC again, options in alphabetical order."""
         text = f"{self.name}:{self.target}" if self.target else self.name
-        pairs = (f"{key}={quote(value, safe='/:,.@-')}" for key, value in sorted(self.options.items()))
+        pairs = (f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
         joined = "&".join(pairs)
         return f"{text}?{joined}" if joined else text
 
@@ -69,12 +70,27 @@ def parse_spec(text: str) -> Spec:
     head, _, query = text.strip().partition("?")
     name, _, target = head.partition(":")
     if not name:
-        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(text))
+        found = repr(masked(text))
+        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=found)
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
-        raise UsageError("the options of a SPEC cannot be read", where=text, expected="key=value&key=value") from error
+        expected = "key=value&key=value"
+        raise UsageError("the options of a SPEC cannot be read", where=masked(text), expected=expected) from error
+    for option, value in [("", name), ("", target), *pairs]:
+        refuse_key(option, value)
     return Spec(name, target, dict(pairs))
+
+
+def refuse_key(option: str, value: str) -> None:
+    """Refuse a key that is written out, without repeating it: a SPEC stands in logs, manifests and reports."""
+    problem = key_problem(option) or key_problem(value, name=option)
+    if problem is not None:
+        raise UsageError(
+            f"a SPEC never holds a key: {problem}",
+            expected="the name of an environment variable, such as api_key=${MY_KEY}",
+            hint="Put the key into that variable, and write the SPEC in single quotes.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
