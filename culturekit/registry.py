@@ -8,6 +8,7 @@ group `culturekit.plugins`; an entry point is called `KIND.NAME`.
 import dataclasses
 import difflib
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -22,6 +23,8 @@ from culturekit.records.literal_keys import key_problem, masked
 __all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "parse_spec"]
 
 PLUGIN_GROUP = "culturekit.plugins"
+
+LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
 
 Thing = TypeVar("Thing")
 Options = TypeVar("Options")
@@ -50,7 +53,7 @@ class Spec:
             near = difflib.get_close_matches(unknown[0], known, n=1)
             raise UsageError(
                 f"{self.name} has no option {', '.join(unknown)}",
-                where=str(self),
+                where=str(self.without_keys(unknown)),
                 expected=" or ".join(known) if known else "no options",
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
@@ -59,10 +62,21 @@ class Spec:
         except (msgspec.ValidationError, ValueError) as error:
             raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
 
+    def without_keys(self, unknown: Sequence[str]) -> "Spec":
+        """Blank what stands under unknown options that may be misspelled names of a key."""
+        return dataclasses.replace(
+            self,
+            options={
+                name: "..." if name in unknown and LIKE_KEY.search(name) else value
+                for name, value in self.options.items()
+            },
+        )
+
     def refuse_options(self) -> None:
         """Make sure that nothing but the name is given."""
         if self.target or self.options:
-            raise UsageError(f"{self.name} takes no target and no options", found=str(self))
+            found = ", ".join([*filter(None, [self.target]), *sorted(self.options)])
+            raise UsageError(f"{self.name} takes no target and no options", found=found)
 
 
 def parse_spec(text: str) -> Spec:

@@ -46,8 +46,9 @@ def key_problem(text: str, *, name: str = "") -> str | None:
     """
     if NAMED_KEY.fullmatch(text):
         return None
-    if name and is_key_name(name) and text:
-        return f"{name} is written out here"
+    head, colon, _ = name.partition(":")
+    if is_key_name(head) and (text or colon):
+        return f"{head} is written out here"
     if SHAPES.search(text):
         return "this looks like a key that is written out"
     if LOGIN.search(text):
