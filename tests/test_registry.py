@@ -111,3 +111,26 @@ def test_other_packages_add_names_by_entry_points(monkeypatch: pytest.MonkeyPatc
 def test_a_thing_without_options_refuses_them() -> None:
     with pytest.raises(UsageError, match="takes no target and no options"):
         parse_spec("rules?x=1").refuse_options()
+
+
+@pytest.mark.parametrize("name", ["apikey_", "api_kye", "pasword", "tokn", "authorisation", "secrte"])
+def test_a_misspelled_key_is_not_repeated(name: str) -> None:
+    with pytest.raises(UsageError, match=f"plain has no option {name}") as caught:
+        TOASTERS.make(f"plain?{name}=canary&degrees=2")
+    assert "canary" not in str(caught.value)
+    assert f"plain?{name}=...&degrees=2" in str(caught.value) or f"plain?degrees=2&{name}=..." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec", ["plain?api_key=canary", "plain?api_key:canary=1", "plain:sk-canary1234567890", "?token=canary"]
+)
+def test_a_key_that_is_written_out_is_refused_and_not_repeated(spec: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        TOASTERS.check(spec)
+    assert "canary" not in str(caught.value)
+
+
+def test_the_name_of_a_key_is_read_and_written_as_it_is() -> None:
+    spec = parse_spec("openai:m?api_key=${MY_KEY}")
+    assert spec.options["api_key"] == "${MY_KEY}"
+    assert str(spec) == "openai:m?api_key=${MY_KEY}"
