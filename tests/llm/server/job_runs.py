@@ -50,6 +50,7 @@ def _end(service: Service, job: Job, encode: Encode, ends: Any, share: float) ->
     job.results = arranged([result for result, _, _ in sold], job.plan)
     for result, answer, good in sold:
         if answer is not None and result.line.question is not None:
+            job.sold.add(answer)
             service.statistics.sold_line(result.line.question, answer, good=good and reaches(result, job.results))
     job.state, job.ended = ends, service.now()
 
@@ -75,6 +76,7 @@ def _worked(service: Service, line: Line, encode: Encode) -> tuple[LineResult, A
 
 def _fault_of(service: Service, question: Question) -> Fault | None:
     service.attempts[question.row] += 1
+    service.lines += 1
     fault = service.schedule.fault(
         Circumstances(
             operation="batch-line",
@@ -82,7 +84,7 @@ def _fault_of(service: Service, question: Question) -> Fault | None:
             mode="batch",
             row=question.row,
             attempt=service.attempts[question.row],
-            number=service.statistics.batch.replies + 1,
+            number=service.lines,
             at=service.now(),
             model=question.model,
             body=question.user.encode("utf-8", "replace"),

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from tests.llm.server.made_replies import fraction_of
 from tests.llm.server.questions import Question
 from tests.llm.server.script import JobPlan
+from tests.llm.server.statistics import Sales
 
 __all__ = ["Job", "JobState", "Line", "LineResult", "arranged"]
 
@@ -53,6 +54,7 @@ class Job:
     ended: float = 0.0
     results: list[LineResult] = field(default_factory=list)
     undone: list[Line] = field(default_factory=list)
+    sold: Sales = field(default_factory=Sales)
     output_file: str = ""
     error_file: str = ""
 

@@ -10,7 +10,7 @@ from google.genai import errors
 
 from tests.llm.server import Fault, Rule, Script, When, running_server
 from tests.llm.server.conversations import SCHEMA, ask_google, ask_openai, google_client, openai_client
-from tests.llm.server.fault_kinds import CONNECTION_FAULTS, FAULT_KINDS, STATUS_FAULTS
+from tests.llm.server.fault_kinds import CONNECTION_FAULTS, FAULT_KINDS, PLAIN_FAULTS, STATUS_FAULTS
 
 _TEXTS = {
     "says": "an answer",
@@ -249,3 +249,36 @@ def test_what_is_billed_is_what_was_worked_on() -> None:
         assert stats["online"]["replies"] == 1 + expected, kind
         assert stats["delivered"]["replies"] == (2 if kind == "drip" else 1), kind
         assert stats["bought_twice"] == (1 if kind == "drip" else 0), kind
+
+
+def test_requests_that_ask_no_model_go_wrong_too() -> None:
+    async def seen(client: openai.AsyncOpenAI) -> str:
+        try:
+            raw = await client.batches.with_raw_response.list()
+            return str(sorted(json.loads(raw.content)))
+        except openai.APITimeoutError:
+            return "timeout"
+        except openai.APIConnectionError:
+            return "connection"
+        except openai.APIStatusError as error:
+            return str(error.status_code)
+        except (ValueError, RecursionError):
+            return "unreadable"
+
+    async def talk() -> dict[str, str]:
+        found = {}
+        with running_server() as server:
+            async with openai_client(server, timeout=3) as client:
+                for kind in FAULT_KINDS:
+                    fault = Fault(kind, delay=None if kind == "stall" else 0.0)
+                    server.follow(Script(rules=(Rule(fault, times=1),)))
+                    found[kind] = await seen(client)
+        assert server.service is not None
+        assert server.service.statistics.broken == []
+        return found
+
+    found = asyncio.run(talk())
+    whole = "['data', 'first_id', 'has_more', 'last_id', 'object']"
+    expected = {kind: _SEEN[kind][0] if kind in PLAIN_FAULTS else whole for kind in FAULT_KINDS}
+    expected |= {"none": whole, "drip": whole, "error-in-200": "['error']"}
+    assert found == expected
