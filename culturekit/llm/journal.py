@@ -1,0 +1,153 @@
+"""The journal: every reply as it came, on disk before anybody looks into it, so that none is bought twice.
+
+It is one SQLite file in a folder of its own, `OUT/journal`. One process writes; others may read, also meanwhile.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from zlib import crc32
+
+from culturekit.llm.bulk_rows import pieces
+from culturekit.llm.journal_entry import ANSWERS, Entry, Mode, Reading
+from culturekit.llm.journal_file import FILE, damaged, errors_explained, open_for_reading, open_for_writing
+from culturekit.llm.journal_writer import JournalWriter
+from culturekit.llm.request_texts import read_templates
+from culturekit.storage.atomic import sync_folder
+from culturekit.storage.locks import hold
+
+__all__ = ["ANSWERS", "Entry", "Journal", "Mode", "Reading"]
+
+FOUND = f"""
+SELECT key, replies.run, attempt, mode, status, kind, raw, template, middle, at, replies.number, outcome, checksum
+FROM requests
+CROSS JOIN replies ON replies.request = requests.number
+LEFT JOIN readings ON readings.number = replies.number
+WHERE key IN (%s)
+  AND (run = ? OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
+"""
+
+
+class Journal:
+    """The replies of a folder; a context manager that holds the folder for this process."""
+
+    def __init__(self, folder: Path) -> None:
+        """Name the folder; nothing is touched yet."""
+        self.folder = folder
+        self.path = folder / FILE
+        self.stack = ExitStack()
+        self.reading = threading.Lock()
+
+    def __enter__(self) -> Self:
+        """Open the journal, or make a new one.
+
+        Raises:
+            FolderInUse: another process writes to it.
+            IntegrityError: the file is damaged, or no journal.
+        """
+        with ExitStack() as stack:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(hold(self.folder / ".lock"))
+            connection = open_for_writing(self.path)
+            stack.callback(close_to_one_file, connection, self.path)
+            sync_folder(self.folder)
+            self.reader = open_for_reading(self.path)
+            stack.callback(self.reader.close)
+            with errors_explained(self.path):
+                self.learn()
+                self.writer = JournalWriter(connection, self.path)
+            stack.callback(self.writer.stop)
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what waits, and leave one file."""
+        self.close()
+
+    def close(self) -> None:
+        """Write what waits, and leave one file."""
+        self.stack.close()
+
+    def found(self, keys: Sequence[bytes], *, run: str) -> dict[bytes, list[Entry]]:
+        """Look up many keys at once; a key nobody asked about is left out.
+
+        Entries come in order of arrival: all of this run, failures and refusals too; of other runs the replies noted as
+        answers, and those that a kill left unread: what these say decides whether they count. An entry without
+        `outcome` has still to be read, and noted.
+        """
+        found: dict[bytes, list[Entry]] = {}
+        with self.reading, errors_explained(self.path):
+            own = self.run_number(run)
+            for piece in pieces(keys):
+                rows = self.reader.execute(FOUND % ",".join("?" * len(piece)), (*piece, own))
+                for row in rows:
+                    found.setdefault(row[0], []).append(self.entry_of(row))
+        for entries in found.values():
+            if len(entries) > 1:
+                entries.sort(key=lambda entry: entry.number)
+        return found
+
+    def entry_of(self, row: tuple[Any, ...]) -> Entry:
+        """Make an entry of a row of the query, and make sure that its bytes are those that came."""
+        key, run, attempt, mode, status, kind, raw, template, middle, at, number, outcome, checksum = row
+        if crc32(raw) != checksum:
+            raise damaged(self.path, f"reply {number} is not what was written")
+        if run not in self.tags or template not in self.templates:
+            self.learn()
+        ends = self.templates[template]
+        request = ends.head + middle + ends.tail
+        return Entry(key, self.tags[run], attempt, mode, status, kind, raw, request, at, number, outcome or "")
+
+    def run_number(self, tag: str) -> int:
+        """Give the number of a run, or 0 where it has written nothing yet."""
+        row = self.reader.execute("SELECT number FROM runs WHERE tag = ?", (tag,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def learn(self) -> None:
+        """Read the small tables that the rows of the large ones point to."""
+        self.tags: dict[int, str] = dict(self.reader.execute("SELECT number, tag FROM runs"))
+        self.templates = read_templates(self.reader)
+
+    async def append(self, entry: Entry) -> int:
+        """Write an entry; it is on disk when this returns. Entries that wait together share one commit.
+
+        Raises:
+            OSError: the disk is full or failing.
+        """
+        return await self.writer.append(entry)
+
+    def append_all(self, entries: Sequence[Entry]) -> list[int]:
+        """Write entries in one commit, and block until they are on disk."""
+        return self.writer.commit(entries)
+
+    def note(self, number: int, reading: Reading) -> None:
+        """Note what an entry said and cost; it goes with the next commit, and is lost in a kill: read again then."""
+        self.writer.note(number, reading)
+
+    def remember(self, name: str, value: bytes) -> None:
+        """Keep a small fact; it is on disk when this returns."""
+        self.writer.commit((), [(name, value)])
+
+    def recall(self, name: str) -> bytes | None:
+        """Give a fact, or None."""
+        with self.reading, errors_explained(self.path):
+            row = self.reader.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+
+def close_to_one_file(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring everything into the one file.
+
+    Where a reader is looking in, or the disk is full, the helper files stay beside it: what was committed is in them.
+    """
+    with errors_explained(path):
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA journal_mode = DELETE")
+        connection.close()

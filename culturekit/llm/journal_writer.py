@@ -1,0 +1,196 @@
+"""The one thread that writes the journal: whoever waits together is committed together."""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from culturekit.llm.bulk_rows import insert_rows
+from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.journal_file import explain
+from culturekit.llm.request_texts import RequestTexts
+
+__all__ = ["JournalWriter"]
+
+PATIENCE_OF_NOTES = 1.0
+"""Seconds after which notes are written although nothing else is."""
+
+NOTES_AT_ONCE = 1024
+PICO = 10**12
+
+INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
+INSERT_READINGS = "INSERT OR REPLACE INTO readings"
+INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to commit, and the future of whoever waits until it is on disk; `loop` where that is asyncio's."""
+
+    entries: Sequence[Entry]
+    facts: Sequence[tuple[str, bytes]] = ()
+    future: Any = None
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+class JournalWriter:
+    """Takes tasks from any thread and commits all that wait as one group."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        """Start the thread; from now on the connection is its own."""
+        self.connection = connection
+        self.path = path
+        self.texts = RequestTexts(connection)
+        self.learn()
+        self.notes: deque[tuple[int, Reading]] = deque()
+        self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
+        self.thread.start()
+
+    async def append(self, entry: Entry) -> int:
+        """Wait until an entry is on disk, while other tasks go on. It is written also when the wait is cancelled."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[int]] = loop.create_future()
+        self.tasks.put(Task((entry,), (), future, loop))
+        return (await future)[0]
+
+    def commit(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes]] = ()) -> list[int]:
+        """Block until all of these are on disk, in one commit."""
+        future: Future[list[int]] = Future()
+        self.tasks.put(Task(entries, facts, future))
+        return future.result()
+
+    def note(self, number: int, reading: Reading) -> None:
+        """Remember a reading until the next commit."""
+        self.notes.append((number, reading))
+        if len(self.notes) % NOTES_AT_ONCE == 0:
+            self.tasks.put(Task(()))
+
+    def stop(self) -> None:
+        """Write what waits, and end the thread."""
+        self.tasks.put(None)
+        self.thread.join()
+
+    def work(self) -> None:
+        """Commit group after group until told to stop."""
+        going_on = True
+        while going_on:
+            waiting: list[Task | None] = []
+            with suppress(queue.Empty):
+                waiting.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
+            while not self.tasks.empty():
+                waiting.append(self.tasks.get())
+            tasks = [task for task in waiting if task is not None]
+            going_on = len(tasks) == len(waiting)
+            if tasks or self.notes:
+                self.commit_group(tasks)
+
+    def commit_group(self, tasks: Sequence[Task]) -> None:
+        """Write a group in one transaction and tell everybody how it went."""
+        notes = [self.notes.popleft() for _ in range(len(self.notes))]
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
+            insert_rows(self.connection, INSERT_FACTS, [fact for task in tasks for fact in task.facts])
+            insert_rows(self.connection, INSERT_READINGS, [reading_row(*note) for note in notes])
+            self.connection.execute("COMMIT")
+        except Exception as error:
+            self.notes.extendleft(reversed(notes))
+            self.undo()
+            answer: Exception = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
+            tell([(task, answer) for task in tasks])
+        else:
+            tell([(task, [next(numbers) for _ in task.entries]) for task in tasks])
+
+    def write(self, entries: Sequence[Entry]) -> range:
+        """Write entries, and give their numbers."""
+        requests = self.texts.numbers_of([(entry.key, entry.request) for entry in entries])
+        numbers = range(self.count + 1, self.count + 1 + len(entries))
+        self.count += len(entries)
+        now = time.time()
+        rows = [
+            (
+                number,
+                requests[entry.key],
+                self.runs.get(entry.run) or self.add_run(entry.run),
+                entry.attempt,
+                entry.at or now,
+                entry.mode,
+                entry.status,
+                entry.kind,
+                zlib.crc32(entry.raw),
+                entry.raw,
+            )
+            for number, entry in zip(numbers, entries, strict=True)
+        ]
+        insert_rows(self.connection, INSERT_REPLIES, rows)
+        return numbers
+
+    def add_run(self, tag: str) -> int:
+        """Write down a run that is new."""
+        self.runs[tag] = int(self.connection.execute("INSERT INTO runs (tag) VALUES (?)", (tag,)).lastrowid or 0)
+        return self.runs[tag]
+
+    def learn(self) -> None:
+        """Read what is in the file, so that rows can be numbered here."""
+        self.texts.learn()
+        self.runs: dict[str, int] = dict(self.connection.execute("SELECT tag, number FROM runs"))
+        (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM replies").fetchone()
+
+    def undo(self) -> None:
+        """Take back a transaction that failed; a file that cannot even be read will fail the next one too."""
+        with suppress(sqlite3.Error):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            self.learn()
+
+
+def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
+    """Write a reading as a row; money in whole millionths of a millionth of a dollar, so that sums are exact."""
+    usage = reading.usage
+    return (
+        number,
+        reading.outcome,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.thinking_tokens,
+        usage.cached_tokens,
+        usage.counted,
+        None if reading.usd is None else round(reading.usd * PICO),
+    )
+
+
+Answer = list[int] | Exception
+
+
+def tell(answers: Sequence[tuple[Task, Answer]]) -> None:
+    """Answer everybody who waits, with one call into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Any, Answer]]] = {}
+    for task, answer in answers:
+        if task.loop is not None:
+            by_loop.setdefault(task.loop, []).append((task.future, answer))
+        elif task.future is not None:
+            settle([(task.future, answer)])
+    for loop, futures in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(settle, futures)
+
+
+def settle(futures: Sequence[tuple[Any, Answer]]) -> None:
+    """Give each future its answer, unless it was cancelled."""
+    for future, answer in futures:
+        if future.done():
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
