@@ -27,7 +27,7 @@ def test_a_reply_is_typed_and_billed_thinking_and_all() -> None:
     async def talk() -> None:
         async with google_talk(Script(thinking=11)) as (server, client):
             reply = await ask_google(client, "Q1", thinking_config=types.ThinkingConfig(thinking_budget=64))
-            assert reply.parsed["id"] == "Q1"  # type: ignore[index, call-overload, union-attr]
+            assert reply.parsed["id"] == "Q1"
             usage = reply.usage_metadata
             assert usage is not None
             assert usage.thoughts_token_count == 11
@@ -71,10 +71,10 @@ def test_an_inline_batch_comes_back_in_another_order() -> None:
         rows = {f"key-{at}": f"Q{at}" for at in range(12)}
         async with google_talk(Script(job=JobPlan(shuffled=True))) as (_server, client):
             requests = [
-                types.InlinedRequest(contents=user_text(row), metadata={"key": key}, config=_own_config())  # type: ignore[arg-type]
+                types.InlinedRequest(contents=user_text(row), metadata={"key": key}, config=_own_config())
                 for key, row in rows.items()
             ]
-            job = await client.aio.batches.create(model="m", src=requests, config={"display_name": "tag"})  # type: ignore[arg-type]
+            job = await client.aio.batches.create(model="m", src=requests, config={"display_name": "tag"})
             assert job.state == types.JobState.JOB_STATE_PENDING
             job = await client.aio.batches.get(name=job.name or "")
             assert job.state == types.JobState.JOB_STATE_SUCCEEDED
@@ -136,7 +136,7 @@ def test_files_in_several_pieces_and_their_deletion() -> None:
 def test_jobs_are_listed_cancelled_and_deleted() -> None:
     async def talk() -> None:
         async with google_talk(Script(job=JobPlan(polls=9), page=2)) as (_server, client):
-            request = types.InlinedRequest(contents=user_text("Q1"))  # type: ignore[arg-type]
+            request = types.InlinedRequest(contents=user_text("Q1"))
             names = [
                 (await client.aio.batches.create(model="m", src=[request], config={"display_name": f"{at}"})).name
                 for at in range(5)
