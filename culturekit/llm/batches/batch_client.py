@@ -39,8 +39,8 @@ class BatchRow:
 class Job:
     """A job as the provider describes it.
 
-    `counted` is how many rows the provider says it has results for, None where it does not say. Results are in the files
-    named by `outputs`, or in `inline`. `kind` says what the failure of a whole job means.
+    `counted` is how many rows the provider says it has results for, None where it does not say. Results are in the
+    files named by `outputs`, or in `inline`. `kind` says what the failure of a whole job means.
     """
 
     number: str

@@ -4,12 +4,11 @@ Everything that decides what happens next is in the journal: after a kill the sa
 in one job at a time. A job that was begun and whose number is not known is looked for before its rows are asked again.
 """
 
-import asyncio
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Protocol
 
-from culturekit.errors import BudgetReached, CultureKitError, UpstreamUnavailable
+from culturekit.errors import UpstreamUnavailable
+from culturekit.llm.asking_price import check_price
 from culturekit.llm.batches.batch_client import ENDED, BatchClient, Job
 from culturekit.llm.batches.collecting import Collector
 from culturekit.llm.batches.creating import Creator
@@ -17,20 +16,26 @@ from culturekit.llm.batches.jobs import BatchRecord, JobBook
 from culturekit.llm.batches.planning import cut
 from culturekit.llm.batches.rows import Rows
 from culturekit.llm.batches.standing import Ask, Standing
-from culturekit.llm.batches.waiting import Caller, Clock, Pauses, WallClock, end_of_run
-from culturekit.llm.budget import Budget
-from culturekit.llm.client import Client, Failure, Outgoing, Request, Usage
+from culturekit.llm.batches.waiting import Caller, Clock, Pauses
+from culturekit.llm.client import Client, Failure, Request
+from culturekit.llm.endings import OutOfMoney, out_of_money, run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
 from culturekit.llm.money import Money
-from culturekit.llm.outcomes import Answered
-from culturekit.llm.tokens import input_bound
+from culturekit.llm.question import Question
+from culturekit.llm.replaying import Replay
+from culturekit.records.work import Progress
 
-__all__ = ["Allowed", "BatchRunner", "answer_batch"]
+__all__ = ["Allowed", "BatchRunner"]
 
 
 class Allowed(Protocol):
     """What of the engine's options concerns batches."""
+
+    @property
+    def budget(self) -> float | None:
+        """What may be spent, in US dollars."""
+        ...
 
     @property
     def tries(self) -> int:
@@ -54,23 +59,24 @@ class BatchRunner:
         requests: Iterable[Request],
         options: Allowed,
         run: str,
+        progress: Progress | None,
         *,
-        budget: Budget,
         pauses: Pauses,
         clock: Clock,
+        spent: float,
     ) -> None:
         """Take what is asked; nothing is sent."""
-        self.client, self.batches, self.journal, self.run, self.budget = client, batches, journal, run, budget
-        rate = client.rate
-        half = None if rate is None else replace(rate, input=rate.input * rate.batch, output=rate.output * rate.batch)
-        self.online, self.batch = Money(rate, budget), Money(half, budget)
-        self.rows = Rows(requests, Standing(client, batches, journal, self.cost, run, options.tries))
-        self.caller = Caller(clock, pauses, options.patience)
+        self.client, self.batches, self.journal, self.run, self.options = client, batches, journal, run, options
+        self.money = Money(client.rate, client.identity, limit=options.budget, spent=spent)
+        replay = Replay(journal, self.money, client.read, run=run, tries=options.tries)
+        self.rows = Rows(requests, Standing(client.identity, batches, journal, replay))
+        self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
+        self.progress = progress
         self.book = JobBook(journal)
         self.creator = Creator(batches, self.caller, self.book, run)
-        self.collector = Collector(batches, client, self.caller, self.book, journal, self.batch.cost)
+        self.collector = Collector(batches, client, self.caller, self.book, journal, self.money)
         self.reserved: set[int] = set()
-        self.refused = 0.0
+        self.short: float | None = None
         self.fruitless_since: float | None = None
 
     async def round(self) -> bool:
@@ -84,8 +90,10 @@ class BatchRunner:
             if record.phase == "sending":
                 await self.creator.find(record)
         awaited = await self.ask()
-        if self.refused and not awaited:
-            raise budget_reached(self.budget, self.refused)
+        if self.short is not None and not awaited:
+            budget = self.money.budget
+            ending = OutOfMoney(budget.limit or 0.0, budget.spent, self.short)
+            raise out_of_money(ending, self.client.model, done=self.rows.done(), total=len(self.rows.requests))
         await self.wait([self.book.records[number] for number in sorted(awaited)])
         return bool(self.rows.left())
 
@@ -93,16 +101,14 @@ class BatchRunner:
         """Create jobs for what has to be asked; give the numbers of all jobs that rows wait for."""
         under_way = {row.key: record.number for record in self.book.unfinished() for row in self.book.rows(record)}
         awaited: set[int] = set()
-        self.refused = 0.0
-        asks = self.rows.asks(under_way, awaited)
-        for plan in cut(asks, self.batches, worst=self.worst, reserve=self.reserve, too_large=self.too_large):
+        self.short = None
+        async for plan in cut(self.rows.asks(under_way, awaited), self.batches, self):
             record = await self.creator.create(plan)
             if record.phase == "open":
-                self.fruitless_since = None
                 self.reserved.add(record.number)
                 awaited.add(record.number)
             else:
-                self.budget.settle(plan.reserved, 0.0)
+                self.money.budget.settle(plan.reserved, 0.0)
                 self.fruitless("the provider creates no job")
         for number in awaited - self.reserved:
             self.reserve_again(self.book.records[number])
@@ -117,6 +123,7 @@ class BatchRunner:
                 if job.state in ENDED:
                     records.remove(record)
                     await self.finish(record, job)
+            self.tell(len(records))
             if records:
                 pause = self.caller.pauses.after(pause)
                 await self.caller.clock.sleep(pause)
@@ -128,7 +135,7 @@ class BatchRunner:
         except Failure as failure:
             if failure.status == 404:
                 return Job(record.job, "failed", detail="the provider no longer knows it")
-            raise end_of_run(failure) from failure
+            raise run_ended_by(failure, self.client.model) from failure
 
     async def finish(self, record: BatchRecord, job: Job) -> None:
         """Collect a job that ended; one that was refused as a whole leaves its rows as they were."""
@@ -136,13 +143,20 @@ class BatchRunner:
         if job.state == "failed" and job.kind in {"busy", "fatal"} and not job.outputs:
             self.book.move(record, "void")
             if job.kind == "fatal":
-                raise end_of_run(Failure("fatal", job.detail))
+                raise run_ended_by(Failure("fatal", job.detail), self.client.model)
             self.fruitless(job.detail)
         else:
             spent = await self.collector.collect(record, job)
             self.fruitless_since = None
-        self.budget.settle(record.reserved, spent)
+        self.money.budget.settle(record.reserved, spent)
         self.reserved.discard(record.number)
+
+    def tell(self, jobs: int) -> None:
+        """Say how it goes."""
+        if self.progress is not None:
+            cost = "cost unknown" if self.money.rate is None else f"${self.money.budget.spent:,.4f}"
+            done, total = self.rows.done(), len(self.rows.requests)
+            self.progress.tell(f"{done:,} of {total:,} rows, {cost}, {jobs:,} batch jobs under way")
 
     def fruitless(self, why: str) -> None:
         """Pause after a job that came to nothing, and give up when patience ends."""
@@ -150,86 +164,31 @@ class BatchRunner:
         self.fruitless_since = now if self.fruitless_since is None else self.fruitless_since
         if now - self.fruitless_since > self.caller.patience:
             raise UpstreamUnavailable(
-                f"no batch could be placed for {self.caller.patience:.0f} seconds: {why}",
-                hint="What was bought is kept; run the same command again later.",
+                f"no batch could be placed for {self.caller.patience:g} s",
+                where=self.client.model,
+                found=why,
+                hint="Everything bought is kept; run the same command again later.",
             )
         self.caller.hold(self.caller.pauses.longest)
 
-    # Money
-
-    def cost(self, entry: Entry, usage: Usage) -> float | None:
-        """Price what a reply used, by how it was bought."""
-        return (self.batch if entry.mode == "batch" else self.online).cost(usage)
-
-    def worst(self, outgoing: Outgoing) -> float:
-        """Give the most that a row can cost."""
-        return self.batch.worst(input_bound(outgoing, self.client.identity), outgoing)
-
-    def reserve(self, usd: float) -> bool:
-        """Set money aside for a row, if there is enough."""
-        if self.budget.reserve(usd):
-            return True
-        self.refused = usd
-        return False
+    def reserve(self, ask: Ask) -> float | None:
+        """Set aside what a row can cost at worst in a batch, if there is enough."""
+        check_price(self.client, budget=self.options.budget)
+        rate = self.client.rate
+        question = Question(0, ask.row, ask.outgoing, ask.key)
+        worst = 0.0 if rate is None else rate.batch * self.money.worst(question)
+        if self.money.budget.reserve(worst):
+            return worst
+        self.short = worst
+        return None
 
     def reserve_again(self, record: BatchRecord) -> None:
         """Set aside what a job of an earlier process can cost: it is bought, whether there is money or not."""
         self.reserved.add(record.number)
-        self.budget.settle(-record.reserved, 0.0)
+        self.money.budget.settle(-record.reserved, 0.0)
 
     def too_large(self, ask: Ask, size: int) -> None:
         """Close a row that fits into no job."""
         raw = f'{{"too large for a batch":{size}}}'.encode()
-        self.journal.append_all(
-            [Entry(ask.key, self.run, ask.attempt, "batch", 413, "rejected", raw, ask.outgoing.body)]
-        )
-
-
-def budget_reached(budget: Budget, needed: float) -> BudgetReached:
-    """Say what the next row could cost."""
-    return BudgetReached(
-        "the next row could cost more than what is left of the budget",
-        expected=f"at most ${(budget.limit or 0.0) - budget.spent:.6f}",
-        found=f"${needed:.6f} at worst",
-        hint="What was bought is kept. Raise the budget and run the same command again.",
-    )
-
-
-def answer_batch(
-    client: Client,
-    batches: BatchClient,
-    journal: Journal,
-    requests: Iterable[Request],
-    options: Allowed,
-    run: str,
-    *,
-    budget: Budget,
-    pauses: Pauses = Pauses(),
-    clock: Clock | None = None,
-) -> Iterator[Answered]:
-    """Answer requests in batches, in their order; what the journal has is not bought again.
-
-    Ctrl-C leaves at once: jobs go on at the provider, and whoever asks the same again collects them.
-
-    Raises:
-        BudgetReached: there is money for none of the rows that are left.
-        UpstreamUnavailable: the provider creates no job, or does not answer.
-        UsageError: the provider takes no request of ours.
-    """
-    runner = BatchRunner(
-        client, batches, journal, requests, options, run, budget=budget, pauses=pauses, clock=clock or WallClock()
-    )
-    with asyncio.Runner() as loop:
-        try:
-            going = True
-            while going:
-                ending: CultureKitError | None = None
-                try:
-                    going = loop.run(runner.round())
-                except CultureKitError as error:
-                    ending = error
-                yield from runner.rows.answers()
-                if ending is not None:
-                    raise ending
-        finally:
-            loop.run(batches.close())
+        body = ask.outgoing.body
+        self.journal.append_all([Entry(ask.key, self.run, ask.attempt, "batch", 413, "rejected", raw, body)])

@@ -1,6 +1,6 @@
-"""The results of a job become entries of the journal: by name, each once, what is missing as a failure that may pass."""
+"""Results of a job become entries of the journal: by name, each once; what is missing is a failure that may pass."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
@@ -9,10 +9,12 @@ import msgspec
 
 from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
-from culturekit.llm.batches.waiting import Caller, end_of_run
+from culturekit.llm.batches.waiting import Caller
 from culturekit.llm.client import Client, Failure, FailureKind, Usage
+from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.money import Money
 
 __all__ = ["Collector", "Gathered", "closed_results", "gather"]
 
@@ -110,7 +112,7 @@ class Collector:
     caller: Caller
     book: JobBook
     journal: Journal
-    cost: Callable[[Usage], float | None]
+    money: Money
 
     async def collect(self, record: BatchRecord, job: Job) -> float:
         """Put the results of a job into the journal, those that are not there yet, and give what they cost.
@@ -129,7 +131,7 @@ class Collector:
             spent += self.keep(record, fresh)
         self.book.move(record, "collected")
         if ending is not None:
-            raise end_of_run(Failure("fatal", ending.detail, status=ending.status, raw=ending.raw))
+            raise run_ended_by(Failure("fatal", ending.detail, status=ending.status), self.caller.model)
         return spent
 
     def fresh(self, record: BatchRecord, some: Sequence[Pair]) -> list[tuple[Planned, BatchResult, bytes]]:
@@ -151,7 +153,7 @@ class Collector:
         spent = 0.0
         for number, (_, result, _) in zip(numbers, kept, strict=True):
             usage = self.client.read(result.billed).usage if result.billed else Usage()
-            usd = self.cost(usage)
+            usd = self.money.cost(usage, "batch")
             spent += usd or 0.0
             if result.kind != "reply":
                 self.journal.note(number, Reading(result.kind, usage, usd))

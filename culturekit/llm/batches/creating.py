@@ -1,12 +1,13 @@
-"""Creating jobs so that none is bought twice: written down before and after, looked for when nobody saw the end of it."""
+"""Jobs created so that none is bought twice: written down before and after, looked for when nobody saw the end."""
 
 from dataclasses import dataclass
 
 from culturekit.llm.batches.batch_client import BatchClient, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook
 from culturekit.llm.batches.planning import Plan
-from culturekit.llm.batches.waiting import Caller, end_of_run
+from culturekit.llm.batches.waiting import Caller
 from culturekit.llm.client import Failure
+from culturekit.llm.endings import run_ended_by
 
 __all__ = ["Creator"]
 
@@ -33,7 +34,7 @@ class Creator:
         try:
             upload = await self.caller.call(lambda: self.batches.upload(plan.lines, size=plan.size, tag=tag))
         except Failure as failure:
-            raise end_of_run(failure) from failure
+            raise run_ended_by(failure, self.caller.model) from failure
         record = self.book.begin(
             plan.rows,
             plan.bodies.pressed(),
@@ -50,7 +51,7 @@ class Creator:
             if failure.kind in UNCLEAR:
                 return await self.find(record)
             self.book.move(record, "void")
-            raise end_of_run(failure) from failure
+            raise run_ended_by(failure, self.caller.model) from failure
         return self.book.move(record, "open", job=job.number)
 
     async def find(self, record: BatchRecord) -> BatchRecord:
@@ -75,4 +76,4 @@ class Creator:
         try:
             return await self.caller.call(lambda: self.batches.find(record.tag))
         except Failure as failure:
-            raise end_of_run(failure) from failure
+            raise run_ended_by(failure, self.caller.model) from failure

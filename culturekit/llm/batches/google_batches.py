@@ -1,9 +1,10 @@
-"""Batches of Gemini: small ones go inline, larger ones as a file; a key beside each request comes back with its result."""
+"""Batches of Gemini: small ones go inline, larger ones as a file; a key beside each request comes back with it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, BinaryIO
 
 import msgspec
@@ -33,7 +34,7 @@ STATES: Mapping[str, JobState] = {
 
 
 class GoogleBatches:
-    """The batches of one model, through the SDK; what came is read from its bytes, of which the SDK keeps only a part."""
+    """The batches of one model, through the SDK; what came is read from its bytes, of which the SDK keeps a part."""
 
     limits = BatchLimits(rows=50_000, size=2_000_000_000)
 
@@ -99,12 +100,11 @@ class GoogleBatches:
     async def find(self, tag: str) -> list[Job]:
         """Go through all batches there are for those with a tag."""
         found: list[Job] = []
-        page = ""
+        page: str | None = None
         while True:
-            config: dict[str, Any] = {"page_size": 100} | ({"page_token": page} if page else {})
-            listed = await self.raw(lambda: self.sdk.aio.batches.list(config=config))
+            listed = await self.raw(partial(self.sdk.aio.batches.list, config={"page_size": 100, "page_token": page}))
             found += [job_of(operation) for operation in listed.get("operations") or []]
-            page = listed.get("nextPageToken") or ""
+            page = listed.get("nextPageToken")
             if not page:
                 return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
 

@@ -6,12 +6,20 @@ import msgspec
 
 from culturekit.llm.batches.batch_client import BatchResult
 from culturekit.llm.batches.openai_lines import Fails
+from culturekit.llm.client import FailureKind
 
 __all__ = ["error_of", "inline_requests", "request_line", "result_of"]
 
 KEY = "key"
 
-NOT_DONE = {1: "timeout", 4: "timeout", 8: "busy", 10: "server", 13: "server", 14: "server"}
+NOT_DONE: Mapping[int, FailureKind] = {
+    1: "timeout",
+    4: "timeout",
+    8: "busy",
+    10: "server",
+    13: "server",
+    14: "server",
+}
 """Codes of google.rpc that may pass: cancelled, deadline, exhausted, aborted, internal, unavailable."""
 
 STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}

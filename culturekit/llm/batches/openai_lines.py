@@ -1,18 +1,18 @@
 """Lines of OpenAI batches: what goes into the input file, and what the files of results say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from culturekit.llm.batches.batch_client import BatchResult
-from culturekit.llm.client import Failure
+from culturekit.llm.client import Failure, FailureKind
 
 __all__ = ["Fails", "request_line", "result_of"]
 
 Fails = Callable[[int, bytes], Failure]
 """What an error body means, by its status, as it would have online."""
 
-NOT_DONE = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
+NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancelled": "timeout"}
 """Errors of rows that were never looked at."""
 
 
@@ -58,5 +58,4 @@ def result_of(line: bytes, fails: Fails) -> BatchResult | None:
         return BatchResult(row.custom_id, failure.kind, response.status_code, bytes(response.body), failure.detail)
     code = (trouble.code if trouble else None) or "no response and no error"
     detail = f"{code}: {(trouble.message if trouble else None) or ''}"
-    kind = "timeout" if code in NOT_DONE else "server"
-    return BatchResult(row.custom_id, kind, 0, line.strip(), detail)
+    return BatchResult(row.custom_id, NOT_DONE.get(code, "server"), 0, line.strip(), detail)

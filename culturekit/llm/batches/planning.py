@@ -1,19 +1,31 @@
 """What has to be asked, cut into jobs: in order, each as large as the provider and the budget allow."""
 
+import asyncio
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, cast
 
 from culturekit.llm.batches.batch_client import BatchClient, BatchRow
 from culturekit.llm.batches.jobs import BodyPress, Planned
 from culturekit.llm.batches.standing import Ask
-from culturekit.llm.client import Outgoing
 
-__all__ = ["Plan", "cut"]
+__all__ = ["Plan", "Purse", "cut"]
 
 IN_MEMORY = 8_000_000
 """Lines beyond as many bytes wait on disk."""
+
+
+class Purse(Protocol):
+    """Who decides whether a row can be asked."""
+
+    def reserve(self, ask: Ask) -> float | None:
+        """Set aside what a row can cost at worst, and say how much; None when there is not enough."""
+        ...
+
+    def too_large(self, ask: Ask, size: int) -> None:
+        """Hear of a row that fits into no job."""
+        ...
 
 
 @dataclass(slots=True)
@@ -35,34 +47,28 @@ class Plan:
         self.reserved += cost
 
 
-def cut(
-    asks: Iterable[Ask],
-    batches: BatchClient,
-    *,
-    worst: Callable[[Outgoing], float],
-    reserve: Callable[[float], bool],
-    too_large: Callable[[Ask, int], None],
-) -> Iterator[Plan]:
+async def cut(asks: Iterable[Sequence[Ask]], batches: BatchClient, purse: Purse) -> AsyncIterator[Plan]:
     """Cut into plans as long as the money lasts; all asks are gone through.
 
     A plan is closed when the next one is asked for.
     """
     limits, plan, money_left = batches.limits, empty(), True
     try:
-        for ask in asks:
-            if not money_left:
-                continue
-            line = batches.line(BatchRow(ask.key.hex(), ask.outgoing))
-            if len(line) > limits.size:
-                too_large(ask, len(line))
-                continue
-            if plan.rows and (len(plan.rows) >= limits.rows or plan.size + len(line) > limits.size):
-                yield plan
-                plan.lines.close()
-                plan = empty()
-            cost = worst(ask.outgoing)
-            money_left = reserve(cost)
-            if money_left:
+        for some in asks:
+            await asyncio.sleep(0)
+            for ask in some if money_left else ():
+                line = batches.line(BatchRow(ask.key.hex(), ask.outgoing))
+                if len(line) > limits.size:
+                    purse.too_large(ask, len(line))
+                    continue
+                if len(plan.rows) >= limits.rows or plan.size + len(line) > limits.size:
+                    yield plan
+                    plan.lines.close()
+                    plan = empty()
+                cost = purse.reserve(ask)
+                if cost is None:
+                    money_left = False
+                    break
                 plan.add(ask, line, cost)
         if plan.rows:
             yield plan
@@ -72,4 +78,4 @@ def cut(
 
 def empty() -> Plan:
     """Begin a plan."""
-    return Plan(tempfile.SpooledTemporaryFile(max_size=IN_MEMORY))  # type: ignore[arg-type]  # noqa: SIM115
+    return Plan(cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)))

@@ -29,6 +29,10 @@ class Rows:
         """Count the rows that have not ended, as far as they were looked at."""
         return self.ended.count(0)
 
+    def done(self) -> int:
+        """Count the rows that have ended, as far as they were looked at."""
+        return self.ended.count(1)
+
     def look(self, places: Sequence[int]) -> Iterator[tuple[int, Answered | Ask]]:
         """Tell where rows stand."""
         requests = [self.requests[place] for place in places]
@@ -36,14 +40,15 @@ class Rows:
             self.keys[place] = self.keys[place] or self.standing.key(request)
         return zip(places, self.standing.of_all(requests, [self.keys[place] for place in places]), strict=True)
 
-    def asks(self, under_way: Mapping[bytes, int], awaited: set[int]) -> Iterator[Ask]:
-        """Give what has to be asked, each once, in order.
+    def asks(self, under_way: Mapping[bytes, int], awaited: set[int]) -> Iterator[list[Ask]]:
+        """Give what has to be asked, each once, in order, a stretch of rows at a time.
 
         What is under way in a job is not asked; the job's number goes into `awaited`.
         """
         given: set[bytes] = set()
         places = [place for place, ended in enumerate(self.ended) if not ended]
         for start in range(0, len(places), AT_ONCE):
+            asks = []
             for place, step in self.look(places[start : start + AT_ONCE]):
                 if isinstance(step, Answered):
                     self.ended[place] = 1
@@ -53,7 +58,8 @@ class Rows:
                     awaited.add(under_way[step.key])
                 elif step.key not in given:
                     given.add(step.key)
-                    yield step
+                    asks.append(step)
+            yield asks
 
     def answers(self) -> Iterator[Answered]:
         """Give the rows that ended, in order, as far as none before them is missing."""

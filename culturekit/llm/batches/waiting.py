@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.llm.client import Failure
+from culturekit.llm.endings import given_up
 
-__all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock", "end_of_run"]
+__all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
 
 PASSING = frozenset({"busy", "server", "timeout", "connection"})
 
@@ -60,8 +60,9 @@ class Pauses:
 class Caller:
     """Calls a provider until it answers; what one call learns about waiting holds for all of them."""
 
-    def __init__(self, clock: Clock, pauses: Pauses, patience: float) -> None:
+    def __init__(self, clock: Clock, pauses: Pauses, *, patience: float, model: str) -> None:
         """Start without a reason to wait."""
+        self.model = model
         self.clock = clock
         self.pauses = pauses
         self.patience = patience
@@ -86,7 +87,9 @@ class Caller:
                 if failure.kind not in retried:
                     raise
                 if self.closed_until - began > self.patience:
-                    raise no_answer(failure, self.patience) from failure
+                    held = self.closed_until - self.clock.now()
+                    ending = given_up(self.model, patience=self.patience, held_for=held, last=failure.detail)
+                    raise ending from failure
 
     async def turn(self) -> None:
         """Wait until the provider wants to hear from us again."""
@@ -96,19 +99,3 @@ class Caller:
     def hold(self, seconds: float) -> None:
         """Let nothing be sent for a while."""
         self.closed_until = max(self.closed_until, self.clock.now() + seconds)
-
-
-def no_answer(failure: Failure, patience: float) -> UpstreamUnavailable:
-    """Say that a provider was asked for long enough."""
-    return UpstreamUnavailable(
-        f"the provider of batches has not answered for {patience:.0f} seconds: {failure.detail}",
-        hint="Run the same command again later: jobs that were created go on meanwhile and are collected then.",
-    )
-
-
-def end_of_run(failure: Failure) -> CultureKitError:
-    """Say what ends a run: a request or a key that the provider will not take."""
-    hint = "What was bought is kept; put it right and run the same command again."
-    if failure.kind == "fatal" or 400 <= failure.status < 500:
-        return UsageError(f"the provider does not take the batch: {failure.detail}", hint=hint)
-    return UpstreamUnavailable(f"the provider cannot take the batch: {failure.detail}", hint=hint)
