@@ -31,7 +31,7 @@ def sell(service: Service, record: Record, question: Question, body: bytes, enco
     fault = service.fault_for(record, body)
     if fault is not None and (fault.kind in STATUS_FAULTS or fault.kind == "drop-before"):
         return refuse(service, record, fault)
-    answer = answer_to(question, fault, service.script, service.model, service.other_value(question))
+    answer = answer_to(question, fault, service.script, service.model, lambda: service.other_value(question))
     allowance = service.allowance(question, answer.output_tokens)
     headers = service.quota_headers(allowance) if question.provider == "openai" else []
     if allowance is not None and not allowance.granted:
