@@ -116,8 +116,8 @@ class BatchClient(Protocol):
         """Ask how a job is doing."""
         ...
 
-    def results(self, job: Job) -> AsyncIterator[BatchResult]:
-        """Read the results that there are, in any order; lines that cannot be read are left out."""
+    def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
+        """Read the results that there are, in any order; None for a line that cannot be read."""
         ...
 
     async def close(self) -> None:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from culturekit.errors import UpstreamUnavailable
 from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
@@ -24,6 +25,9 @@ Pair: TypeAlias = tuple[tuple[Planned, BatchResult], bytes]
 AT_ONCE = 500
 """Results in one commit."""
 
+SUSPICIOUS = 10
+"""So many lines of which none can be read are not the fault of the lines."""
+
 READINGS = 3
 """How often the results are read when there are fewer of them than the provider counted."""
 
@@ -37,6 +41,7 @@ class Gathered:
     results: dict[str, BatchResult] = field(default_factory=dict)
     conflicting: dict[str, list[BatchResult]] = field(default_factory=dict)
     unknown: int = 0
+    unreadable: int = 0
 
     def take(self, result: BatchResult, client: Client) -> None:
         """Add a result, or see that it is there already."""
@@ -62,13 +67,28 @@ async def gather(batches: BatchClient, client: Client, job: Job, names: frozense
     for _ in range(READINGS):
         gathered = Gathered()
         async for result in batches.results(job):
-            if result.name in names:
+            if result is None:
+                gathered.unreadable += 1
+            elif result.name in names:
                 gathered.take(result, client)
             else:
                 gathered.unknown += 1
         if job.counted is None or len(gathered.results) + gathered.unknown >= min(job.counted, len(names)):
             break
+    if not gathered.results and gathered.unreadable >= SUSPICIOUS:
+        raise strange(job, gathered)
     return gathered
+
+
+def strange(job: Job, gathered: Gathered) -> UpstreamUnavailable:
+    """Say that nothing of what came can be used: asking again would buy all of it a second time."""
+    return UpstreamUnavailable(
+        "the results of a batch cannot be read",
+        where=job.number,
+        expected="lines that name our rows",
+        found=f"{gathered.unreadable:,} that cannot be read",
+        hint="They are kept with the provider; run the same command again, or with a newer culturekit.",
+    )
 
 
 def closed_results(gathered: Gathered, job: Job, rows: Iterable[Planned]) -> Iterator[tuple[Planned, BatchResult]]:

@@ -59,7 +59,7 @@ class GoogleBatches:
                 vertexai=False,
                 http_options={
                     "base_url": self.client.identity.base_url,
-                    "api_version": self.client.settings.api_version,
+                    "api_version": self.client.identity.endpoint.split("/")[1],
                     "timeout": round(seconds * 1000),
                     "httpx_async_client": self.http,
                 },
@@ -120,18 +120,15 @@ class GoogleBatches:
         """Ask how a batch is doing; small ones bring their results along."""
         return await self.told(lambda: self.sdk.aio.batches.get(name=number))
 
-    async def results(self, job: Job) -> AsyncIterator[BatchResult]:
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the results that came with the job, or its file of results."""
         for element in job.inline:
-            result = result_of(element, judged)
-            if result is not None:
-                yield result
+            yield result_of(element, judged)
         for name in job.outputs:
             content = await self.within(self.sdk.aio.files.download(file=name), FILE_SECONDS)
             for line in content.splitlines():
-                result = result_of(self.client.without_key(line), judged) if line.strip() else None
-                if result is not None:
-                    yield result
+                if line.strip():
+                    yield result_of(self.client.without_key(line), judged)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -176,7 +173,7 @@ class GoogleBatches:
             raise failure_of(error.code, headers, self.client.without_key(self.received)) from None
         except (http.RequestError, OSError) as error:
             raise Failure("connection", f"the connection failed ({type(error).__name__})") from None
-        except (ValueError, LookupError, AttributeError, TypeError) as error:
+        except (ValueError, LookupError) as error:
             raise Failure("server", f"an answer that cannot be read ({type(error).__name__})", status=200) from None
 
 
@@ -209,7 +206,7 @@ def job_of(operation: Mapping[str, Any]) -> Job:
         counted=counted(told.get("batchStats") or {}),
         outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
         inline=tuple(msgspec.json.encode(element) for element in inline),
-        kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",  # type: ignore[arg-type]
+        kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",
         detail=str(trouble.get("message") or ""),
     )
 

@@ -33,13 +33,16 @@ class Trouble(msgspec.Struct):
     message: str = ""
 
 
+NOTHING = msgspec.Raw(b"null")
+
+
 class ResultLine(msgspec.Struct):
     """A line of a file of results, or an element of inline results, its response untouched."""
 
     key: str | None = None
     metadata: Mapping[str, str] | None = None
-    response: msgspec.Raw | None = None
-    error: msgspec.Raw | None = None
+    response: msgspec.Raw = NOTHING
+    error: msgspec.Raw = NOTHING
 
 
 class RequestLine(msgspec.Struct):
@@ -69,9 +72,9 @@ def result_of(line: bytes, fails: Fails) -> BatchResult | None:
     name = row.key or (row.metadata or {}).get(KEY)
     if name is None:
         return None
-    if row.response is not None and bytes(row.response) != b"null":
+    if bytes(row.response) != b"null":
         return BatchResult(name, "reply", 200, bytes(row.response))
-    return error_of(name, bytes(row.error) if row.error is not None else b"null", fails)
+    return error_of(name, bytes(row.error), fails)
 
 
 def error_of(name: str, raw: bytes, fails: Fails) -> BatchResult:

@@ -41,6 +41,7 @@ class OpenAIBatches:
         self.client = client
         self.url = "/v1" + client.identity.endpoint
         self.connected: Any = None
+        self.extra: Mapping[str, Any] = {}
 
     @property
     def sdk(self) -> Any:  # noqa: ANN401 - the SDK's client
@@ -53,8 +54,8 @@ class OpenAIBatches:
                 base_url=self.client.identity.base_url,
                 max_retries=0,
                 timeout=self.client.settings.timeout,
-                default_headers=None if secret else {"Authorization": openai.Omit()},
             )
+            self.extra = {} if secret else {"extra_headers": {"Authorization": openai.Omit()}}
         return self.connected
 
     def compose(self, request: Request) -> Outgoing:
@@ -68,14 +69,14 @@ class OpenAIBatches:
     async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
         """Bring up the file."""
         lines.seek(0)
-        asked = self.sdk.files.create(file=(f"{tag}.jsonl", lines, "application/jsonl"), purpose="batch")
+        asked = self.sdk.files.create(file=(f"{tag}.jsonl", lines, "application/jsonl"), purpose="batch", **self.extra)
         return str((await self.within(asked, FILE_SECONDS)).id)
 
     async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
         """Create the batch of an uploaded file."""
         del lines
         asked = self.sdk.batches.create(
-            input_file_id=upload, endpoint=self.url, completion_window="24h", metadata={TAG: tag}
+            input_file_id=upload, endpoint=self.url, completion_window="24h", metadata={TAG: tag}, **self.extra
         )
         return read_job(await self.within(asked))
 
@@ -86,7 +87,7 @@ class OpenAIBatches:
 
     async def listed(self) -> AsyncIterator[Any]:
         """Go through the pages of the list."""
-        page = await self.within(self.sdk.batches.list(limit=100))
+        page = await self.within(self.sdk.batches.list(limit=100, **self.extra))
         while True:
             for batch in page.data or ():
                 yield batch
@@ -97,23 +98,22 @@ class OpenAIBatches:
     async def withdraw(self, upload: str) -> None:
         """Delete an uploaded file; one that is gone, or that a server will not delete, is left."""
         try:
-            await self.within(self.sdk.files.delete(upload))
+            await self.within(self.sdk.files.delete(upload, **self.extra))
         except Failure as failure:
             if failure.status not in {400, 404, 405, 409, 501}:
                 raise
 
     async def poll(self, number: str) -> Job:
         """Ask how a batch is doing."""
-        return read_job(await self.within(self.sdk.batches.retrieve(number)))
+        return read_job(await self.within(self.sdk.batches.retrieve(number, **self.extra)))
 
-    async def results(self, job: Job) -> AsyncIterator[BatchResult]:
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the file of outputs, then that of errors."""
         for name in job.outputs:
-            content = await self.within(self.sdk.files.content(name), FILE_SECONDS)
+            content = await self.within(self.sdk.files.content(name, **self.extra), FILE_SECONDS)
             for line in content.content.splitlines():
-                result = result_of(self.client.without_key(line), judged) if line.strip() else None
-                if result is not None:
-                    yield result
+                if line.strip():
+                    yield result_of(self.client.without_key(line), judged)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -135,7 +135,7 @@ class OpenAIBatches:
             raise failure_of(error.status_code, error.response.headers, raw) from None
         except openai.APIConnectionError as error:
             raise Failure("connection", f"the connection failed ({type(error.__cause__).__name__})") from None
-        except (openai.OpenAIError, ValueError, LookupError, AttributeError, TypeError) as error:
+        except (openai.OpenAIError, ValueError, LookupError) as error:
             raise Failure("server", f"an answer that cannot be read ({type(error).__name__})", status=200) from None
 
 

@@ -1,6 +1,5 @@
 """A provider of batches without a wire, that can be told to fail, and whose clients can be killed anywhere."""
 
-import io
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -155,12 +154,10 @@ class FakeBatches:
         ended = made.plan.job or made.job
         return replace(ended, number=number, tag=made.job.tag, state=made.plan.state, counted=counted)
 
-    async def results(self, job: Job) -> AsyncIterator[BatchResult]:
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         self.tick()
         for result in self.shop.jobs[job.number].results:
             yield result
 
     async def close(self) -> None:
         self.closed += 1
-
-

@@ -14,6 +14,7 @@ from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, Rate, Request
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Entry
 from culturekit.llm.outcomes import Answered
 from tests.llm.batches.fake_batches import FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
@@ -149,7 +150,13 @@ def test_results_that_contradict_each_other_are_not_believed(desk: Desk) -> None
 
 @pytest.mark.parametrize(
     ("kind", "outcome", "bought"),
-    [("rejected", "invalid", 1), ("blocked", "blocked", 1), ("busy", "ok", 2), ("server", "ok", 2), ("timeout", "ok", 2)],
+    [
+        ("rejected", "invalid", 1),
+        ("blocked", "blocked", 1),
+        ("busy", "ok", 2),
+        ("server", "ok", 2),
+        ("timeout", "ok", 2),
+    ],
 )
 def test_a_row_that_fails_within_a_job_is_judged_as_online(desk: Desk, kind: str, outcome: str, bought: int) -> None:
     desk.shop.behaviour = refusing(kind, 400)
@@ -286,16 +293,16 @@ def hostile(identifier: str, time: int) -> BatchResult | bytes:
 class KilledJournal(Journal):
     """A journal whose process can be killed before and after each commit."""
 
-    tick: Callable[[], None] = staticmethod(lambda: None)  # type: ignore[assignment]
+    tick: Callable[[], None] = staticmethod(lambda: None)
 
     def remember(self, name: str, value: bytes) -> None:
         self.tick()
         super().remember(name, value)
         self.tick()
 
-    def append_all(self, entries: Sequence[object]) -> list[int]:  # type: ignore[override]
+    def append_all(self, entries: Sequence[Entry]) -> list[int]:
         self.tick()
-        numbers = super().append_all(entries)  # type: ignore[arg-type]
+        numbers = super().append_all(entries)
         self.tick()
         return numbers
 
@@ -327,7 +334,7 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
             batches = FakeBatches(client, shop, BatchLimits(rows, 100_000), tick, files)
             try:
                 with KilledJournal(folder) as journal:
-                    journal.tick = tick  # type: ignore[method-assign]
+                    journal.tick = tick
                     asked = answer_batch(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
                     return list(asked), shop, kept(journal)
             except Killed:
