@@ -16,7 +16,7 @@ from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
 from culturekit.llm.outcomes import Answered
-from tests.llm.batches.fake_batches import FakeBatches, Killed, Plan, Shop, TestClock
+from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
 
@@ -27,7 +27,7 @@ class Desk:
     folder: Path
     shop: Shop
     clock: TestClock
-    limits: BatchLimits = BatchLimits(rows=4, size=100_000)
+    limits: BatchLimits = SMALL
     files: bool = True
 
     def ask(
