@@ -1,7 +1,7 @@
 """A budget that cannot be overshot: the worst case is set aside before a request leaves."""
 
 from culturekit.errors import UsageError
-from culturekit.llm.prices import PICO
+from culturekit.llm.money import dollars, picodollars
 
 __all__ = ["Budget"]
 
@@ -36,19 +36,14 @@ class Budget:
     @property
     def spent(self) -> float:
         """US dollars spent."""
-        return self.used / PICO
+        return dollars(self.used)
 
     @property
     def reserved(self) -> float:
         """US dollars set aside for requests under way."""
-        return self.aside / PICO
+        return dollars(self.aside)
 
     @property
     def left(self) -> float | None:
         """US dollars that may still be set aside; None without a limit."""
-        return None if self.limit is None else (self.limit - self.used - self.aside) / PICO
-
-
-def picodollars(usd: float) -> int:
-    """Turn US dollars into whole picodollars."""
-    return round(usd * PICO)
+        return None if self.limit is None else dollars(self.limit - self.used - self.aside)

@@ -88,8 +88,9 @@ def fresh(folder: Path) -> None:
         finish(place, "k1", b"k1")
 
 
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("run", [again, fresh])
-def test_no_kill_loses_what_was_paid_for(tmp_path: Path, run: Callable[[Path], None]) -> None:
+def test_no_kill_loses_what_was_paid_for(tmp_path: Path, run: Callable[[Path], None], stride: int) -> None:
     steps = 0
     while True:
         folder = tmp_path / f"{steps}" / "s"
@@ -105,7 +106,7 @@ def test_no_kill_loses_what_was_paid_for(tmp_path: Path, run: Callable[[Path], N
         assert os.listdir(folder.parent) == ["s"], steps
         if ended == DONE:
             break
-        steps += 1
+        steps += stride
     assert steps > 30
 
 
