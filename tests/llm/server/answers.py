@@ -42,7 +42,7 @@ class Answer:
 
 
 def answer_to(
-    question: Question, fault: Fault | None, script: Script, model: Model | None, other: Callable[[], Any]
+    question: Question, fault: Fault | None, script: Script, model: Model | None, other: Callable[[str], Any]
 ) -> Answer:
     """Answer a question as the script has it; `other` gives the value said to another row."""
     own = model(question) if model is not None else None
@@ -52,7 +52,9 @@ def answer_to(
         answer = _stopped(question, fault, own, script)
     else:
         answer = Answer(_text(question, fault, own, script, other))
-    return _counted(_limited(answer, question, script), question, script)
+        if fault is None or fault.kind not in TEXT_FAULTS:
+            answer = _limited(answer, question, script)
+    return _counted(answer, question, script)
 
 
 def written(value: Any) -> str:
@@ -63,10 +65,13 @@ def written(value: Any) -> str:
         return _ENCODER.encode(value)
 
 
-def _text(question: Question, fault: Fault | None, own: str | None, script: Script, other: Callable[[], Any]) -> str:
+def _text(question: Question, fault: Fault | None, own: str | None, script: Script, other: Callable[[str], Any]) -> str:
     if fault is not None and fault.kind in TEXT_FAULTS:
         return mischievous_text(
-            fault, question, made_value(question, script.salt), other=other() if fault.kind == "other-row" else None
+            fault,
+            question,
+            made_value(question, script.salt),
+            other=other(fault.text) if fault.kind == "other-row" else None,
         )
     if own is not None:
         return own
@@ -81,7 +86,7 @@ def _text(question: Question, fault: Fault | None, own: str | None, script: Scri
 def _stopped(question: Question, fault: Fault, own: str | None, script: Script) -> Answer:
     match fault.kind:
         case "truncated":
-            text = _text(question, None, own, script, dict)
+            text = _text(question, None, own, script, lambda named: None)
             return Answer(text[: max(1, len(text) // 2)], "length", output_tokens=question.max_tokens)
         case "truncated-empty":
             return Answer("", "length", output_tokens=question.max_tokens, thinking_tokens=question.max_tokens)
@@ -99,9 +104,7 @@ def _stopped(question: Question, fault: Fault, own: str | None, script: Script) 
 
 
 def _limited(answer: Answer, question: Question, script: Script) -> Answer:
-    """End an answer at the limit of tokens it was asked to keep; hostile texts come whole, as from a broken server."""
-    if answer.ending != "stop" or answer.output_tokens or len(answer.text) > _SPACE_AT_MOST:
-        return answer
+    """End an answer at the limit of tokens it was asked to keep."""
     allowed = question.max_tokens - script.thinking
     if count_text(answer.text) <= allowed:
         return answer

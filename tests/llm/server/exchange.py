@@ -72,7 +72,7 @@ def _check_key(exchange: Exchange) -> None:
     keys = exchange.service.script.keys
     if keys and not any(hmac.compare_digest(key.encode(), known.encode()) for known in keys):
         if exchange.record.provider == "google":
-            raise Refused("bad-request", "API key not valid. Please pass a valid API key.")
+            raise Refused("key-invalid")
         raise Refused("unauthorized", "Incorrect API key provided.")
 
 
