@@ -1,5 +1,7 @@
 """Both providers' batches through their SDKs, against a server that counts."""
 
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.batches import google_batches
 from culturekit.llm.journal import Journal
 from tests.faults.llm_batch_asking import questions
+from tests.faults.llm_batch_kills import start
 from tests.llm.batches.wire_runs import PROVIDERS, ask
 from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
 
@@ -121,3 +124,16 @@ def test_the_ledger_is_what_the_server_counted(provider: str, tmp_path: Path) ->
 def test_a_wrong_key_ends_the_run_with_advice(provider: str, tmp_path: Path) -> None:
     with running_server(Script(keys=("another",))) as server, pytest.raises(UsageError, match="key"):
         ask(provider, server.url, tmp_path, questions(2))
+
+
+def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp_path: Path) -> None:
+    with running_server(Script(jobs=(JobPlan(polls=10_000),))) as server:
+        process = start(provider, server.url, tmp_path)
+        while not server.stats()["operations"].get("batches.get"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=5) != 0
+        server.service.storage.jobs[next(iter(server.service.storage.jobs))].plan = JobPlan()
+        again = start(provider, server.url, tmp_path)
+        assert again.wait(timeout=60) == 0
+        assert server.stats()["bought_twice"] == 0 and len(server.service.storage.jobs) == 4
