@@ -128,12 +128,14 @@ def test_a_wrong_key_ends_the_run_with_advice(provider: str, tmp_path: Path) -> 
 
 def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp_path: Path) -> None:
     with running_server(Script(jobs=(JobPlan(polls=10_000),))) as server:
+        assert server.service is not None
+        jobs = server.service.storage.jobs
         process = start(provider, server.url, tmp_path)
         while not server.stats()["operations"].get("batches.get"):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=5) != 0
-        server.service.storage.jobs[next(iter(server.service.storage.jobs))].plan = JobPlan()
+        jobs[next(iter(jobs))].plan = JobPlan()
         again = start(provider, server.url, tmp_path)
         assert again.wait(timeout=60) == 0
-        assert server.stats()["bought_twice"] == 0 and len(server.service.storage.jobs) == 4
+        assert server.stats()["bought_twice"] == 0 and len(jobs) == 4
