@@ -1,0 +1,37 @@
+"""Batches asked of the server on loopback through the real SDKs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from culturekit.llm.batches.answering import answer_batch
+from culturekit.llm.batches.batches_of import batches_of
+from culturekit.llm.batches.waiting import Clock, Pauses
+from culturekit.llm.client import Request
+from culturekit.llm.engine import AskOptions
+from culturekit.llm.journal import Journal
+from culturekit.llm.outcomes import Answered
+from tests.faults.llm_batch_asking import client_of
+
+__all__ = ["PROVIDERS", "ask"]
+
+PROVIDERS = ("openai", "google")
+QUICK = Pauses(first=0.01, longest=0.05, settle=0.05)
+OPTIONS = AskOptions()
+
+
+def ask(
+    provider: str,
+    url: str,
+    folder: Path,
+    requests: Sequence[Request],
+    *,
+    run: str = "run",
+    options: AskOptions = OPTIONS,
+    pauses: Pauses = QUICK,
+    clock: Clock | None = None,
+) -> list[Answered]:
+    """Answer requests in batches."""
+    client = client_of(provider, url)
+    with Journal(folder) as journal:
+        asked = answer_batch(client, batches_of(client), journal, requests, options, run, pauses=pauses, clock=clock)
+        return list(asked)
