@@ -99,7 +99,7 @@ def preview(
     as_json: AsJson = False,
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
-    from culturekit.builders.cspace_filter import wording
+    from culturekit.builders.filter_requests import wording
     from culturekit.kg.preview import PreviewOptions
     from culturekit.kg.preview import preview as previewed
     from culturekit.kg.preview_text import preview_lines

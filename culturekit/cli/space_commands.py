@@ -33,7 +33,7 @@ def filter_command(
 ) -> None:
     """Judge candidates; every one that is dropped keeps its reason."""
     from culturekit.kg.concepts import load_concept
-    from culturekit.pipeline.graph_stages import filter_stage
+    from culturekit.pipeline.filter_stage import filter_stage
 
     stage = filter_stage(candidates, [load_concept(name) for name in roots], llm)
     run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -10,14 +10,15 @@ import typer
 
 from culturekit.cli.progress import progress_for
 from culturekit.records.choices import ExportChoice, ExportFormat
+from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
     from culturekit.pipeline.stage import Stage
 
-__all__ = ["line_about", "run_one"]
+__all__ = ["line_about", "run_one", "set_aside"]
 
-QUARANTINED = "malformed"
+MALFORMED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
 
 
@@ -48,8 +49,14 @@ def run_one(
         stage = replace(stage, exports=EXPORTS[also])
         run = run_stage(stage, out, engine=engine, progress=progress, wait=wait, fresh=fresh)
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
-    if any(reason.startswith(QUARANTINED) for reason in run.manifest.drops):
+    if set_aside(run):
         raise typer.Exit(1)
+
+
+def set_aside(run: "StageRun") -> bool:
+    """Tell whether rows wait for a person: dropped as malformed, or kept without an answer."""
+    malformed = any(reason.startswith(MALFORMED) for reason in run.manifest.drops)
+    return malformed or run.manifest.counts.get(QUARANTINED, 0) > 0
 
 
 def as_data(run: "StageRun") -> dict[str, object]:

@@ -9,7 +9,8 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
-from culturekit.pipeline.graph_stages import extract_stage, filter_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.filter_stage import filter_stage
+from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
 from culturekit.pipeline.image_stages import (
     generate_stage,
     index_stage,
@@ -32,7 +33,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
     return [
         ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
         extract_stage(workdir / "graph", concepts),
-        filter_stage(workdir / "candidates/candidates.parquet", concepts, recipe.judge),
+        filter_of(recipe, workdir, concepts),
         release_stage(workdir / "filter/kept.parquet", concepts, recipe.popularity),
         prompts_stage(space, recipe.prompts, seed=recipe.seed),
         *index_stages(recipe, workdir),
@@ -48,6 +49,12 @@ def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
     if recipe.countries is None:
         return concepts
     return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+
+
+def filter_of(recipe: Recipe, workdir: Path, concepts: Sequence[Concept]) -> Stage:
+    """Judge the candidates; the graph tells the judge what their classes are called."""
+    candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
+    return filter_stage(candidates, concepts, recipe.judge, llm=recipe.llm.options(), graph=graph)
 
 
 def index_stages(recipe: Recipe, workdir: Path) -> list[Stage]:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from culturekit.builders.cspace import release
-from culturekit.builders.cspace_filter import TASK, filter_candidates, wording
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
@@ -17,13 +16,10 @@ from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.kg.members import STDIN, tells_damage
 from culturekit.kg.successors import load_successors
-from culturekit.llm.client import FreeClient
-from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.stage import Stage
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.package_data import shipped
 
-__all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "release_stage"]
+__all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
 
 logger = logging.getLogger(__name__)
 
@@ -106,29 +102,6 @@ def extract_stage(
         {"graph": graph, **country_files(), **files},
         {**described(concepts), **asdict(options)},
         packages=("numpy", "polars", "scipy"),
-    )
-
-
-def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, name: str = "filter") -> Stage:
-    """Judge candidates."""
-    client = CLIENTS.make(judge)
-    if not isinstance(client, FreeClient):
-        raise UsageError("the filter asks free clients only", found=judge)
-    options = {
-        "judge": judge,
-        "model": client.model,
-        "task": TASK,
-        "wording": digest_bytes(wording().encode()),
-        **described(concepts),
-    }
-    return Stage(
-        name,
-        "filter",
-        1,
-        lambda work: filter_candidates(work, candidates, concepts, client),
-        {"candidates": candidates, **country_files()},
-        options,
-        packages=("msgspec", "polars"),
     )
 
 

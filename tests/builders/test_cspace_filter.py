@@ -72,7 +72,7 @@ def test_a_reply_that_is_not_exactly_an_answer_leaves_the_candidate_to_people(
 ) -> None:
     kept, drops = judged(work, tmp_path, Scripted(text), candidate("Q1", "feijoada", "Q155"))
     assert kept["verdict"].to_list() == ["review"]
-    assert kept["reason"].to_list() == ["the judge's reply could not be read"]
+    assert kept["reason"].to_list() == ["judge scripted-1: invalid"]
     assert drops.is_empty()
 
 

@@ -1,0 +1,79 @@
+"""The stage from candidates to what a judge keeps of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.cspace_filter import filter_candidates
+from culturekit.builders.filter_requests import TASK, wording
+from culturekit.kg.class_labels import class_labels
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import country_files
+from culturekit.llm.answers import LlmOptions
+from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.clients import CLIENTS
+from culturekit.pipeline.graph_stages import described
+from culturekit.pipeline.stage import Stage
+from culturekit.records.schemas import CANDIDATES
+from culturekit.records.work import Outcome, Work
+from culturekit.registry import parse_spec
+from culturekit.storage.digests import digest_bytes
+from culturekit.storage.table_slices import slices_of
+
+__all__ = ["filter_stage", "judge_options", "labels_of"]
+
+DEFAULTS = LlmOptions()
+
+
+def filter_stage(
+    candidates: Path,
+    concepts: Sequence[Concept],
+    judge: str,
+    *,
+    llm: LlmOptions = DEFAULTS,
+    graph: Path | None = None,
+    name: str = "filter",
+) -> Stage:
+    """Judge candidates; `graph`, where they come from, tells the judge the names of their classes.
+
+    What `llm` says of money and speed decides no verdict and is no part of the key, so that a run that was cut goes on
+    with a larger budget or more at a time.
+    """
+    client = CLIENTS.make(judge)
+
+    def run(work: Work) -> Outcome:
+        labels = labels_of(candidates, graph, scratch=work.scratch)
+        return filter_candidates(work, candidates, concepts, client, llm=llm, labels=labels)
+
+    return Stage(
+        name,
+        "filter",
+        2,
+        run,
+        {"candidates": candidates, **country_files(), **({} if graph is None else {"graph": graph})},
+        {
+            **judge_options(judge, client),
+            "task": TASK,
+            "wording": digest_bytes(wording().encode()),
+            **described(concepts),
+        },
+        packages=("msgspec", "polars"),
+    )
+
+
+def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:
+    """Say who judges and how: what decides the answers and nothing else, so no price, no limit and no secret."""
+    if isinstance(client, Client):
+        return {"judge": {**asdict(client.identity), **client.options}, "model": client.model}
+    return {"judge": str(parse_spec(spec)), "model": client.model}
+
+
+def labels_of(candidates: Path, graph: Path | None, *, scratch: Path) -> dict[str, str]:
+    """Name the classes of the candidates, as far as the graph can."""
+    if graph is None:
+        return {}
+    columns = ("p31", "p279")
+    frames: Iterator[pl.DataFrame] = slices_of(candidates, CANDIDATES, scratch=scratch).slices(columns)
+    return class_labels(graph, frames)
