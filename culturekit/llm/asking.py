@@ -1,0 +1,132 @@
+"""One pass over many requests: what the journal has is taken from it in bulk, the rest goes to the wire, all in order.
+
+A window bounds what is looked ahead, so that half a million requests never lie in memory.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import msgspec
+
+from culturekit.llm.client import Client, Outgoing, Request
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Reading
+from culturekit.llm.keys import key_of
+from culturekit.llm.outcomes import Answered
+from culturekit.llm.question import Question
+from culturekit.llm.replaying import Replay
+from culturekit.llm.row_automaton import Row
+from culturekit.llm.tokens import estimate
+
+__all__ = ["Asking"]
+
+CHUNK = 256
+"""Requests that are composed and looked up together."""
+
+WINDOW = 8192
+WINDOW_BYTES = 64 * 2**20
+"""How far the wire may be ahead of the first row that has not ended, in rows and in bytes that leave."""
+
+ENDED = Row(Request("", "", {}, msgspec.Struct))
+NOTHING = Outgoing(b"")
+"""What stands in a row that has ended, so that it holds on to nothing."""
+
+
+class Asking:
+    """The rows between the first that has not been given out and the last that was pulled."""
+
+    def __init__(self, client: Client, journal: Journal, replay: Replay, requests: Iterable[Request]) -> None:
+        """Start with nothing pulled."""
+        self.client = client
+        self.journal = journal
+        self.replay = replay
+        self.source = iter(requests)
+        self.pulled = 0
+        self.all_pulled = False
+        self.rows: deque[Question] = deque()
+        self.asked: dict[bytes, Question] = {}
+        self.weight = 0
+
+    def closed(self) -> Iterator[Answered]:
+        """Give out the rows at the front that have ended."""
+        while self.rows and (answered := self.rows[0].answered) is not None:
+            self.rows.popleft()
+            yield answered
+
+    def has_room(self) -> bool:
+        """Say whether more may be pulled."""
+        return not self.all_pulled and len(self.rows) < WINDOW and self.weight < WINDOW_BYTES
+
+    def pull(self) -> list[Question]:
+        """Pull some requests, take what the journal has, and give those that must be sent."""
+        requests = list(islice(self.source, CHUNK))
+        self.all_pulled = len(requests) < CHUNK
+        questions = [self.question(place, request) for place, request in enumerate(requests, start=self.pulled)]
+        self.pulled += len(requests)
+        self.rows.extend(questions)
+        return self.look_up(questions)
+
+    def question(self, place: int, request: Request) -> Question:
+        """Compose a request and make its key."""
+        outgoing = self.client.compose(request)
+        return Question(place, Row(request), outgoing, key_of(self.client.identity, outgoing))
+
+    def look_up(self, questions: Sequence[Question]) -> list[Question]:
+        """Take questions as far as the journal goes; give those that must be sent."""
+        to_send = []
+        while questions:
+            found = self.journal.found([question.key for question in questions], run=self.replay.run)
+            repairs = []
+            for question in questions:
+                entries = found.get(question.key)
+                if entries is not None and self.replay.take_in(question, entries):
+                    self.compose_repair(question)
+                    repairs.append(question)
+                elif question.ended is not None:
+                    self.close(question)
+                elif self.is_first(question):
+                    to_send.append(question)
+            questions = repairs
+        return to_send
+
+    def compose_repair(self, question: Question) -> None:
+        """Compose the question that a row has come to; it has a key of its own."""
+        question.outgoing = self.client.compose(question.row.request)
+        question.key = key_of(self.client.identity, question.outgoing)
+        question.input_bound = question.failures = 0
+
+    def is_first(self, question: Question) -> bool:
+        """Say whether nobody else is asking the same; a twin waits for what comes for the first."""
+        first = self.asked.setdefault(question.key, question)
+        if first is not question:
+            first.twins.append(question)
+            return False
+        question.input_guess = estimate(question.outgoing)
+        self.weight += question.weight()
+        return True
+
+    def came_back(self, questions: Sequence[Question]) -> list[Question]:
+        """Take in what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
+        to_look_up = []
+        for question in questions:
+            self.weight -= question.weight()
+            del self.asked[question.key]
+            to_look_up += question.twins
+            question.twins = []
+            if question.ended is None:
+                self.compose_repair(question)
+                to_look_up.append(question)
+            else:
+                self.close(question)
+        return self.look_up(to_look_up) if to_look_up else []
+
+    def close(self, question: Question) -> None:
+        """Let go of what a row needed while it was asked; the first reply of a repaired row is part of an answer."""
+        ended = question.ended
+        if ended is not None and ended.outcome == "repaired":
+            for number, reading in question.read[:-1]:
+                self.journal.note(number, Reading("repaired", reading.usage, reading.usd))
+        question.answered = replace(ended, bought=True) if ended is not None and question.bought else ended
+        question.read, question.row, question.outgoing = [], ENDED, NOTHING

@@ -1,0 +1,183 @@
+"""What is sent when: rows, waits, limits, outages and money decide together.
+
+Everything here is arithmetic on times that come in, so any schedule can be played without waiting. Whoever owns the
+wire asks `next` until it says to wait, and reports how each request ended.
+"""
+
+import heapq
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from culturekit.errors import CultureKitError
+from culturekit.llm.client import Failure, Reply
+from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
+from culturekit.llm.limits import Limiter
+from culturekit.llm.money import Money
+from culturekit.llm.outage import Outage
+from culturekit.llm.outcomes import Answered
+from culturekit.llm.question import Question
+from culturekit.llm.retry_waits import retry_wait
+from culturekit.llm.row_automaton import CLOSING, Row, failed, failure_text, heard
+
+__all__ = ["Dispatch", "Later"]
+
+MAY_BE_BILLED = frozenset({"timeout", "connection"})
+"""Failures after which nobody knows whether the provider did the work: their reservation stays counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Nothing may be sent before a time, or, without one, before something else happens."""
+
+    until: float = math.inf
+
+
+Move: TypeAlias = Question | Later
+"""What to do now: send this question, or wait."""
+
+
+class Dispatch:
+    """The state of all rows that are to be sent to one model."""
+
+    def __init__(self, model: str, limiter: Limiter, money: Money, *, tries: int, patience: float) -> None:
+        """Start with nothing to send."""
+        self.model = model
+        self.limiter = limiter
+        self.money = money
+        self.outage = Outage()
+        self.tries = tries
+        self.patience = patience
+        self.ready: list[tuple[int, Question]] = []
+        self.waiting: list[tuple[float, int, Question]] = []
+        self.in_flight = 0
+        self.unfailed = 0
+        self.last_failure = ""
+        self.ending: CultureKitError | OutOfMoney | BaseException | None = None
+
+    def add(self, question: Question) -> None:
+        """Take a row in that has to be sent."""
+        self.unfailed += question.failures == 0
+        heapq.heappush(self.ready, (question.place, question))
+
+    def end(self, ending: CultureKitError | OutOfMoney | BaseException) -> None:
+        """Send nothing any more; the first reason counts."""
+        self.ending = self.ending or ending
+
+    def next(self, now: float) -> Move:
+        """Say what to do now."""
+        gives_up = self.outage.gives_up_at(self.patience)
+        if now >= gives_up or (self.limiter.held_until > max(gives_up, now) and gives_up < math.inf):
+            held_for = self.limiter.held_until - now
+            self.end(given_up(self.model, patience=self.patience, held_for=held_for, last=self.last_failure))
+        if self.ending is not None:
+            return Later()
+        while self.waiting and self.waiting[0][0] <= now:
+            _, place, question = heapq.heappop(self.waiting)
+            heapq.heappush(self.ready, (place, question))
+        due = self.due(now)
+        if due > now:
+            return Later(min(due, gives_up))
+        question = self.choose()
+        if self.money.reserve(question):
+            return self.send(question, now)
+        heapq.heappush(self.ready, (question.place, question))
+        if self.in_flight == 0:
+            budget = self.money.budget
+            self.end(OutOfMoney(budget.limit or 0.0, budget.spent, question.reserved))
+        return Later()
+
+    def due(self, now: float) -> float:
+        """Say when something can be sent, as far as is known now."""
+        if not self.ready:
+            return self.waiting[0][0] if self.waiting else math.inf
+        if self.in_flight >= (1 if self.outage.open else self.limiter.at_once()):
+            return math.inf
+        return max(self.limiter.due(now), self.outage.next_probe if self.outage.open else now)
+
+    def choose(self) -> Question:
+        """Take the first row in order; as a probe rather one that has not failed, or seldom."""
+        if not self.outage.open:
+            return heapq.heappop(self.ready)[1]
+        chosen = min(self.ready, key=lambda entry: (entry[1].failures, entry[0]))
+        self.ready.remove(chosen)
+        heapq.heapify(self.ready)
+        return chosen[1]
+
+    def send(self, question: Question, now: float) -> Question:
+        """Count a row as sent."""
+        self.in_flight += 1
+        question.expected_tokens = self.limiter.sent(question.input_guess, question.outgoing.max_tokens, now)
+        question.sent = now
+        question.bought = True
+        return question
+
+    def charges(self, question: Question) -> bool:
+        """Say whether a failure now is one of the row's tries; in an outage it is not, unless every row has failed."""
+        others = self.unfailed - (question.failures == 0)
+        return not self.outage.open or others == 0
+
+    def failure_came(self, question: Question, failure: Failure, now: float) -> bool:
+        """Hear of a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
+        charged = self.charges(question)
+        self.last_failure = failure_text(failure.kind, failure.status)
+        self.limiter.failed(failure, now, sent=question.sent)
+        if failure.kind == "fatal":
+            self.end(run_ended_by(failure, self.model))
+        elif failure.kind in CLOSING:
+            self.serving_again(question, now)
+        else:
+            self.count_failure(question, now)
+        question.ready = now + retry_wait(question.key, question.failures, hint=failure.wait)
+        return charged
+
+    def failure_kept(self, question: Question, failure: Failure, *, charged: bool) -> bool:
+        """Take a failure in that is on disk; True when the row leaves."""
+        self.in_flight -= 1
+        if failure.kind in MAY_BE_BILLED:
+            self.money.keep(question)
+        else:
+            self.money.free(question)
+        if failure.kind == "fatal":
+            return False
+        return self.stepped(question, failed(question.row, failure, tries=self.tries, charged=charged))
+
+    def reply_kept(self, question: Question, reply: Reply, *, charged: bool, now: float) -> bool:
+        """Take a reply in that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
+        self.in_flight -= 1
+        if reply.stop == "unreadable":
+            self.money.keep(question)
+            self.last_failure = "a reply that cannot be read"
+            self.count_failure(question, now)
+            question.ready = now + retry_wait(question.key, question.failures)
+        else:
+            self.money.settle(question, reply.usage)
+            self.serving_again(question, now)
+            self.limiter.succeeded(question.expected_tokens, question.input_guess, reply.usage, now)
+        return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
+
+    def serving_again(self, question: Question, now: float) -> None:
+        """Hear that the provider answered; after an outage everything begins slowly."""
+        if self.outage.succeeded(sent=question.sent, now=now):
+            self.limiter.restart()
+
+    def count_failure(self, question: Question, now: float) -> None:
+        """Count a failure that may pass, as evidence of an outage too."""
+        if question.failures == 0:
+            question.first_sent = question.sent
+            self.unfailed -= 1
+        question.failures += 1
+        self.outage.failed(question.place, first_sent=question.first_sent, sent=question.sent, now=now)
+
+    def stepped(self, question: Question, step: Row | Answered) -> bool:
+        """Put a row where its step leads: to its end, to its repair, or to wait for its next try."""
+        if isinstance(step, Row) and step.repairing == question.row.repairing:
+            question.row = step
+            heapq.heappush(self.waiting, (question.ready, question.place, question))
+            return False
+        self.unfailed -= question.failures == 0
+        if isinstance(step, Answered):
+            question.ended = step
+        else:
+            question.row = step
+        return True

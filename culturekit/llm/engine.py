@@ -1,0 +1,173 @@
+"""Many questions, each answered once: journalled first, never bought twice, within limits and a budget, in order.
+
+```
+requests -> composed, looked up in the journal (asking) -> answered from there (replaying), or
+         -> what may go when (dispatch: rows, limits, outages, money) -> the wire -> the journal -> the answer
+```
+"""
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from culturekit.errors import CultureKitError
+from culturekit.llm.ask_progress import AskProgress
+from culturekit.llm.asking import Asking
+from culturekit.llm.asking_price import check_price
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.dispatch import Dispatch
+from culturekit.llm.endings import OutOfMoney, out_of_money
+from culturekit.llm.free_asking import ask_free
+from culturekit.llm.interrupts import interruptible
+from culturekit.llm.journal import Journal
+from culturekit.llm.limits import Limiter
+from culturekit.llm.money import Money
+from culturekit.llm.outcomes import Answered
+from culturekit.llm.question import Question
+from culturekit.llm.replaying import Replay
+from culturekit.llm.wire import Wire
+from culturekit.records.work import Progress
+
+__all__ = ["AskEngine", "AskOptions"]
+
+DRAIN_SECONDS = 4.0
+"""How long replies under way are waited for when a run is interrupted."""
+
+LEAVE_SECONDS = 4.8
+TELL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """How answers are bought; none of it decides what they say.
+
+    `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
+    to be resumed later; `longest` is how many seconds one request may take.
+    """
+
+    concurrency: int = 16
+    budget: float | None = None
+    tries: int = 6
+    patience: float = 900.0
+    longest: float = 600.0
+
+
+class AskEngine:
+    """Answers requests through one client and one journal; a run may go on after a kill under the same tag."""
+
+    def __init__(
+        self,
+        client: Client | FreeClient,
+        journal: Journal | None,
+        options: AskOptions,
+        *,
+        run: str = "",
+        progress: Progress | None = None,
+    ) -> None:
+        """Name what works together; nothing is sent yet. A free client needs no journal."""
+        self.client = client
+        self.journal = journal
+        self.options = options
+        self.run = run
+        self.progress = progress
+
+    def ask_all(self, requests: Iterable[Request]) -> Iterator[Answered]:
+        """Answer requests, in their order.
+
+        Raises:
+            BudgetReached: the next request could cost more than is left; everything bought is kept.
+            UpstreamUnavailable: the provider does not answer; everything bought is kept.
+            UsageError: a key, a model or a price is missing or wrong.
+            KeyboardInterrupt: the run was interrupted; everything bought is kept.
+        """
+        if isinstance(self.client, FreeClient):
+            yield from ask_free(self.client, requests)
+            return
+        if self.journal is None:
+            raise CultureKitError("a client that costs money needs a journal")
+        total = len(requests) if isinstance(requests, Sized) else None
+        yield from Pass(self, self.client, self.journal, requests, total).answers()
+
+
+class Pass:
+    """One call of `ask_all`: pulls, looks up, sends, and gives out in order."""
+
+    def __init__(
+        self, engine: AskEngine, client: Client, journal: Journal, requests: Iterable[Request], total: int | None
+    ) -> None:
+        """Prepare everything but the wire, which starts with the first question that must be sent."""
+        options = engine.options
+        self.engine, self.client, self.journal, self.options = engine, client, journal, options
+        self.money = Money(client.rate, client.identity, limit=options.budget, spent=0.0)
+        replay = Replay(journal, self.money, client.read, run=engine.run, tries=options.tries)
+        self.asking = Asking(client, journal, replay, requests)
+        self.total = total
+        self.told = AskProgress(engine.progress, total=total) if engine.progress else None
+        self.wire: Wire | None = None
+        self.given = 0
+        self.left = False
+
+    def answers(self) -> Iterator[Answered]:
+        """Give the answers out; leave the wire behind in order, whatever happens."""
+        with ExitStack() as stack:
+            stack.callback(self.leave)
+            stack.enter_context(interruptible(self.leave))
+            while True:
+                for answered in self.asking.closed():
+                    self.given += 1
+                    yield answered
+                self.tell()
+                if self.asking.has_room():
+                    self.send(self.asking.pull())
+                elif self.asking.rows:
+                    self.wait()
+                else:
+                    return
+
+    def send(self, questions: Sequence[Question]) -> None:
+        """Hand questions to the wire."""
+        if not questions:
+            return
+        if self.wire is None:
+            self.wire = self.start()
+        self.wire.add(questions)
+
+    def start(self) -> Wire:
+        """Start the wire, once it is clear that what is sent can be paid for."""
+        check_price(self.client, budget=self.options.budget)
+        limiter = Limiter(self.client.quota, self.options.concurrency)
+        dispatch = Dispatch(
+            self.client.model, limiter, self.money, tries=self.options.tries, patience=self.options.patience
+        )
+        return Wire(self.client, self.journal, dispatch, run=self.engine.run, longest=self.options.longest)
+
+    def wait(self) -> None:
+        """Wait until some questions come back, and take them in."""
+        if self.wire is None:
+            raise CultureKitError("rows are open and nothing is under way")
+        questions = self.wire.next_left(TELL_SECONDS)
+        if questions is None:
+            raise self.ending(self.wire)
+        self.send(self.asking.came_back(questions))
+
+    def ending(self, wire: Wire) -> BaseException:
+        """Say why the wire ended before the rows did."""
+        ending = wire.dispatch.ending
+        if isinstance(ending, OutOfMoney):
+            done = self.given + sum(question.answered is not None for question in self.asking.rows)
+            return out_of_money(ending, self.client.model, done=done, total=self.total)
+        return ending or CultureKitError("the wire ended without a reason")
+
+    def leave(self) -> None:
+        """Send nothing more, and wait a little for what is under way."""
+        if self.wire is not None and not self.left:
+            self.left = True
+            self.wire.stop(KeyboardInterrupt(), grace=DRAIN_SECONDS)
+            self.wire.thread.join(LEAVE_SECONDS)
+
+    def tell(self) -> None:
+        """Say how it goes."""
+        if self.told is not None and self.wire is not None:
+            spent = None if self.money.rate is None else self.money.budget.spent
+            limit = self.wire.dispatch.limiter.told()
+            self.told.tell(rows=self.given, tokens=self.money.tokens, spent=spent, limit=limit)

@@ -1,0 +1,48 @@
+"""The key of a reply: a hash of everything that was sent, to whom it was sent, and which sample it is."""
+
+import hashlib
+from dataclasses import fields
+from functools import lru_cache
+
+from culturekit.llm.client import Identity, Image, Outgoing
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["STANDS_OTHERWISE", "key_of"]
+
+STANDS_OTHERWISE = {"Outgoing": {"body", "images"}, "Image": {"content"}, "Identity": set[str]()}
+"""What is left out of the listing of fields: the body and an image's bytes, which are hashed as bytes.
+
+Everything else counts, a field that is added tomorrow too. Waits and numbers of tries stand in none of these.
+"""
+
+
+def listed(kind: type) -> tuple[str, ...]:
+    """Name the fields of a type that count as they are."""
+    return tuple(field.name for field in fields(kind) if field.name not in STANDS_OTHERWISE[kind.__name__])
+
+
+OUTGOING, IMAGE, IDENTITY = listed(Outgoing), listed(Image), listed(Identity)
+
+
+def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
+    """Hash what leaves: the same key is the same question to the same model at the same address."""
+    parts: dict[str, object] = {name: getattr(outgoing, name) for name in OUTGOING}
+    if outgoing.images:
+        parts["images"] = [image_parts(image) for image in outgoing.images]
+    head = hashlib.sha256(identity_parts(identity))
+    head.update(canonical_json(parts))
+    head.update(b"\n")
+    head.update(outgoing.body)
+    return head.digest()
+
+
+@lru_cache(maxsize=64)
+def identity_parts(identity: Identity) -> bytes:
+    """Write down whom a request goes to."""
+    return canonical_json({name: getattr(identity, name) for name in IDENTITY}) + b"\n"
+
+
+def image_parts(image: Image) -> dict[str, object]:
+    """Write down an image by what it holds, not by what somebody says it holds."""
+    parts: dict[str, object] = {name: getattr(image, name) for name in IMAGE}
+    return parts | {"content": hashlib.sha256(image.content).hexdigest()}

@@ -1,0 +1,112 @@
+"""What a model answers, before a protocol writes it down: text, why it stopped, what it cost."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from tests.llm.server.fault_kinds import ANSWER_FAULTS, TEXT_FAULTS
+from tests.llm.server.made_replies import fraction_of, made_value
+from tests.llm.server.mischief import mischievous_text
+from tests.llm.server.questions import Question
+from tests.llm.server.script import Fault, Script
+from tests.llm.server.tokens import count_text
+
+__all__ = ["Answer", "Ending", "Model", "answer_to"]
+
+Ending: TypeAlias = Literal[
+    "stop", "length", "refusal", "content-filter", "recitation", "prohibited", "prompt-blocked", "no-candidates"
+]
+
+Model: TypeAlias = Callable[[Question], "str | Answer | None"]
+"""A model of the test's own: what it says to a question; None leaves it to the server's."""
+
+_SPACE_AT_MOST = 200_000
+_DECLINES = "I'm sorry, but I can't help with that."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. `output_tokens` are all that is billed as output, thinking among them."""
+
+    text: str
+    ending: Ending = "stop"
+    detail: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    thinking_tokens: int = 0
+    cached_tokens: int = 0
+
+
+def answer_to(question: Question, fault: Fault | None, script: Script, model: Model | None, other: Any) -> Answer:
+    """Answer a question as the script has it; `other` is the value said to another row."""
+    own = model(question) if model is not None else None
+    if isinstance(own, Answer):
+        answer = own
+    elif fault is not None and fault.kind in ANSWER_FAULTS:
+        answer = _stopped(question, fault, own, script)
+    else:
+        answer = Answer(_text(question, fault, own, script, other))
+    return _counted(_limited(answer, question, script), question, script)
+
+
+def _text(question: Question, fault: Fault | None, own: str | None, script: Script, other: Any) -> str:
+    if fault is not None and fault.kind in TEXT_FAULTS:
+        return mischievous_text(fault, question, made_value(question, script.salt), other=other)
+    if own is not None:
+        return own
+    if script.ignores_schema and question.schema is not None:
+        question = replace(question, schema=None)
+    value = made_value(question, script.salt)
+    if question.schema is None and not question.json_wanted:
+        return f"About {question.row}: {value['text']}."
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _stopped(question: Question, fault: Fault, own: str | None, script: Script) -> Answer:
+    match fault.kind:
+        case "truncated":
+            text = _text(question, None, own, script, None)
+            return Answer(text[: max(1, len(text) // 2)], "length", output_tokens=question.max_tokens)
+        case "truncated-empty":
+            return Answer("", "length", output_tokens=question.max_tokens, thinking_tokens=question.max_tokens)
+        case "white-space":
+            size = fault.size or min(4 * question.max_tokens, _SPACE_AT_MOST)
+            return Answer("{" + "\n \t"[: 1 + size % 3] * (size // 2), "length", output_tokens=question.max_tokens)
+        case "refusal":
+            return Answer(fault.text or _DECLINES, "refusal")
+        case "content-filter" | "recitation" | "prohibited":
+            return Answer("", fault.kind, fault.text)
+        case "prompt-blocked":
+            return Answer("", "prompt-blocked", fault.text or "SAFETY")
+        case _:
+            return Answer("", "no-candidates")
+
+
+def _limited(answer: Answer, question: Question, script: Script) -> Answer:
+    """End an answer at the limit of tokens it was asked to keep; hostile texts come whole, as from a broken server."""
+    if answer.ending != "stop" or answer.output_tokens or len(answer.text) > _SPACE_AT_MOST:
+        return answer
+    allowed = question.max_tokens - script.thinking
+    if count_text(answer.text) <= allowed:
+        return answer
+    thinking = min(script.thinking, question.max_tokens)
+    text = answer.text[: max(0, 4 * allowed)]
+    while count_text(text) > max(0, allowed):
+        text = text[: len(text) // 2]
+    return replace(answer, text=text, ending="length", output_tokens=question.max_tokens, thinking_tokens=thinking)
+
+
+def _counted(answer: Answer, question: Question, script: Script) -> Answer:
+    nothing_said = answer.ending in {"prompt-blocked", "no-candidates"}
+    thinking = answer.thinking_tokens or (0 if nothing_said else min(script.thinking, question.max_tokens))
+    output = answer.output_tokens or (0 if nothing_said else thinking + count_text(answer.text))
+    share = script.cached * fraction_of("cached", question.digest) * 2 if script.cached else 0.0
+    cached = min(question.input_tokens, int(question.input_tokens * share))
+    return replace(
+        answer,
+        input_tokens=answer.input_tokens or question.input_tokens,
+        output_tokens=min(output, max(question.max_tokens, thinking)),
+        thinking_tokens=thinking,
+        cached_tokens=answer.cached_tokens or cached,
+    )

@@ -1,0 +1,147 @@
+"""Replies that say no, in the shape each provider gives them."""
+
+import math
+import time
+from email.utils import formatdate
+from typing import Any
+
+from tests.llm.server.fault_kinds import STATUS_FAULTS
+from tests.llm.server.script import Fault
+from tests.llm.server.wire import Departing, json_departing
+
+__all__ = ["Refused", "error_body", "error_reply", "fault_reply", "hint_headers"]
+
+_OPENAI: dict[str, tuple[str, str | None, str]] = {
+    "busy": ("requests", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later."),
+    "insufficient-quota": (
+        "insufficient_quota",
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    "server-error": ("server_error", None, "The server had an error while processing your request."),
+    "bad-gateway": ("server_error", None, "Bad gateway."),
+    "unavailable": ("server_error", "server_overloaded", "The engine is currently overloaded, please try again later."),
+    "gateway-timeout": ("server_error", None, "Gateway timeout."),
+    "unauthorized": ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
+    "forbidden": ("invalid_request_error", "unsupported_country_region_territory", "You are not allowed to do this."),
+    "not-found": ("invalid_request_error", "model_not_found", "The model does not exist or you do not have access."),
+    "bad-request": ("invalid_request_error", None, "The request is not valid."),
+    "context-length": (
+        "invalid_request_error",
+        "context_length_exceeded",
+        "This model's maximum context length is exceeded by your messages.",
+    ),
+    "content-policy": (
+        "invalid_request_error",
+        "content_policy_violation",
+        "Your request was rejected as a result of our safety system.",
+    ),
+    "conflict": ("invalid_request_error", None, "Another request holds this resource."),
+    "too-large": ("invalid_request_error", "request_too_large", "The request is too large."),
+}
+
+_GOOGLE: dict[str, tuple[str, str]] = {
+    "busy": ("RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
+    "insufficient-quota": (
+        "RESOURCE_EXHAUSTED",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    "server-error": ("INTERNAL", "An internal error has occurred. Please retry."),
+    "bad-gateway": ("INTERNAL", "Bad gateway."),
+    "unavailable": ("UNAVAILABLE", "The model is overloaded. Please try again later."),
+    "gateway-timeout": ("DEADLINE_EXCEEDED", "Deadline expired before operation could complete."),
+    "unauthorized": ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
+    "forbidden": ("PERMISSION_DENIED", "Permission denied: the consumer may not use this service."),
+    "not-found": ("NOT_FOUND", "The model is not found for API version v1beta."),
+    "bad-request": ("INVALID_ARGUMENT", "Request contains an invalid argument."),
+    "context-length": (
+        "INVALID_ARGUMENT",
+        "The input token count exceeds the maximum number of tokens allowed.",
+    ),
+    "content-policy": ("INVALID_ARGUMENT", "The request was rejected by the safety policy."),
+    "conflict": ("ABORTED", "Another request holds this resource."),
+    "too-large": ("INVALID_ARGUMENT", "Request payload size exceeds the limit."),
+}
+
+
+class Refused(Exception):
+    """A request that the provider would not take; `kind` is one of the faults with a status."""
+
+    def __init__(self, kind: str, message: str = "", *, param: str | None = None, code: str | None = None) -> None:
+        """Keep the parts apart."""
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.param = param
+        self.code = code
+
+    @property
+    def status(self) -> int:
+        """The status that goes with the kind."""
+        return STATUS_FAULTS[self.kind][0]
+
+
+def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Write an error as the provider would."""
+    if provider == "google":
+        status, message = _GOOGLE[refused.kind]
+        error: dict[str, Any] = {"code": refused.status, "message": refused.message or message, "status": status}
+        return {"error": {**error, "details": details} if details else error}
+    kind, code, message = _OPENAI[refused.kind]
+    message = refused.message or message
+    return {"error": {"message": message, "type": kind, "param": refused.param, "code": refused.code or code}}
+
+
+def error_reply(provider: str, refused: Refused) -> Departing:
+    """Answer with an error and nothing else."""
+    return json_departing(error_body(provider, refused), refused.status)
+
+
+def fault_reply(provider: str, fault: Fault) -> Departing:
+    """Answer as a fault with a status says, hint and all."""
+    refused = Refused(fault.kind, fault.text)
+    details = _google_details(fault) if provider == "google" and fault.kind != "forbidden" else None
+    reply = json_departing(error_body(provider, refused, details), refused.status)
+    reply.headers += hint_headers(fault.hint, fault.wait)
+    if provider == "openai" and fault.kind == "insufficient-quota":
+        reply.headers.append(("x-should-retry", "false"))
+    return reply
+
+
+def hint_headers(hint: str, wait: float) -> list[tuple[str, str]]:
+    """Write a hint into headers; a hint in whole seconds never says less than `wait`."""
+    match hint:
+        case "retry-after":
+            return [("retry-after", str(math.ceil(wait)))]
+        case "retry-after-date":
+            return [("retry-after", formatdate(math.ceil(time.time() + wait), usegmt=True))]
+        case "retry-after-ms":
+            return [("retry-after-ms", str(math.ceil(wait * 1000)))]
+        case "x-ratelimit":
+            left = [("x-ratelimit-limit-requests", "500"), ("x-ratelimit-remaining-requests", "0")]
+            return [*left, ("x-ratelimit-reset-requests", _spelled(wait))]
+        case _:
+            return []
+
+
+def _spelled(seconds: float) -> str:
+    """Spell a duration the way OpenAI does: 8ms, 1.2s, 6m0s."""
+    if seconds < 1:
+        return f"{math.ceil(seconds * 1000)}ms"
+    minutes, rest = divmod(math.ceil(seconds * 1000) / 1000, 60)
+    return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+def _google_details(fault: Fault) -> list[dict[str, Any]] | None:
+    details: list[dict[str, Any]] = []
+    if fault.kind in {"busy", "insufficient-quota"}:
+        per = "Day" if fault.kind == "insufficient-quota" else "Minute"
+        violation = {
+            "quotaMetric": "generativelanguage.googleapis.com/generate_content_paid_tier_requests",
+            "quotaId": f"GenerateRequestsPer{per}PerProjectPerModel",
+        }
+        details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]})
+    if fault.hint == "retry-info":
+        delay = f"{math.ceil(fault.wait * 1000) / 1000:g}s"
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+    return details or None

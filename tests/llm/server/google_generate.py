@@ -1,0 +1,135 @@
+"""Gemini generateContent: read a request as a question, write an answer as a response or as a stream of them."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from tests.llm.server.answers import Answer
+from tests.llm.server.questions import Question, data_of
+from tests.llm.server.tokens import count_image, count_text
+
+__all__ = ["counted_tokens", "generate_chunks", "generate_question", "generate_response", "pick"]
+
+_FINISH = {
+    "stop": "STOP",
+    "length": "MAX_TOKENS",
+    "refusal": "STOP",
+    "content-filter": "SAFETY",
+    "recitation": "RECITATION",
+    "prohibited": "PROHIBITED_CONTENT",
+}
+_DEFAULT_LIMIT = 65_536
+
+
+def pick(message: Mapping[str, Any], name: str) -> Any:
+    """Read a field by its JSON name or its proto name; the service takes both."""
+    return message[name] if name in message else message.get(re.sub(r"([A-Z])", r"_\1", name).lower())
+
+
+def counted_tokens(body: Mapping[str, Any]) -> int:
+    """Count the input tokens of a request."""
+    system = pick(body, "systemInstruction")
+    contents = [*([system] if system else []), *(body.get("contents") or ())]
+    return sum(2 + sum(map(_part_tokens, content.get("parts") or ())) for content in contents)
+
+
+def _part_tokens(part: Mapping[str, Any]) -> int:
+    image = pick(part, "inlineData")
+    if image:
+        return count_image(base64.b64decode(image["data"]), "google")
+    return count_text(part.get("text") or "")
+
+
+def generate_question(body: Mapping[str, Any], model: str, mode: Any = "online") -> Question:
+    """Read what is asked; the body was checked before. In batches the service ignores `responseJsonSchema`."""
+    config = pick(body, "generationConfig") or {}
+    schema = pick(config, "responseSchema")
+    if schema is None and mode == "online":
+        schema = pick(config, "responseJsonSchema")
+    tokens = counted_tokens(body) + (count_text(orjson.dumps(schema).decode()) if schema else 0)
+    text = "\n".join(_texts(content) for content in body["contents"] if content.get("role", "user") == "user")
+    data, row = data_of(text)
+    return Question(
+        provider="google",
+        operation="generate",
+        model=model,
+        instructions=_texts(pick(body, "systemInstruction") or {}),
+        user=text,
+        data=data,
+        row=row,
+        schema=schema,
+        json_wanted=pick(config, "responseMimeType") == "application/json",
+        max_tokens=pick(config, "maxOutputTokens") or _DEFAULT_LIMIT,
+        seed=config.get("seed") or 0,
+        input_tokens=tokens,
+        digest=hashlib.sha256(model.encode() + orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        mode=mode,
+    )
+
+
+def _texts(content: Mapping[str, Any]) -> str:
+    return "\n".join(part["text"] for part in content.get("parts") or () if part.get("text"))
+
+
+def usage_of(answer: Answer) -> dict[str, Any]:
+    """Write what an answer cost; thinking stands apart from the candidates here, zero counts are left out."""
+    visible = answer.output_tokens - answer.thinking_tokens
+    usage: dict[str, Any] = {
+        "promptTokenCount": answer.input_tokens,
+        "totalTokenCount": answer.input_tokens + answer.output_tokens,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": answer.input_tokens}],
+    }
+    if visible:
+        usage["candidatesTokenCount"] = visible
+    if answer.thinking_tokens:
+        usage["thoughtsTokenCount"] = answer.thinking_tokens
+    if answer.cached_tokens:
+        usage["cachedContentTokenCount"] = answer.cached_tokens
+    return usage
+
+
+def generate_response(question: Question, answer: Answer) -> dict[str, Any]:
+    """Write an answer as a response; what was blocked has no parts, a blocked prompt no candidates."""
+    response: dict[str, Any] = {}
+    if answer.ending == "prompt-blocked":
+        response["promptFeedback"] = {"blockReason": answer.detail}
+    elif answer.ending != "no-candidates":
+        response["candidates"] = [_candidate(answer)]
+    response["usageMetadata"] = usage_of(answer)
+    response["modelVersion"] = question.model
+    response["responseId"] = question.digest[:22]
+    return response
+
+
+def _candidate(answer: Answer) -> dict[str, Any]:
+    stopped = answer.ending in {"content-filter", "recitation", "prohibited"}
+    candidate: dict[str, Any] = {"finishReason": _FINISH[answer.ending], "index": 0}
+    if answer.ending == "content-filter":
+        rating = {"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH", "blocked": True}
+        candidate["safetyRatings"] = [rating]
+    if answer.detail and stopped:
+        candidate["finishMessage"] = answer.detail
+    if not stopped:
+        parts = [{"text": answer.text}] if answer.text else []
+        candidate["content"] = {**({"parts": parts} if parts else {}), "role": "model"}
+    return candidate
+
+
+def generate_chunks(question: Question, answer: Answer, *, piece: int = 16) -> list[bytes]:
+    """Write an answer as server-sent events, each a response with a piece of the text."""
+    whole = generate_response(question, answer)
+    candidates = whole.get("candidates")
+    if not candidates or "content" not in candidates[0]:
+        return [b"data: " + orjson.dumps(whole) + b"\r\n\r\n"]
+    texts = [answer.text[at : at + piece] for at in range(0, len(answer.text), piece)] or [""]
+    chunks = []
+    for place, text in enumerate(texts):
+        candidate: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}, "index": 0}
+        if place == len(texts) - 1:
+            candidate["finishReason"] = candidates[0]["finishReason"]
+        chunks.append(b"data: " + orjson.dumps({**whole, "candidates": [candidate]}) + b"\r\n\r\n")
+    return chunks

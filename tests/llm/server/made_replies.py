@@ -1,0 +1,125 @@
+"""What the model says when nothing goes wrong: a value that fits the schema, decided by the row, never by chance."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from tests.llm.server.questions import Question
+
+__all__ = ["fraction_of", "made_value"]
+
+_WORDS = ("alder", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo", "hazel", "ivy", "juniper", "larch", "maple")
+_DEEPEST = 12
+
+
+def fraction_of(*parts: object) -> float:
+    """Draw a number from 0 to below 1 from what is given, always the same one."""
+    digest = hashlib.sha256("\x1f".join(map(str, parts)).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56
+
+
+def made_value(question: Question, salt: str = "") -> Any:
+    """Make the answer to a question: its `id` echoed, enums drawn by hash, all keys there."""
+    if question.schema is None:
+        return {"id": question.row, "text": _words(question, salt, "text")}
+    maker = _Maker(question, salt)
+    return maker.make(question.schema, "$", 0)
+
+
+class _Maker:
+    """Makes a value for each part of one schema."""
+
+    def __init__(self, question: Question, salt: str) -> None:
+        self._question = question
+        self._salt = salt
+        schema = question.schema or {}
+        self._definitions: Mapping[str, Any] = (
+            schema.get("$defs") or schema.get("defs") or schema.get("definitions") or {}
+        )
+
+    def draw(self, path: str, count: int) -> int:
+        """Draw one of `count` by the row, the path within the answer and the seed."""
+        drawn = fraction_of(self._salt, self._question.row, self._question.seed, self._question.model, path)
+        return int(drawn * count)
+
+    def make(self, schema: Mapping[str, Any], path: str, depth: int) -> Any:
+        """Make a value that fits."""
+        if "$ref" in schema or "ref" in schema:
+            name = str(schema.get("$ref", schema.get("ref"))).rsplit("/", 1)[-1]
+            schema = (self._question.schema or {}) if name == "#" else self._definitions.get(name, {})
+        key = path.rsplit(".", 1)[-1]
+        options = schema.get("anyOf") or schema.get("oneOf")
+        if options:
+            usable = (
+                [option for option in options if option.get("type") not in {"null", "NULL"}] if depth < 3 else options
+            )
+            return self.make(usable[self.draw(path, len(usable))], path, depth + 1)
+        if "const" in schema:
+            return schema["const"]
+        if schema.get("enum"):
+            return self._among(schema["enum"], key, path)
+        return self._of_type(schema, path, key, depth)
+
+    def _among(self, values: list[Any], key: str, path: str) -> Any:
+        echoed = self._question.data.get(key)
+        return echoed if key == "id" and echoed in values else values[self.draw(path, len(values))]
+
+    def _of_type(self, schema: Mapping[str, Any], path: str, key: str, depth: int) -> Any:
+        kind = schema.get("type", "object" if "properties" in schema else "string")
+        if isinstance(kind, list):
+            kind = next((one for one in kind if one != "null"), "null")
+        match str(kind).lower():
+            case "object":
+                properties = schema.get("properties") or {}
+                return {name: self.make(part, f"{path}.{name}", depth + 1) for name, part in properties.items()}
+            case "array":
+                return self._list(schema, path, depth)
+            case "integer":
+                return self._number(schema, path, whole=True)
+            case "number":
+                return self._number(schema, path, whole=False)
+            case "boolean":
+                return self.draw(path, 2) == 1
+            case "null":
+                return None
+            case _:
+                return self._text(schema, path, key)
+
+    def _list(self, schema: Mapping[str, Any], path: str, depth: int) -> list[Any]:
+        least = int(schema.get("minItems", 0))
+        most = int(schema.get("maxItems", least + 2))
+        count = least if depth >= _DEEPEST else min(most, max(least, self.draw(path, 3)))
+        return [self.make(schema.get("items") or {}, f"{path}[{place}]", depth + 1) for place in range(count)]
+
+    def _number(self, schema: Mapping[str, Any], path: str, *, whole: bool) -> float | int:
+        low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
+        high = schema.get("maximum", schema.get("exclusiveMaximum", low + 10))
+        first = int(low) + ("exclusiveMinimum" in schema)
+        last = int(high) - ("exclusiveMaximum" in schema)
+        if whole or last - first > 1:
+            return first + self.draw(path, max(1, last - first + 1))
+        return float(low + (high - low) * (1 + self.draw(path, 8)) / 10)
+
+    def _text(self, schema: Mapping[str, Any], path: str, key: str) -> str:
+        if key == "id":
+            return self._question.row
+        if key == "quote":
+            return self._quoted(path)
+        text = _words(self._question, self._salt, path)
+        while len(text) < int(schema.get("minLength", 0)):
+            text += " " + text
+        return text[: int(schema["maxLength"])] if "maxLength" in schema else text
+
+    def _quoted(self, path: str) -> str:
+        """Quote the longest text of the data, where a quotation is asked for."""
+        texts = [value for name, value in self._question.data.items() if name != "id" and isinstance(value, str)]
+        source = max(texts, key=len, default="")
+        words = source.split(" ")
+        start = self.draw(path, max(1, len(words) - 4))
+        return " ".join(words[start : start + 5])
+
+
+def _words(question: Question, salt: str, path: str) -> str:
+    first = int(fraction_of(salt, question.row, question.seed, path, 1) * len(_WORDS))
+    second = int(fraction_of(salt, question.row, question.seed, path, 2) * len(_WORDS))
+    return f"{_WORDS[first]} {_WORDS[second]}"

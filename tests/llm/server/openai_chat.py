@@ -1,0 +1,136 @@
+"""OpenAI chat completions: read a request as a question, write an answer as a completion or as a stream of chunks."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from tests.llm.server.answers import Answer
+from tests.llm.server.openai_images import image_tokens
+from tests.llm.server.questions import Question, data_of
+from tests.llm.server.tokens import count_text
+
+__all__ = ["chat_chunks", "chat_completion", "chat_question"]
+
+_FINISH = {"length": "length", "content-filter": "content_filter", "recitation": "content_filter"}
+_FINISH |= {"prohibited": "content_filter", "prompt-blocked": "content_filter"}
+_DEFAULT_LIMIT = 16_384
+
+
+def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
+    """Read what is asked; the body was checked before."""
+    instructions: list[str] = []
+    user: list[str] = []
+    tokens = 3
+    for message in body["messages"]:
+        texts, images = _parts(message.get("content"))
+        tokens += 4 + sum(map(count_text, texts)) + images
+        (instructions if message["role"] in {"system", "developer"} else user).extend(texts)
+    schema, json_wanted = _wanted(body)
+    if schema is not None:
+        tokens += count_text(orjson.dumps(schema).decode())
+    text = "\n".join(user)
+    data, row = data_of(text)
+    return Question(
+        provider="openai",
+        operation="chat",
+        model=body["model"],
+        instructions="\n".join(instructions),
+        user=text,
+        data=data,
+        row=row,
+        schema=schema,
+        json_wanted=json_wanted,
+        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens") or _DEFAULT_LIMIT,
+        seed=body.get("seed") or 0,
+        input_tokens=tokens,
+        digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        mode=mode,
+        stream=bool(body.get("stream")),
+        options={"include_usage": bool((body.get("stream_options") or {}).get("include_usage"))},
+    )
+
+
+def _parts(content: Any) -> tuple[list[str], int]:
+    """Split a message's content into its texts and the tokens of its images."""
+    if isinstance(content, str):
+        return [content], 0
+    texts = [part["text"] for part in content or () if part["type"] == "text"]
+    return texts, sum(image_tokens(part["image_url"]) for part in content or () if part["type"] == "image_url")
+
+
+def _wanted(body: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bool]:
+    """Find the schema, wherever this kind of server takes it."""
+    wanted = body.get("response_format") or {}
+    kind = wanted.get("type", "text")
+    if kind == "json_schema":
+        return wanted["json_schema"].get("schema"), True
+    given = wanted.get("schema") or body.get("guided_json") or (body.get("structured_outputs") or {}).get("json")
+    return given, given is not None or kind == "json_object"
+
+
+def usage_of(answer: Answer) -> dict[str, Any]:
+    """Write what an answer cost."""
+    return {
+        "prompt_tokens": answer.input_tokens,
+        "completion_tokens": answer.output_tokens,
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": answer.cached_tokens, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": answer.thinking_tokens,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+def created_at(question: Question) -> int:
+    """Date an answer by what was asked, so that the same question brings the same bytes at any time."""
+    return 1_780_000_000 + int(question.digest[:6], 16)
+
+
+def chat_completion(question: Question, answer: Answer) -> dict[str, Any]:
+    """Write an answer as a completion; the same answer always has the same id."""
+    declined = answer.ending == "refusal"
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": None if declined else answer.text,
+        "refusal": answer.text if declined else None,
+        "annotations": [],
+    }
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _FINISH.get(answer.ending, "stop")}
+    return {
+        "id": f"chatcmpl-{question.digest[:29]}",
+        "object": "chat.completion",
+        "created": created_at(question),
+        "model": question.model,
+        "choices": [] if answer.ending == "no-candidates" else [choice],
+        "usage": usage_of(answer),
+        "service_tier": "default",
+        "system_fingerprint": "fp_loopback",
+    }
+
+
+def chat_chunks(question: Question, answer: Answer, *, piece: int = 16) -> list[bytes]:
+    """Write an answer as server-sent events: role, text in pieces, the end, the usage where asked for, DONE."""
+    whole = chat_completion(question, answer)
+    head = {key: whole[key] for key in ("id", "created", "model", "service_tier", "system_fingerprint")}
+    head = {**head, "object": "chat.completion.chunk"}
+    with_usage = question.options.get("include_usage")
+
+    def chunk(choices: list[Any], usage: Any = None) -> bytes:
+        value = {**head, "choices": choices, **({"usage": usage} if with_usage else {})}
+        return b"data: " + orjson.dumps(value) + b"\n\n"
+
+    def delta(change: dict[str, Any], finish: str | None = None) -> bytes:
+        return chunk([{"index": 0, "delta": change, "logprobs": None, "finish_reason": finish}])
+
+    key = "refusal" if answer.ending == "refusal" else "content"
+    chunks = [delta({"role": "assistant", "content": "" if key == "content" else None, "refusal": None})]
+    chunks += [delta({key: answer.text[at : at + piece]}) for at in range(0, len(answer.text), piece)]
+    chunks.append(delta({}, _FINISH.get(answer.ending, "stop")))
+    if with_usage:
+        chunks.append(chunk([], whole["usage"]))
+    return [*chunks, b"data: [DONE]\n\n"]
