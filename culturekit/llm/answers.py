@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.free_answers import free_answers
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Work
 from culturekit.storage.atomic import write_atomically
@@ -35,10 +34,16 @@ def answers(
     client: Client | FreeClient, requests: Iterable[Request], *, work: Work, llm: LlmOptions
 ) -> Generator[Answered]:
     """Answer requests in their order; what is paid for is journalled in the stage's folder first."""
+    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.journal import Journal
+
+    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
     if isinstance(client, FreeClient):
-        yield from free_answers(client, requests)
+        yield from AskEngine(client, None, options).ask_all(requests)
         return
-    raise NotImplementedError
+    with Journal(work.out / JOURNAL) as journal:
+        engine = AskEngine(client, journal, options, run=run_tag(work.scratch), progress=work.progress)
+        yield from engine.ask_all(requests)
 
 
 def run_tag(scratch: Path) -> str:
