@@ -128,12 +128,13 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """US dollars per million tokens; `batch` is what a batch costs of it."""
+    """US dollars per million tokens; `batch` is what a batch costs of it, `cached` the price of cached input."""
 
     input: float
     output: float
     batch: float = 0.5
     source: str = ""
+    cached: float | None = None
 
 
 class Failure(Exception):

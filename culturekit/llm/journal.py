@@ -5,32 +5,30 @@ It is one SQLite file in a folder of its own, `OUT/journal`. One process writes;
 
 import sqlite3
 import threading
-import zlib
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+from zlib import crc32
 
+from culturekit.llm.bulk_rows import pieces
 from culturekit.llm.journal_entry import ANSWERS, Entry, Mode, Reading
 from culturekit.llm.journal_file import FILE, damaged, errors_explained, open_for_reading, open_for_writing
 from culturekit.llm.journal_writer import JournalWriter
+from culturekit.llm.request_texts import read_templates
 from culturekit.storage.atomic import sync_folder
 from culturekit.storage.locks import hold
 
 __all__ = ["ANSWERS", "Entry", "Journal", "Mode", "Reading"]
 
-KEYS_AT_ONCE = 500
-
 FOUND = f"""
-SELECT replies.number, key, tag, attempt, at, mode, status, kind, checksum, raw, head, middle, tail, outcome
+SELECT key, replies.run, attempt, mode, status, kind, raw, template, middle, at, replies.number, outcome, checksum
 FROM requests
-JOIN replies ON replies.request = requests.number
-JOIN templates ON templates.number = requests.template
-JOIN runs ON runs.number = replies.run
+CROSS JOIN replies ON replies.request = requests.number
 LEFT JOIN readings ON readings.number = replies.number
 WHERE key IN (%s)
-  AND (tag = ? OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
+  AND (run = ? OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
 """
 
 
@@ -60,6 +58,7 @@ class Journal:
             self.reader = open_for_reading(self.path)
             stack.callback(self.reader.close)
             with errors_explained(self.path):
+                self.learn()
                 self.writer = JournalWriter(connection, self.path)
             stack.callback(self.writer.stop)
             self.stack = stack.pop_all()
@@ -83,22 +82,37 @@ class Journal:
         `outcome` has still to be read, and noted.
         """
         found: dict[bytes, list[Entry]] = {}
-        for start in range(0, len(keys), KEYS_AT_ONCE):
-            some = keys[start : start + KEYS_AT_ONCE]
-            with self.reading, errors_explained(self.path):
-                rows = self.reader.execute(FOUND % ",".join("?" * len(some)), (*some, run)).fetchall()
-            for row in sorted(rows):
-                entry = self.entry_of(row)
-                found.setdefault(entry.key, []).append(entry)
+        with self.reading, errors_explained(self.path):
+            own = self.run_number(run)
+            for piece in pieces(keys):
+                rows = self.reader.execute(FOUND % ",".join("?" * len(piece)), (*piece, own))
+                for row in rows:
+                    found.setdefault(row[0], []).append(self.entry_of(row))
+        for entries in found.values():
+            if len(entries) > 1:
+                entries.sort(key=lambda entry: entry.number)
         return found
 
-    def entry_of(self, row: tuple[object, ...]) -> Entry:
+    def entry_of(self, row: tuple[Any, ...]) -> Entry:
         """Make an entry of a row of the query, and make sure that its bytes are those that came."""
-        number, key, tag, attempt, at, mode, status, kind, checksum, raw, head, middle, tail, outcome = row
-        if zlib.crc32(raw) != checksum:  # type: ignore[arg-type]
+        key, run, attempt, mode, status, kind, raw, template, middle, at, number, outcome, checksum = row
+        if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
-        request = head + middle + tail  # type: ignore[operator]
-        return Entry(key, tag, attempt, mode, status, kind, raw, request, at, number, outcome or "")  # type: ignore[arg-type]
+        if run not in self.tags or template not in self.templates:
+            self.learn()
+        ends = self.templates[template]
+        request = ends.head + middle + ends.tail
+        return Entry(key, self.tags[run], attempt, mode, status, kind, raw, request, at, number, outcome or "")
+
+    def run_number(self, tag: str) -> int:
+        """Give the number of a run, or 0 where it has written nothing yet."""
+        row = self.reader.execute("SELECT number FROM runs WHERE tag = ?", (tag,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def learn(self) -> None:
+        """Read the small tables that the rows of the large ones point to."""
+        self.tags: dict[int, str] = dict(self.reader.execute("SELECT number, tag FROM runs"))
+        self.templates = read_templates(self.reader)
 
     async def append(self, entry: Entry) -> int:
         """Write an entry; it is on disk when this returns. Entries that wait together share one commit.
@@ -128,12 +142,12 @@ class Journal:
 
 
 def close_to_one_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring everything into the one file; a reader that is looking in keeps the helper files there until it leaves."""
-    try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.OperationalError as error:
-        if (error.sqlite_errorcode & 0xFF) not in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise
-    finally:
+    """Bring everything into the one file.
+
+    Where a reader is looking in, or the disk is full, the helper files stay beside it: what was committed is in them.
+    """
+    with errors_explained(path):
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA journal_mode = DELETE")
         connection.close()

@@ -7,13 +7,14 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
+from culturekit.llm.bulk_rows import insert_rows
 from culturekit.llm.journal_entry import Entry, Reading
 from culturekit.llm.journal_file import explain
 from culturekit.llm.request_texts import RequestTexts
@@ -23,24 +24,21 @@ __all__ = ["JournalWriter"]
 PATIENCE_OF_NOTES = 1.0
 """Seconds after which notes are written although nothing else is."""
 
-NOTES_AT_ONCE = 512
+NOTES_AT_ONCE = 1024
 PICO = 10**12
 
-INSERT_REPLY = (
-    "INSERT INTO replies (request, run, attempt, at, mode, status, kind, checksum, raw) VALUES (?,?,?,?,?,?,?,?,?)"
-)
-INSERT_READING = "INSERT OR REPLACE INTO readings VALUES (?,?,?,?,?,?,?,?)"
-INSERT_FACT = "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
+INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
+INSERT_READINGS = "INSERT OR REPLACE INTO readings"
+INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to commit, and who is told when it is on disk, or why it is not."""
+    """Something to commit, and the future of whoever waits until it is on disk; `loop` where that is asyncio's."""
 
     entries: Sequence[Entry]
-    facts: Sequence[tuple[str, bytes]]
-    done: Callable[[list[int]], None]
-    failed: Callable[[BaseException], None]
+    facts: Sequence[tuple[str, bytes]] = ()
+    future: Any = None
     loop: asyncio.AbstractEventLoop | None = None
 
 
@@ -52,7 +50,7 @@ class JournalWriter:
         self.connection = connection
         self.path = path
         self.texts = RequestTexts(connection)
-        self.runs: dict[str, int] = {}
+        self.learn()
         self.notes: deque[tuple[int, Reading]] = deque()
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
@@ -62,29 +60,20 @@ class JournalWriter:
         """Wait until an entry is on disk, while other tasks go on. It is written also when the wait is cancelled."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
-
-        def done(numbers: list[int]) -> None:
-            if not future.done():
-                future.set_result(numbers)
-
-        def failed(error: BaseException) -> None:
-            if not future.done():
-                future.set_exception(error)
-
-        self.tasks.put(Task((entry,), (), done, failed, loop))
+        self.tasks.put(Task((entry,), (), future, loop))
         return (await future)[0]
 
     def commit(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes]] = ()) -> list[int]:
         """Block until all of these are on disk, in one commit."""
         future: Future[list[int]] = Future()
-        self.tasks.put(Task(entries, facts, future.set_result, future.set_exception))
+        self.tasks.put(Task(entries, facts, future))
         return future.result()
 
     def note(self, number: int, reading: Reading) -> None:
         """Remember a reading until the next commit."""
         self.notes.append((number, reading))
         if len(self.notes) % NOTES_AT_ONCE == 0:
-            self.tasks.put(Task((), (), lambda _: None, lambda _: None))
+            self.tasks.put(Task(()))
 
     def stop(self) -> None:
         """Write what waits, and end the thread."""
@@ -95,10 +84,9 @@ class JournalWriter:
         """Commit group after group until told to stop."""
         going_on = True
         while going_on:
-            try:
-                waiting = [self.tasks.get(timeout=PATIENCE_OF_NOTES)]
-            except queue.Empty:
-                waiting = []
+            waiting: list[Task | None] = []
+            with suppress(queue.Empty):
+                waiting.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
             while not self.tasks.empty():
                 waiting.append(self.tasks.get())
             tasks = [task for task in waiting if task is not None]
@@ -111,52 +99,59 @@ class JournalWriter:
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
         try:
             self.connection.execute("BEGIN IMMEDIATE")
-            numbers = [[self.insert(entry) for entry in task.entries] for task in tasks]
-            self.connection.executemany(INSERT_FACT, [fact for task in tasks for fact in task.facts])
-            self.connection.executemany(INSERT_READING, [reading_row(*note) for note in notes])
+            numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
+            insert_rows(self.connection, INSERT_FACTS, [fact for task in tasks for fact in task.facts])
+            insert_rows(self.connection, INSERT_READINGS, [reading_row(*note) for note in notes])
             self.connection.execute("COMMIT")
         except Exception as error:
             self.notes.extendleft(reversed(notes))
             self.undo()
-            reason = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
-            tell((task.loop, partial(task.failed, reason)) for task in tasks)
-            return
-        tell((task.loop, partial(task.done, given)) for task, given in zip(tasks, numbers, strict=True))
+            answer: Exception = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
+            tell([(task, answer) for task in tasks])
+        else:
+            tell([(task, [next(numbers) for _ in task.entries]) for task in tasks])
 
-    def insert(self, entry: Entry) -> int:
-        """Write one entry."""
-        added = self.connection.execute(
-            INSERT_REPLY,
+    def write(self, entries: Sequence[Entry]) -> range:
+        """Write entries, and give their numbers."""
+        requests = self.texts.numbers_of([(entry.key, entry.request) for entry in entries])
+        numbers = range(self.count + 1, self.count + 1 + len(entries))
+        self.count += len(entries)
+        now = time.time()
+        rows = [
             (
-                self.texts.number_of(entry.key, entry.request),
-                self.run_number(entry.run),
+                number,
+                requests[entry.key],
+                self.runs.get(entry.run) or self.add_run(entry.run),
                 entry.attempt,
-                entry.at or time.time(),
+                entry.at or now,
                 entry.mode,
                 entry.status,
                 entry.kind,
                 zlib.crc32(entry.raw),
                 entry.raw,
-            ),
-        )
-        return int(added.lastrowid or 0)
+            )
+            for number, entry in zip(numbers, entries, strict=True)
+        ]
+        insert_rows(self.connection, INSERT_REPLIES, rows)
+        return numbers
 
-    def run_number(self, tag: str) -> int:
-        """Give the number of a run, which is written down when it is new."""
-        if tag not in self.runs:
-            self.connection.execute("INSERT OR IGNORE INTO runs (tag) VALUES (?)", (tag,))
-            (self.runs[tag],) = self.connection.execute("SELECT number FROM runs WHERE tag = ?", (tag,)).fetchone()
+    def add_run(self, tag: str) -> int:
+        """Write down a run that is new."""
+        self.runs[tag] = int(self.connection.execute("INSERT INTO runs (tag) VALUES (?)", (tag,)).lastrowid or 0)
         return self.runs[tag]
 
+    def learn(self) -> None:
+        """Read what is in the file, so that rows can be numbered here."""
+        self.texts.learn()
+        self.runs: dict[str, int] = dict(self.connection.execute("SELECT tag, number FROM runs"))
+        (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM replies").fetchone()
+
     def undo(self) -> None:
-        """Take back a transaction that failed, and what was remembered of it."""
-        try:
+        """Take back a transaction that failed; a file that cannot even be read will fail the next one too."""
+        with suppress(sqlite3.Error):
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            self.runs.clear()
-            self.texts.learn()
-        except sqlite3.Error:
-            self.texts.templates.clear()
+            self.learn()
 
 
 def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
@@ -174,20 +169,28 @@ def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
     )
 
 
-def tell(calls: Iterable[tuple[asyncio.AbstractEventLoop | None, Callable[[], None]]]) -> None:
-    """Call everybody back, each event loop once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
-    for loop, call in calls:
-        if loop is None:
-            call()
-        else:
-            by_loop.setdefault(loop, []).append(call)
-    for waiting_loop, waiting in by_loop.items():
+Answer = list[int] | Exception
+
+
+def tell(answers: Sequence[tuple[Task, Answer]]) -> None:
+    """Answer everybody who waits, with one call into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Any, Answer]]] = {}
+    for task, answer in answers:
+        if task.loop is not None:
+            by_loop.setdefault(task.loop, []).append((task.future, answer))
+        elif task.future is not None:
+            settle([(task.future, answer)])
+    for loop, futures in by_loop.items():
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            waiting_loop.call_soon_threadsafe(call_all, waiting)
+            loop.call_soon_threadsafe(settle, futures)
 
 
-def call_all(calls: Sequence[Callable[[], None]]) -> None:
-    """Make the calls."""
-    for call in calls:
-        call()
+def settle(futures: Sequence[tuple[Any, Answer]]) -> None:
+    """Give each future its answer, unless it was cancelled."""
+    for future, answer in futures:
+        if future.done():
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

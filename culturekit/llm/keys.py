@@ -25,15 +25,16 @@ OUTGOING, IMAGE, IDENTITY = listed(Outgoing), listed(Image), listed(Identity)
 
 
 def key_of(identity: Identity, outgoing: Outgoing) -> bytes:
-    """Hash what leaves: the same key is the same question to the same model at the same address."""
+    """Hash what leaves: the same key is the same question to the same model at the same address.
+
+    BLAKE2b, because half a million bodies of 2 kB are hashed in a replay, and on processors without instructions for
+    SHA-256 that takes three times as long.
+    """
     parts: dict[str, object] = {name: getattr(outgoing, name) for name in OUTGOING}
     if outgoing.images:
         parts["images"] = [image_parts(image) for image in outgoing.images]
-    head = hashlib.sha256(identity_parts(identity))
-    head.update(canonical_json(parts))
-    head.update(b"\n")
-    head.update(outgoing.body)
-    return head.digest()
+    head = b"%b%b\n" % (identity_parts(identity), canonical_json(parts))
+    return hashlib.blake2b(head + outgoing.body, digest_size=32).digest()
 
 
 @lru_cache(maxsize=64)

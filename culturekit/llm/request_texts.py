@@ -1,12 +1,15 @@
 """Requests kept once and briefly: what thousands of bodies share at both ends is written down a single time."""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["RequestTexts", "shared_ends"]
+from culturekit.llm.bulk_rows import insert_rows, pieces, places
+
+__all__ = ["RequestTexts", "Template", "read_templates", "shared_ends"]
 
 WORTH_SHARING = 64
-"""Bytes that a template has to save; below that a new one is written."""
+"""Bytes that a new template has to save over those there are."""
 
 KNOWN_TEMPLATES = 32
 
@@ -19,64 +22,74 @@ class Template:
     head: bytes
     tail: bytes
 
+    @property
+    def saved(self) -> int:
+        """Count the bytes that need not be written again."""
+        return len(self.head) + len(self.tail)
+
+    def fits(self, body: bytes) -> bool:
+        """Tell whether a body begins and ends like this."""
+        return len(body) >= self.saved and body.startswith(self.head) and body.endswith(self.tail)
+
 
 class RequestTexts:
     """Writes bodies as the part in which they differ from others, inside whatever transaction is open."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Know the templates that are in the file."""
+        """Know what is in the file."""
         self.connection = connection
-        self.templates: list[Template] = []
         self.last = b""
         self.learn()
 
     def learn(self) -> None:
-        """Read what templates there are; also what to do after a transaction was undone."""
-        rows = self.connection.execute(
-            "SELECT number, head, tail FROM templates ORDER BY number DESC LIMIT ?", (KNOWN_TEMPLATES,)
-        )
-        self.templates = [Template(*row) for row in rows]
+        """Read what is in the file; to be done again after a transaction was undone."""
+        self.templates = sorted(read_templates(self.connection).values(), key=lambda template: -template.number)
+        (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM requests").fetchone()
 
-    def number_of(self, key: bytes, body: bytes) -> int:
-        """Give the number of a request, which is written down when it is new."""
-        known = self.connection.execute("SELECT number FROM requests WHERE key = ?", (key,)).fetchone()
-        if known is not None:
-            return int(known[0])
-        template = self.template_for(body)
-        middle = body[len(template.head) : len(body) - len(template.tail)]
-        added = self.connection.execute(
-            "INSERT INTO requests (key, template, middle) VALUES (?, ?, ?)", (key, template.number, middle)
-        )
-        return int(added.lastrowid or 0)
+    def numbers_of(self, requests: Sequence[tuple[bytes, bytes]]) -> dict[bytes, int]:
+        """Give the number of each key's request; those that are new are written down."""
+        bodies = dict(requests)
+        numbers: dict[bytes, int] = {}
+        for piece in pieces(list(bodies)):
+            numbers.update(
+                self.connection.execute(f"SELECT key, number FROM requests WHERE key IN {places(len(piece))}", piece)
+            )
+        rows = []
+        for key, body in bodies.items():
+            if key not in numbers:
+                self.count += 1
+                numbers[key] = self.count
+                template = self.template_for(body)
+                rows.append(
+                    (self.count, key, template.number, body[len(template.head) : len(body) - len(template.tail)])
+                )
+        insert_rows(self.connection, "INSERT INTO requests (number, key, template, middle)", rows)
+        return numbers
 
     def template_for(self, body: bytes) -> Template:
-        """Choose the template that saves most; a new one where two bodies in a row share more than any holds."""
-        best = max(self.fitting(body), key=saved, default=None)
-        head, tail = shared_ends(self.last, body)
-        self.last = body
-        if best is not None and saved(best) + WORTH_SHARING >= len(head) + len(tail):
+        """Choose the template that saves most; a new one where this body and the last share clearly more."""
+        fitting = [template for template in self.templates[:KNOWN_TEMPLATES] if template.fits(body)]
+        best = max(fitting, key=lambda template: template.saved, default=None)
+        last, self.last = self.last, body
+        if best is not None and best.saved * 2 > len(body):
+            return best
+        head, tail = shared_ends(last, body)
+        if best is not None and best.saved + WORTH_SHARING > len(head) + len(tail):
             return best
         return self.add(head, tail)
-
-    def fitting(self, body: bytes) -> list[Template]:
-        """List the templates that a body begins and ends with."""
-        return [
-            template
-            for template in self.templates
-            if body.startswith(template.head) and body.endswith(template.tail) and saved(template) <= len(body)
-        ]
 
     def add(self, head: bytes, tail: bytes) -> Template:
         """Write a template down."""
         added = self.connection.execute("INSERT INTO templates (head, tail) VALUES (?, ?)", (head, tail))
         template = Template(int(added.lastrowid or 0), head, tail)
-        self.templates = [template, *self.templates[: KNOWN_TEMPLATES - 1]]
+        self.templates.insert(0, template)
         return template
 
 
-def saved(template: Template) -> int:
-    """Count the bytes that a template saves."""
-    return len(template.head) + len(template.tail)
+def read_templates(connection: sqlite3.Connection) -> dict[int, Template]:
+    """Read all templates by number."""
+    rows = connection.execute("SELECT number, head, tail FROM templates")
+    return {number: Template(number, head, tail) for number, head, tail in rows}
 
 
 def shared_ends(one: bytes, other: bytes) -> tuple[bytes, bytes]:
