@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import PromptKind, TemplateSetName
 
@@ -20,23 +20,44 @@ Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a s
 @cspace_app.command(
     "filter",
     epilog="Example: culturekit cspace filter --candidates candidates/candidates.parquet --roots cuisine "
-    "--llm rules --out kept",
+    "--llm 'openai:gpt-4o-mini' --out kept --budget 20",
 )
 def filter_command(
     candidates: Annotated[Path, typer.Option(help="Table that `kg extract` wrote.")],
     roots: Roots,
-    llm: Annotated[str, typer.Option(help="Who judges, as a SPEC.")],
+    llm: Annotated[str, typer.Option(help="Who judges, as a SPEC: rules, openai:MODEL, google:MODEL, replay:FOLDER.")],
     out: Out,
+    graph: Annotated[
+        Path | None, typer.Option(help="Graph the candidates come from: it tells the judge what their classes are called.")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what it would ask and cost; nothing is sent.")] = False,
+    pilot: Annotated[
+        int | None, typer.Option(min=1, help="Ask about so many candidates only, then say what the rest would cost.")
+    ] = None,
+    budget: Budget = None,
+    concurrency: Concurrency = 16,
+    batch: Batch = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Judge again: answers that are there stay bought, what brought none is asked.")
+    ] = False,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge candidates; every one that is dropped keeps its reason."""
+    from culturekit.cli.filter_runs import FilterRun, ask_pilot, show_plan
     from culturekit.kg.concepts import load_concept
-    from culturekit.pipeline.filter_stage import filter_stage
+    from culturekit.llm.answers import LlmOptions
 
-    stage = filter_stage(candidates, [load_concept(name) for name in roots], llm)
-    run_one(stage, out, also=also, wait=wait, as_json=as_json)
+    run = FilterRun(
+        candidates, [load_concept(name) for name in roots], llm, out, graph, LlmOptions(budget, concurrency, batch)
+    )
+    if plan:
+        show_plan(run, as_json=as_json)
+    elif pilot is not None:
+        ask_pilot(run, pilot, wait=wait, as_json=as_json)
+    else:
+        run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
 @cspace_app.command(epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --out cspace")
