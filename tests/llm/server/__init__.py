@@ -2,7 +2,7 @@
 
 from tests.llm.server.answers import Answer, Model
 from tests.llm.server.questions import Question
-from tests.llm.server.running import RunningServer, running_server
+from tests.llm.server.running import RunningServer, running_server, server_process
 from tests.llm.server.script import Fault, JobPlan, Prices, Quota, Rule, Script, When, script_from_json
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "When",
     "running_server",
     "script_from_json",
+    "server_process",
 ]

@@ -1,12 +1,107 @@
-"""Batch jobs, whichever protocol they came by."""
+"""Batch jobs, whichever protocol they came by: their lines, their plan, how far they are."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-__all__ = ["Job"]
+from tests.llm.server.made_replies import fraction_of
+from tests.llm.server.questions import Question
+from tests.llm.server.script import JobPlan
+
+__all__ = ["Job", "JobState", "Line", "LineResult", "arranged"]
+
+JobState: TypeAlias = Literal["running", "cancelling", "completed", "expired", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One request of a job; `problem` says why it cannot be worked on. `name` is its custom id or key."""
+
+    name: str
+    question: Question | None
+    problem: str = ""
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LineResult:
+    """What came of a line: a response, an error, or neither when it was not reached."""
+
+    line: Line
+    status: int
+    body: Mapping[str, Any] | None
+    name: str
 
 
 @dataclass(slots=True)
 class Job:
-    """One job."""
+    """One job. `problems` are why it fails as a whole, by line."""
 
     name: str
+    provider: Literal["openai", "google"]
+    plan: JobPlan
+    created: float
+    model: str
+    endpoint: str
+    source: str
+    tag: Any
+    lines: list[Line]
+    problems: list[tuple[int, str, str]] = field(default_factory=list)
+    state: JobState = "running"
+    looks: int = 0
+    ended: float = 0.0
+    results: list[LineResult] = field(default_factory=list)
+    undone: list[Line] = field(default_factory=list)
+    output_file: str = ""
+    error_file: str = ""
+
+    def due(self, now: float) -> bool:
+        """Count a look at the job, and say whether it ends with it."""
+        self.looks += 1
+        return self.looks >= self.plan.polls and now - self.created >= self.plan.seconds
+
+    def progress(self) -> float:
+        """Say which share of the lines is done by the looks taken."""
+        return self.plan.share * min(1.0, self.looks / max(1, self.plan.polls))
+
+    def chosen(self, share: float) -> tuple[list[Line], list[Line]]:
+        """Choose the lines that get done, by hash, and those that do not; both in their order."""
+        count = min(len(self.lines), math.ceil(share * len(self.lines)))
+        drawn = sorted(range(len(self.lines)), key=lambda at: fraction_of(self.plan.salt, "done", self.lines[at].name))
+        done = set(drawn[:count])
+        return (
+            [line for at, line in enumerate(self.lines) if at in done],
+            [line for at, line in enumerate(self.lines) if at not in done],
+        )
+
+
+def arranged(results: list[LineResult], plan: JobPlan) -> list[LineResult]:
+    """Arrange results as the plan has them: lost, twice, under wrong names, with each other's bodies, shuffled."""
+    answered = [result for result in results if result.status == 200]
+    swapped = [result for result in answered if _drawn(plan, "swapped", result) < plan.swapped]
+    if len(swapped) == 1:
+        swapped = (swapped + [result for result in answered if result is not swapped[0]])[:2]
+    bodies = {id(result): swapped[at - 1].body for at, result in enumerate(swapped)}
+    told = []
+    for result in results:
+        if _drawn(plan, "missing", result) < plan.missing:
+            continue
+        name = f"{result.name}-unknown" if _drawn(plan, "misnamed", result) < plan.misnamed else result.name
+        body = bodies.get(id(result), result.body)
+        told.append(LineResult(result.line, result.status, body, name))
+        if _drawn(plan, "duplicated", result) < plan.duplicated:
+            told.append(told[-1])
+    if plan.shuffled:
+        order = sorted(range(len(told)), key=lambda at: fraction_of(plan.salt, "shuffled", told[at].name, at))
+        told = [told[at] for at in order]
+    return told
+
+
+def _drawn(plan: JobPlan, what: str, result: LineResult) -> float:
+    return fraction_of(plan.salt, what, result.name)
+
+
+def reaches(result: LineResult, told: list[LineResult]) -> bool:
+    """Say whether a client can use what it is told of a line: its own body, under its own name."""
+    return any(one.name == result.name and one.body is result.body for one in told)

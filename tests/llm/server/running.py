@@ -1,12 +1,21 @@
-"""Running a server: in a thread of this process, or in a process of its own."""
+"""Running a server: in a thread of this process, or in a process of its own that outlives killed clients."""
 
 import asyncio
+import signal
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import msgspec
+import orjson
 
 from tests.llm.server.answers import Model
 from tests.llm.server.application import Application
@@ -15,15 +24,18 @@ from tests.llm.server.script import Script
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
 
-__all__ = ["RunningServer", "running_server", "serve"]
+__all__ = ["RunningServer", "running_server", "serve", "server_process"]
+
+_ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that runs in a thread of this process."""
+    """A server somewhere on this machine; `service` is there when it runs in this process."""
 
     url: str
-    service: Service
+    service: Service | None = None
+    process: "subprocess.Popen[str] | None" = None
 
     @property
     def openai_url(self) -> str:
@@ -37,45 +49,86 @@ class RunningServer:
 
     def stats(self) -> dict[str, Any]:
         """Give everything in sum."""
-        return self.service.statistics.summary()
+        summary: dict[str, Any] = orjson.loads(self._ask("GET", "/stats"))
+        return summary
 
-    def records(self) -> list[Record]:
-        """Give every request received so far."""
-        return list(self.service.statistics.records)
+    def records(self, since: int = 0) -> list[Record]:
+        """Give the requests received so far, from one of them on."""
+        return msgspec.json.decode(self._ask("GET", f"/stats/records?since={since}"), type=list[Record])
+
+    def follow(self, script: Script) -> None:
+        """Let it follow another script from now on; its time and attempts start anew, its statistics go on."""
+        self._ask("PUT", "/script", msgspec.json.encode(script))
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        request = urllib.request.Request(self.url + path, data=body, method=method)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            content: bytes = reply.read()
+        return content
 
 
-async def serve(service: Service, port: int, ready: "asyncio.Future[int] | None" = None) -> asyncio.Server:
-    """Listen on loopback."""
+async def serve(service: Service, port: int) -> tuple[asyncio.Server, set[Connection]]:
+    """Listen on loopback; give the server and its open connections."""
     application = Application(service)
     open_: set[Connection] = set()
-    loop = asyncio.get_running_loop()
     listening = socket.create_server(("127.0.0.1", port), backlog=1024)
-    return await loop.create_server(lambda: Connection(application.handle, service.now, open_), sock=listening)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(application.handle, service.now, open_), sock=listening)
+    return server, open_
 
 
 @contextmanager
 def running_server(
     script: Script | None = None, *, model: Model | None = None, port: int = 0
 ) -> Iterator[RunningServer]:
-    """Serve for a block, in a thread."""
+    """Serve for a block, in a thread of this process."""
     service = Service(script or Script(), model)
     started: threading.Event = threading.Event()
-    found: dict[str, Any] = {}
+    held: dict[str, Any] = {}
 
     async def main() -> None:
-        server = await serve(service, port)
-        found["port"] = server.sockets[0].getsockname()[1]
-        found["loop"] = asyncio.get_running_loop()
-        found["stop"] = asyncio.Event()
+        server, open_ = await serve(service, port)
+        held["port"] = server.sockets[0].getsockname()[1]
+        held["loop"], held["stop"] = asyncio.get_running_loop(), asyncio.Event()
         started.set()
-        await found["stop"].wait()
+        await held["stop"].wait()
         server.close()
+        for connection in list(open_):
+            connection.abort()
+        await asyncio.sleep(0)
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), name="model server", daemon=True)
     thread.start()
-    started.wait()
+    if not started.wait(30):
+        raise RuntimeError("the server did not start within 30 seconds")
     try:
-        yield RunningServer(f"http://127.0.0.1:{found['port']}", service)
+        yield RunningServer(f"http://127.0.0.1:{held['port']}", service)
     finally:
-        found["loop"].call_soon_threadsafe(found["stop"].set)
+        held["loop"].call_soon_threadsafe(held["stop"].set)
         thread.join()
+
+
+@contextmanager
+def server_process(
+    script: Script | None = None, *, state: Path | None = None, model: str = "", port: int = 0
+) -> Iterator[RunningServer]:
+    """Serve for a block, in a process of its own; `model` is `module:function`."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "script.json"
+        command = [sys.executable, "-m", "tests.llm.server", "--port", str(port)]
+        if script is not None:
+            written.write_bytes(msgspec.json.encode(script))
+            command += ["--script", str(written)]
+        command += ["--state", str(state)] if state is not None else []
+        command += ["--model", model] if model else []
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().strip()
+            if not url:
+                raise RuntimeError(f"the server ended with {process.wait()} before it said its address")
+            yield RunningServer(url, process=process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+            process.stdout.close()

@@ -38,6 +38,7 @@ class Service:
     lately: Question | None = None
     epoch: float = 0.0
     first: int = 0
+    first_job: int = 0
 
     def __post_init__(self) -> None:
         """Begin."""
@@ -51,6 +52,7 @@ class Service:
         self.statistics.prices = script.prices
         self.epoch = self.clock()
         self.first = len(self.statistics.records)
+        self.first_job = self.statistics.jobs_made
         self.attempts.clear()
         self.windows.clear()
         self.promised.clear()

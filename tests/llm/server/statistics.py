@@ -1,6 +1,5 @@
 """What a server saw and sold, request by request and in sum."""
 
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -77,30 +76,36 @@ class Statistics:
     online: Sales = field(default_factory=Sales)
     delivered: Sales = field(default_factory=Sales)
     batch: Sales = field(default_factory=Sales)
-    statuses: Counter[int] = field(default_factory=Counter)
-    operations: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    fates: Counter[str] = field(default_factory=Counter)
+    statuses: dict[str, int] = field(default_factory=dict)
+    operations: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+    fates: dict[str, int] = field(default_factory=dict)
     jobs_made: int = 0
-    lines_made: Counter[str] = field(default_factory=Counter)
-    bought: Counter[str] = field(default_factory=Counter)
-    bought_online: Counter[str] = field(default_factory=Counter)
+    lines_made: dict[str, int] = field(default_factory=dict)
+    bought: dict[str, int] = field(default_factory=dict)
+    bought_online: dict[str, int] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    """Mistakes of the server itself; a test that meets one means nothing."""
     in_flight: int = 0
     most_in_flight: int = 0
 
     def received(self, record: Record) -> None:
         """Count a request."""
         self.records.append(record)
-        self.operations[record.operation] += 1
+        _count(self.operations, record.operation)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
+
+    def struck(self, fault: str) -> None:
+        """Count a fault of a line in a batch."""
+        _count(self.faults, fault)
 
     def decided(self, record: Record, status: int, fault: str) -> None:
         """Note what a request is going to be told."""
         record.status, record.fault = status, fault
-        self.statuses[status] += 1
+        _count(self.statuses, str(status))
         if fault:
-            self.faults[fault] += 1
+            _count(self.faults, fault)
 
     def sold(self, record: Record, question: Question, answer: Answer, *, good: bool) -> None:
         """Bill an answer. Only good ones count as bought: a client must ask again for what it cannot use."""
@@ -109,19 +114,25 @@ class Statistics:
         record.thinking_tokens, record.cached_tokens = answer.thinking_tokens, answer.cached_tokens
         self.online.add(answer)
         if good:
-            self.bought[question.digest] += 1
-            self.bought_online[question.digest] += 1
+            _count(self.bought, question.digest)
+            _count(self.bought_online, question.digest)
 
     def sold_line(self, question: Question, answer: Answer, *, good: bool) -> None:
         """Bill a line of a batch."""
         self.batch.add(answer)
         if good:
-            self.bought[question.digest] += 1
+            _count(self.bought, question.digest)
+
+    def made(self, digests: list[str]) -> None:
+        """Count a new job and its lines."""
+        self.jobs_made += 1
+        for digest in digests:
+            _count(self.lines_made, digest)
 
     def ended(self, record: Record, fate: str, at: float) -> None:
         """Note how a request ended."""
         record.fate, record.finished = fate, at
-        self.fates[fate] += 1
+        _count(self.fates, fate)
         self.in_flight -= 1
         if fate == "sent" and record.billed:
             self.delivered.add(
@@ -136,20 +147,21 @@ class Statistics:
 
     def summary(self) -> dict[str, Any]:
         """Give everything in sum, as plain values."""
-        asked = sum(count for status, count in self.statuses.items() if status)
+        asked = sum(count for status, count in self.statuses.items() if status != "0")
         return {
+            "broken": list(self.broken),
             "requests": len(self.records),
             "operations": dict(self.operations),
-            "statuses": {str(status): count for status, count in self.statuses.items()},
+            "statuses": dict(self.statuses),
             "faults": dict(self.faults),
             "fates": dict(self.fates),
-            "busy_share": self.statuses[429] / asked if asked else 0.0,
+            "busy_share": self.statuses.get("429", 0) / asked if asked else 0.0,
             "in_flight": self.in_flight,
             "most_in_flight": self.most_in_flight,
             "rows": len({record.row for record in self.records if record.row}),
             "bought": len(self.bought),
-            "bought_twice": self.bought.total() - len(self.bought),
-            "bought_twice_online": self.bought_online.total() - len(self.bought_online),
+            "bought_twice": _repeated(self.bought),
+            "bought_twice_online": _repeated(self.bought_online),
             "early": sum(record.early > 0 for record in self.records),
             "earliest": max((record.early for record in self.records), default=0.0),
             "early_model": sum(record.early_model > 0 for record in self.records),
@@ -157,8 +169,16 @@ class Statistics:
             "delivered": asdict(self.delivered),
             "batch": asdict(self.batch),
             "jobs_made": self.jobs_made,
-            "lines_made": self.lines_made.total(),
-            "lines_made_twice": self.lines_made.total() - len(self.lines_made),
+            "lines_made": sum(self.lines_made.values()),
+            "lines_made_twice": _repeated(self.lines_made),
             "usd": self.online.usd(self.prices, batch=False) + self.batch.usd(self.prices, batch=True),
             "usd_delivered": self.delivered.usd(self.prices, batch=False) + self.batch.usd(self.prices, batch=True),
         }
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
+def _repeated(counts: dict[str, int]) -> int:
+    return sum(counts.values()) - len(counts)

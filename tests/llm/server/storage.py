@@ -18,6 +18,7 @@ class StoredFile:
     purpose: str
     content: bytes
     created: int
+    announced: int = 0
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Storage:
 
     files: dict[str, StoredFile] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
+    uploads: dict[str, StoredFile] = field(default_factory=dict)
     made: int = 0
 
     def new_name(self, prefix: str) -> str:

@@ -1,0 +1,187 @@
+"""What Gemini takes in a request, field by field, and how it complains."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.llm.server.error_replies import Refused
+from tests.llm.server.google_generate import pick
+from tests.llm.server.google_schema import check_json_schema, check_schema
+from tests.llm.server.shapes import (
+    Complaint,
+    Shape,
+    anything,
+    fields,
+    flag,
+    list_of,
+    mapping_of,
+    maybe,
+    number,
+    one_of,
+    text,
+    whole,
+)
+
+__all__ = ["CONFIG_FIELDS", "REQUEST_FIELDS", "check_batch_request", "check_count", "check_generate", "fitting"]
+
+_LARGEST = 20 * 1024 * 1024
+
+
+def _both(known: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Let every field be called by its JSON name or its proto name."""
+    return {**{re.sub(r"([A-Z])", r"_\1", name).lower(): shape for name, shape in known.items()}, **known}
+
+
+def _base64(value: Any, path: tuple[str | int, ...]) -> None:
+    text()(value, path)
+    try:
+        base64.b64decode(value, validate=True)
+    except binascii.Error:
+        raise Complaint("value", path, "base64", value[:20]) from None
+
+
+_BLOB = fields(_both({"mimeType": text(least=1), "data": _base64}), required=("data",))
+_FILE = fields(_both({"mimeType": text(), "fileUri": text(least=1)}))
+_PART = fields(
+    _both({"text": text(), "inlineData": _BLOB, "fileData": _FILE, "thought": flag, "thoughtSignature": _base64})
+)
+_CONTENT = fields({"role": one_of("user", "model"), "parts": list_of(_PART, least=1)}, required=("parts",))
+_THINKING = fields(
+    _both(
+        {
+            "includeThoughts": flag,
+            "thinkingBudget": whole(-1, 2**31 - 1),
+            "thinkingLevel": one_of("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"),
+        }
+    )
+)
+_THRESHOLDS = ("HARM_BLOCK_THRESHOLD_UNSPECIFIED", "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE")
+_SAFETY = fields(
+    {
+        "category": one_of(
+            "HARM_CATEGORY_HARASSMENT",
+            "HARM_CATEGORY_HATE_SPEECH",
+            "HARM_CATEGORY_SEXUALLY_EXPLICIT",
+            "HARM_CATEGORY_DANGEROUS_CONTENT",
+            "HARM_CATEGORY_CIVIC_INTEGRITY",
+        ),
+        "threshold": one_of(*_THRESHOLDS, "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"),
+    },
+    required=("category", "threshold"),
+)
+
+CONFIG_FIELDS: dict[str, Shape] = {
+    "stopSequences": list_of(text(), most=5),
+    "responseMimeType": one_of("text/plain", "application/json", "text/x.enum"),
+    "responseSchema": mapping_of(anything),
+    "responseJsonSchema": anything,
+    "responseModalities": list_of(one_of("TEXT")),
+    "candidateCount": whole(1, 8),
+    "maxOutputTokens": whole(1, 2**31 - 1),
+    "temperature": number(0, 2),
+    "topP": number(0, 1),
+    "topK": number(1, 1000),
+    "seed": whole(-(2**31), 2**31 - 1),
+    "presencePenalty": number(-2, 2),
+    "frequencyPenalty": number(-2, 2),
+    "responseLogprobs": flag,
+    "logprobs": whole(0, 20),
+    "thinkingConfig": _THINKING,
+    "mediaResolution": one_of("MEDIA_RESOLUTION_LOW", "MEDIA_RESOLUTION_MEDIUM", "MEDIA_RESOLUTION_HIGH"),
+}
+"""Fields for text and images; speech and pictures as output are not known to this service."""
+
+REQUEST_FIELDS: dict[str, Shape] = {
+    "model": text(),
+    "contents": list_of(_CONTENT, least=1),
+    "systemInstruction": maybe(fields({"role": text(), "parts": list_of(_PART, least=1)}, required=("parts",))),
+    "generationConfig": fields(_both(CONFIG_FIELDS)),
+    "safetySettings": list_of(_SAFETY),
+    "serviceTier": text(),
+    "store": flag,
+}
+_REQUEST = fields(_both(REQUEST_FIELDS), required=("contents",))
+_COUNT = fields(_both({"contents": list_of(_CONTENT, least=1), "generateContentRequest": _REQUEST}))
+_INLINED = fields({"request": _REQUEST, "metadata": mapping_of(anything)}, required=("request",))
+_INPUT = fields(_both({"fileName": text(least=1), "requests": fields({"requests": list_of(_INLINED, least=1)})}))
+_BATCH = fields(
+    {
+        "batch": fields(
+            _both({"displayName": text(), "inputConfig": _INPUT, "priority": text(), "model": text()}),
+        )
+    },
+    required=("batch",),
+)
+
+
+def check_generate(body: Any, *, size: int = 0) -> None:
+    """Refuse a generateContent request the service would not take.
+
+    Raises:
+        Refused: in the provider's words.
+    """
+    if size > _LARGEST:
+        raise Refused("too-large", f"Request payload size exceeds the limit: {_LARGEST} bytes.")
+    fitting(_REQUEST, body)
+    config = pick(body, "generationConfig") or {}
+    schema, standard = pick(config, "responseSchema"), pick(config, "responseJsonSchema")
+    if schema is not None and standard is not None:
+        raise Refused("bad-request", "Only one of response_schema and response_json_schema may be set.")
+    if (schema is not None or standard is not None) and pick(config, "responseMimeType") != "application/json":
+        raise Refused(
+            "bad-request",
+            "* GenerateContentRequest.generation_config.response_mime_type: a response schema requires "
+            "'application/json'",
+        )
+    if schema is not None:
+        check_schema(schema)
+    if standard is not None:
+        check_json_schema(standard)
+
+
+def check_count(body: Any) -> None:
+    """Refuse a countTokens request the service would not take."""
+    fitting(_COUNT, body)
+
+
+def check_batch_request(body: Any, *, size: int) -> None:
+    """Refuse the making of a batch; its inline requests are looked into one by one, as lines of a file are."""
+    if size > _LARGEST:
+        raise Refused("too-large", f"Request payload size exceeds the limit: {_LARGEST} bytes.")
+    fitting(_BATCH, body)
+    source = pick(body["batch"], "inputConfig") or {}
+    if (pick(source, "fileName") is None) == (source.get("requests") is None):
+        raise Refused("bad-request", "Exactly one of file_name and requests must be set in batch.input_config.")
+
+
+def fitting(shape: Shape, body: Any) -> None:
+    """Hold a body against a shape; say in Google's words what does not fit.
+
+    Raises:
+        Refused: something does not.
+    """
+    try:
+        shape(body, ())
+    except Complaint as complaint:
+        *outer, last = complaint.path or ("request",)
+        where = _spelled(outer)
+        match complaint.kind:
+            case "unknown":
+                at = f" at '{where}'" if where else ""
+                message = f'Invalid JSON payload received. Unknown name "{last}"{at}: Cannot find field.'
+            case "missing":
+                message = f"* GenerateContentRequest.{_spelled(complaint.path)}: {last} is not specified"
+            case _:
+                found = str(complaint.found)[:80]
+                message = f"Invalid value at '{_spelled(complaint.path)}' ({complaint.expected}), {found!r}"
+        raise Refused("bad-request", message) from None
+
+
+def _spelled(path: Any) -> str:
+    written = ""
+    for step in path:
+        name = re.sub(r"([A-Z])", r"_\1", str(step)).lower()
+        written += f"[{name}]" if isinstance(step, int) else (f".{name}" if written else name)
+    return written
