@@ -8,6 +8,7 @@ group `culturekit.plugins`; an entry point is called `KIND.NAME`.
 import dataclasses
 import difflib
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -18,9 +19,16 @@ import msgspec
 
 from culturekit.errors import MissingDependency, UsageError
 
-__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "parse_spec"]
+__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "masked", "parse_spec"]
 
 PLUGIN_GROUP = "culturekit.plugins"
+
+SECRET_VALUE = re.compile(
+    r"(?P<name>[\w.-]*(?:key|token(?!s)|secret|password|credential)[\w.-]*=)"
+    r"(?!(?:\$|%24)(?:\{|%7B)\w+(?:\}|%7D)(?:&|$))[^&]*",
+    re.IGNORECASE,
+)
+USER_INFO = re.compile(r"(?P<scheme>(?::|%3A)(?:/|%2F){2})[^/?&\s]*(?:@|%40)", re.IGNORECASE)
 
 Thing = TypeVar("Thing")
 Options = TypeVar("Options")
@@ -49,19 +57,19 @@ class Spec:
             near = difflib.get_close_matches(unknown[0], known, n=1)
             raise UsageError(
                 f"{self.name} has no option {', '.join(unknown)}",
-                where=str(self),
+                where=masked(str(self)),
                 expected=" or ".join(known) if known else "no options",
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
         try:
             return msgspec.convert(dict(self.options), options, strict=False)
         except (msgspec.ValidationError, ValueError) as error:
-            raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
+            raise UsageError(f"an option of {self.name} is wrong: {error}", where=masked(str(self))) from None
 
     def refuse_options(self) -> None:
         """Make sure that nothing but the name is given."""
         if self.target or self.options:
-            raise UsageError(f"{self.name} takes no target and no options", found=str(self))
+            raise UsageError(f"{self.name} takes no target and no options", found=masked(str(self)))
 
 
 def parse_spec(text: str) -> Spec:
@@ -69,12 +77,22 @@ def parse_spec(text: str) -> Spec:
     head, _, query = text.strip().partition("?")
     name, _, target = head.partition(":")
     if not name:
-        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(text))
+        raise UsageError(
+            "a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(masked(text))
+        )
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
-        raise UsageError("the options of a SPEC cannot be read", where=text, expected="key=value&key=value") from error
+        raise UsageError(
+            "the options of a SPEC cannot be read", where=masked(text), expected="key=value&key=value"
+        ) from error
     return Spec(name, target, dict(pairs))
+
+
+def masked(text: str) -> str:
+    """Write a SPEC so that it can be shown: what could be a secret is starred out, the name of a variable stays."""
+    starred = SECRET_VALUE.sub(r"\g<name>***", text)
+    return USER_INFO.sub(r"\g<scheme>***@", starred)
 
 
 @dataclass(frozen=True, slots=True)

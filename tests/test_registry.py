@@ -111,3 +111,26 @@ def test_other_packages_add_names_by_entry_points(monkeypatch: pytest.MonkeyPatc
 def test_a_thing_without_options_refuses_them() -> None:
     with pytest.raises(UsageError, match="takes no target and no options"):
         parse_spec("rules?x=1").refuse_options()
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("a:m?api_key=sk-1&x=2", "a:m?api_key=***&x=2"),
+        ("a:m?api_key=sk 1", "a:m?api_key=***"),
+        ("a:m?api_key=${MY_KEY}&x=2", "a:m?api_key=${MY_KEY}&x=2"),
+        ("a:m?api_key=%24%7BMY_KEY%7D", "a:m?api_key=%24%7BMY_KEY%7D"),
+        ("a:m?api_key=${MY_KEY}sk-1", "a:m?api_key=***"),
+        ("a:m?base_url=http://user:pass@h/v1&max_tokens=5", "a:m?base_url=http://***@h/v1&max_tokens=5"),
+        ("a:m?base_url=http%3A//me%40corp%3Apw%40h/", "a:m?base_url=http%3A//***@h/"),
+    ],
+)
+def test_a_spec_is_shown_without_what_could_be_a_secret(written: str, shown: str) -> None:
+    assert registry.masked(written) == shown
+
+
+@pytest.mark.parametrize("text", ["plain?api_key=sk-canary", "plain?degrees=x&secret=sk-canary", "?key=sk-canary"])
+def test_no_error_about_a_spec_repeats_a_secret(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        TOASTERS.check(text)
+    assert "sk-canary" not in str(caught.value)

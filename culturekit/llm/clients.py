@@ -5,7 +5,25 @@ from culturekit.registry import Entry, Registry
 
 __all__ = ["CLIENTS"]
 
+OPTIONS = "culturekit.llm.client_options"
+
 CLIENTS: Registry[Client | FreeClient] = Registry(
     "language model client",
-    [Entry("rules", "culturekit.llm.rules_client:make", "fixed rules, offline; reads wording only")],
+    [
+        Entry("rules", "culturekit.llm.rules_client:make", "fixed rules, offline; reads wording only"),
+        Entry(
+            "openai",
+            "culturekit.llm.openai_client:make",
+            "OpenAI, or with base_url vLLM, llama.cpp, Ollama and whatever else speaks its protocol",
+            options=f"{OPTIONS}:OpenAIOptions",
+            extra="llm",
+        ),
+        Entry(
+            "google",
+            "culturekit.llm.google_client:make",
+            "Google's Gemini models",
+            options=f"{OPTIONS}:GoogleOptions",
+            extra="llm",
+        ),
+    ],
 )

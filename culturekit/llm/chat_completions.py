@@ -1,0 +1,112 @@
+"""OpenAI's chat completions on the wire: what is asked, and what the reply says."""
+
+import re
+from typing import Any
+
+from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
+from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.image_slots import data_url, filled, slot_of
+from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.openai_settings import Settings
+from culturekit.llm.schemas import schema_of
+from culturekit.llm.untrusted import user_message
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["compose", "read", "schema_name", "wire"]
+
+STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": "blocked"}
+
+
+def compose(request: Request, settings: Settings) -> Outgoing:
+    """Write a request; whatever is random in it depends on its sample."""
+    limit = settings.limit(request)
+    schema = {
+        "name": schema_name(request.task),
+        "schema": schema_of(request.reply, settings.dialect),
+        "strict": True,
+    }
+    body: dict[str, Any] = {
+        "model": settings.model,
+        "messages": [
+            {"role": "system", "content": request.instructions},
+            {"role": "user", "content": user_content(request, settings)},
+        ],
+        "response_format": {"type": "json_schema", "json_schema": schema},
+        settings.limit_field: limit,
+        **settings.sampling(request.sample),
+    }
+    if settings.effort:
+        body["reasoning_effort"] = settings.effort
+    return Outgoing(canonical_json(body), request.images, request.sample, limit)
+
+
+def schema_name(task: str) -> str:
+    """Name a schema for its task, in the letters that are allowed."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", task)[:64] or "reply"
+
+
+def user_content(request: Request, settings: Settings) -> str | list[dict[str, Any]]:
+    """Write what comes from outside: text alone, or text and the slots of its images."""
+    data = user_message(request.data)
+    if not request.images:
+        return data
+    detail = {"detail": settings.detail} if settings.detail else {}
+    slots = [{"type": "image_url", "image_url": {"url": slot_of(image), **detail}} for image in request.images]
+    return [{"type": "text", "text": data}, *slots]
+
+
+def wire(outgoing: Outgoing) -> bytes:
+    """Write the bytes that leave."""
+    return filled(outgoing, fill)
+
+
+def fill(body: Any, images: dict[str, Image]) -> int:  # noqa: ANN401 - JSON of our own
+    """Put the images where their names stand."""
+    count = 0
+    for part in body["messages"][1]["content"]:
+        if part["type"] == "image_url":
+            part["image_url"]["url"] = data_url(images[part["image_url"]["url"]])
+            count += 1
+    return count
+
+
+def read(raw: bytes) -> Reply:
+    """Read a reply."""
+    body = record(decoded(raw))
+    choices = records(body.get("choices"))
+    message = record(choices[0].get("message")) if choices else {}
+    if not message:
+        return Reply("", stop="unreadable", detail="no message in the reply" if body else "not a JSON object")
+    version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
+    said, refusal = content_text(message.get("content")), text(message.get("refusal"))
+    reason = text(choices[0].get("finish_reason"))
+    stop, detail = ending(said, refusal, reason)
+    return Reply(said or refusal, usage(body.get("usage"), said or refusal), stop, detail, version)
+
+
+def ending(said: str, refusal: str, reason: str) -> tuple[Stop, str]:
+    """Tell why a reply ended."""
+    if refusal:
+        return "refusal", "the model declined"
+    stop = STOPS.get(reason, "end")
+    if stop == "length" and not said.strip():
+        return stop, "white space up to the limit of tokens" if said else "nothing was said within the limit of tokens"
+    return stop, "" if stop == "end" and reason in ("stop", "") else reason
+
+
+def content_text(content: object) -> str:
+    """Take the text of a message, which some servers send in parts."""
+    return text(content) or "".join(text(part.get("text")) for part in records(content))
+
+
+def usage(value: object, said: str) -> Usage:
+    """Read what the provider counted; count here where it did not."""
+    counts = record(value)
+    if not {"prompt_tokens", "completion_tokens"} & counts.keys():
+        return usage_of_text(said)
+    return Usage(
+        counted(counts.get("prompt_tokens")),
+        counted(counts.get("completion_tokens")),
+        counted(record(counts.get("completion_tokens_details")).get("reasoning_tokens")),
+        counted(record(counts.get("prompt_tokens_details")).get("cached_tokens")),
+    )

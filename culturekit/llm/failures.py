@@ -1,0 +1,116 @@
+"""What a reply without an answer means: whether it may pass, when, and what a person must do if it will not."""
+
+import time
+from collections.abc import Mapping
+
+from culturekit.llm.client import Failure, FailureKind
+from culturekit.llm.error_bodies import ErrorBody, read_error
+from culturekit.llm.retry_hints import wait_of
+
+__all__ = ["failure_of", "failure_within"]
+
+NO_MONEY = {
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_credits",
+    "credit_balance_exhausted",
+}
+BAD_KEY = {"invalid_api_key", "api_key_invalid", "api_key_expired", "account_deactivated", "unauthenticated"}
+NO_MODEL = {"model_not_found", "deployment_not_found"}
+POLICY = {
+    "content_policy_violation",
+    "content_filter",
+    "content_filter_error",
+    "responsibleaipolicyviolation",
+    "moderation_blocked",
+    "invalid_prompt",
+    "prohibited_content",
+    "safety",
+}
+BUSY = {"rate_limit_exceeded", "rate_limit_error", "resource_exhausted", "overloaded_error", "tokens", "requests"}
+SERVER = {"server_error", "internal_error", "internal", "unavailable", "api_error", "overloaded"}
+NOT_TAKEN = {"unsupported_parameter", "unsupported_value"}
+SAMPLING = {"temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "max_output_tokens"}
+
+BY_STATUS: Mapping[int, FailureKind] = {
+    401: "fatal",
+    402: "fatal",
+    403: "fatal",
+    404: "fatal",
+    408: "timeout",
+    409: "server",
+    423: "server",
+    425: "busy",
+    429: "busy",
+    504: "timeout",
+    524: "timeout",
+    529: "busy",
+}
+ADVICE = {
+    "key": "The key was refused: set the right one, or name its variable with api_key=${NAME}.",
+    "money": "The account has no credit left, or its limit is reached: see to it, then run the same command again.",
+    "forbidden": "This key may not use this model from here: choose another model, or ask the provider for access.",
+    "absent": "Check the model's name and base_url.",
+    "moved": "The server points to another address: write that one as base_url.",
+    "setting": "Leave this option out of the SPEC, or choose another model.",
+}
+
+
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, *, now: float | None = None) -> Failure:
+    """Tell from status, headers (names in small letters) and body what became of a request."""
+    error = read_error(body)
+    kind, advice = judged(status, error)
+    moment = time.time() if now is None else now
+    wait = wait_of(headers, list(error.details), now=moment) if kind != "fatal" else None
+    detail = " ".join(part for part in (f"HTTP {status}.", sentence(error.message), ADVICE.get(advice, "")) if part)
+    return Failure(kind, detail, status=status, wait=wait, raw=body)
+
+
+def failure_within(error: ErrorBody, headers: Mapping[str, str], body: bytes, *, now: float | None = None) -> Failure:
+    """Tell what an error means that came with status 200."""
+    status = error.number if 400 <= error.number < 600 else 200
+    kind, advice = judged(status, error)
+    wait = wait_of(headers, list(error.details), now=time.time() if now is None else now) if kind != "fatal" else None
+    detail = " ".join(p for p in ("An error inside HTTP 200.", sentence(error.message), ADVICE.get(advice, "")) if p)
+    return Failure(kind, detail, status=200, wait=wait, raw=body)
+
+
+def judged(status: int, error: ErrorBody) -> tuple[FailureKind, str]:
+    """Give the kind of a failure and the name of the advice that belongs to it; what was said outweighs the number."""
+    if status < 500:
+        for codes, verdict in SAID:
+            if codes & error.codes:
+                return verdict
+    if "api key not valid" in error.message.casefold():
+        return "fatal", "key"
+    if NOT_TAKEN & error.codes and (error.param in SAMPLING or "reasoning" in error.param):
+        return "fatal", "setting"
+    return by_number(status, error)
+
+
+SAID: tuple[tuple[set[str], tuple[FailureKind, str]], ...] = (
+    (NO_MONEY, ("fatal", "money")),
+    (BAD_KEY, ("fatal", "key")),
+    (POLICY, ("blocked", "")),
+    (NO_MODEL, ("fatal", "absent")),
+    (BUSY, ("busy", "")),
+)
+
+
+def by_number(status: int, error: ErrorBody) -> tuple[FailureKind, str]:
+    """Judge by the status, where nothing that was said decides."""
+    if status in BY_STATUS:
+        return BY_STATUS[status], {401: "key", 402: "money", 403: "forbidden", 404: "absent"}.get(status, "")
+    if status >= 500 or SERVER & error.codes:
+        return "server", ""
+    if 300 <= status < 400:
+        return "fatal", "moved"
+    if status == 400 and "failed_precondition" in error.codes:
+        return "fatal", "forbidden"
+    return ("rejected", "") if status >= 400 else ("server", "")
+
+
+def sentence(text: str) -> str:
+    """End a message with a full stop."""
+    return text if not text or text.endswith((".", "!", "?", "…")) else text + "."

@@ -1,0 +1,91 @@
+"""Google's generateContent on the wire: what is asked, and what the reply says."""
+
+from typing import Any
+
+from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
+from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.gemini_settings import GeminiSettings
+from culturekit.llm.image_slots import encoded, filled, slot_of
+from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.schemas import schema_of
+from culturekit.llm.untrusted import user_message
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["compose", "read", "wire"]
+
+GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
+
+
+def compose(request: Request, settings: GeminiSettings) -> Outgoing:
+    """Write a request."""
+    limit = settings.limit(request)
+    slots = [{"inlineData": {"mimeType": image.media_type, "data": slot_of(image)}} for image in request.images]
+    body: dict[str, Any] = {
+        "systemInstruction": {"parts": [{"text": request.instructions}]},
+        "contents": [{"role": "user", "parts": [{"text": user_message(request.data)}, *slots]}],
+        "generationConfig": {
+            "responseMimeType": "application/json",
+            "responseJsonSchema": schema_of(request.reply, "google-json"),
+            "maxOutputTokens": limit,
+            **settings.generation(request.sample),
+        },
+    }
+    return Outgoing(canonical_json(body), request.images, request.sample, limit)
+
+
+def wire(outgoing: Outgoing) -> bytes:
+    """Write the bytes that leave."""
+    return filled(outgoing, fill)
+
+
+def fill(body: Any, images: dict[str, Image]) -> int:  # noqa: ANN401 - JSON of our own
+    """Put the images where their names stand."""
+    slots = [part["inlineData"] for part in body["contents"][0]["parts"] if "inlineData" in part]
+    for slot in slots:
+        slot["data"] = encoded(images[slot["data"]])
+    return len(slots)
+
+
+def read(raw: bytes) -> Reply:
+    """Read a reply; what a filter stopped looks like any other until one asks why it ended."""
+    body = record(decoded(raw))
+    version = text(body.get("modelVersion"))
+    feedback = record(body.get("promptFeedback"))
+    blocked = text(feedback.get("blockReason"))
+    if blocked and blocked != "BLOCK_REASON_UNSPECIFIED":
+        return Reply("", usage(body.get("usageMetadata"), ""), "blocked", f"prompt: {blocked}", version)
+    candidates = records(body.get("candidates"))
+    if not candidates:
+        nothing = "no candidates in the reply" if body else "not a JSON object"
+        return Reply("", usage(body.get("usageMetadata"), ""), "unreadable", nothing, version)
+    parts = records(record(candidates[0].get("content")).get("parts"))
+    said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
+    stop, detail = ending(text(candidates[0].get("finishReason")), said)
+    return Reply(said, usage(body.get("usageMetadata"), said), stop, detail, version)
+
+
+def ending(reason: str, said: str) -> tuple[Stop, str]:
+    """Tell why a reply ended; reasons that are not known are taken for a filter's."""
+    if reason in ("", "FINISH_REASON_UNSPECIFIED"):
+        return ("end", "") if said else ("unreadable", "nothing was said, and no reason given")
+    if reason == "STOP":
+        return "end", ""
+    if reason == "MAX_TOKENS":
+        return "length", reason if said.strip() else "nothing was said within the limit of tokens"
+    if reason in GARBLED:
+        return "unreadable", reason
+    return "blocked", reason
+
+
+def usage(value: object, said: str) -> Usage:
+    """Read what the provider counted, thoughts as output; count here where it did not."""
+    counts = record(value)
+    if not {"promptTokenCount", "candidatesTokenCount", "totalTokenCount"} & counts.keys():
+        return usage_of_text(said)
+    thoughts = counted(counts.get("thoughtsTokenCount"))
+    return Usage(
+        counted(counts.get("promptTokenCount")) + counted(counts.get("toolUsePromptTokenCount")),
+        counted(counts.get("candidatesTokenCount")) + thoughts,
+        thoughts,
+        counted(counts.get("cachedContentTokenCount")),
+    )

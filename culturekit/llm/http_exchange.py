@@ -1,0 +1,117 @@
+"""The HTTP client under both SDKs: bounded in time and size, no redirects, and what came kept as it came."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from culturekit.llm.client import Failure
+from culturekit.llm.error_bodies import error_of
+from culturekit.llm.failures import failure_of, failure_within
+from culturekit.llm.json_values import decoded
+
+__all__ = ["LARGEST_REPLY", "Exchange", "exchanged", "http_client"]
+
+CONNECT_SECONDS = 10.0
+KEPT_SECONDS = 4.0
+LARGEST_REPLY = 64 * 2**20
+LOOKED_AT = 4096
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and what came back; the SDK between us and the wire sees neither."""
+
+    content: bytes
+    status: int = 0
+    headers: Mapping[str, str] | None = None
+    received: bytes = b""
+
+
+CURRENT: ContextVar[Exchange] = ContextVar("exchange")
+
+
+async def exchanged(content: bytes, post: Callable[[], Awaitable[object]], *, seconds: float) -> Exchange:
+    """Let an SDK post, send these bytes in its place, and give what came back within the time.
+
+    Raises:
+        Failure: nothing came in time, or the connection broke.
+    """
+    current = Exchange(content)
+    token = CURRENT.set(current)
+    try:
+        async with asyncio.timeout(seconds):
+            await post()
+    except TimeoutError:
+        raise Failure("timeout", f"no whole reply within {seconds:g} s") from None
+    finally:
+        CURRENT.reset(token)
+    return current
+
+
+def verdict(current: Exchange) -> Failure | None:
+    """Tell whether what came back is a failure; a 200 is one when it holds an error in place of a reply."""
+    headers = current.headers or {}
+    if current.status != 200:
+        return failure_of(current.status, headers, current.received)
+    if b'"error"' not in current.received[:LOOKED_AT]:
+        return None
+    error = error_of(decoded(current.received))
+    return failure_within(error, headers, current.received) if error else None
+
+
+def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the httpx of whichever SDK
+    """Make a client that sends the bytes of the current exchange, whatever the SDK would have written.
+
+    `http` is the module that the SDK itself uses, httpx or its successor. The SDK gives address, key and headers.
+    """
+    broken = (http.RequestError, ssl.SSLError, OSError)
+
+    class WireClient(http.AsyncClient):  # type: ignore[misc]
+        """Sends our bytes and keeps theirs."""
+
+        def build_request(self, method: str, url: Any, **parts: Any) -> Any:  # noqa: ANN401
+            """Build what the SDK asks for, with our bytes as its content and our limits of time."""
+            parts["content"] = CURRENT.get().content
+            parts.pop("timeout", None)
+            return super().build_request(method, url, **parts)
+
+        async def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401
+            """Send, keep the whole reply, and tell the SDK no more than that it came."""
+            current = CURRENT.get()
+            try:
+                response = await super().send(request, **{**options, "stream": True, "follow_redirects": False})
+                try:
+                    current.received = await whole(response)
+                finally:
+                    await response.aclose()
+            except http.TimeoutException as error:
+                raise Failure("timeout", f"no reply in time ({type(error).__name__})") from None
+            except broken as error:
+                raise Failure("connection", f"the connection failed ({type(error).__name__})") from None
+            current.status, current.headers = response.status_code, response.headers
+            return http.Response(200, request=request, content=b"{}")
+
+    return WireClient(
+        timeout=http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None),
+        limits=http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
+    )
+
+
+async def whole(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx
+    """Read a reply to its end, unless it has none.
+
+    Raises:
+        Failure: it is longer than any reply can be.
+    """
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST_REPLY:
+            raise Failure(
+                "server", f"a reply of more than {LARGEST_REPLY >> 20} MiB was cut off", status=response.status_code
+            )
+    return parts[0] if len(parts) == 1 else b"".join(parts)

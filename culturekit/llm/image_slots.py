@@ -1,0 +1,44 @@
+"""Images in the body of a request: a name made of their hash until they leave, their bytes when they do."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from culturekit.errors import IntegrityError
+from culturekit.llm.client import Image, Outgoing
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["data_url", "filled", "slot_of"]
+
+
+def slot_of(image: Image) -> str:
+    """Name an image by its content."""
+    return f"sha256:{image.sha256}"
+
+
+def data_url(image: Image) -> str:
+    """Write an image as a data URL."""
+    return f"data:{image.media_type};base64,{encoded(image)}"
+
+
+def encoded(image: Image) -> str:
+    """Write the bytes of an image in base64."""
+    return base64.b64encode(image.content).decode("ascii")
+
+
+def filled(outgoing: Outgoing, fill: Callable[[Any, dict[str, Image]], int]) -> bytes:
+    """Write the bytes that leave: the body as it stands, with `fill` putting the images in their slots.
+
+    `fill` changes the decoded body and says how many slots it filled, which must be all.
+    """
+    if not outgoing.images:
+        return outgoing.body
+    body = msgspec.json.decode(outgoing.body)
+    count = fill(body, {slot_of(image): image for image in outgoing.images})
+    if count != len(outgoing.images):
+        raise IntegrityError(
+            "the images of a request do not fit its body", expected=f"{len(outgoing.images)} slots", found=str(count)
+        )
+    return canonical_json(body)

@@ -1,0 +1,99 @@
+"""OpenAI's responses API on the wire: what is asked, and what the reply says."""
+
+from typing import Any
+
+from culturekit.llm.chat_completions import schema_name
+from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
+from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.image_slots import data_url, filled, slot_of
+from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.openai_settings import Settings
+from culturekit.llm.schemas import schema_of
+from culturekit.llm.untrusted import user_message
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["compose", "read", "wire"]
+
+LEAST_TOKENS = 16
+
+
+def compose(request: Request, settings: Settings) -> Outgoing:
+    """Write a request; nothing of it is to be stored by the provider."""
+    limit = max(settings.limit(request), LEAST_TOKENS)
+    detail = settings.detail or "auto"
+    slots = [{"type": "input_image", "image_url": slot_of(image), "detail": detail} for image in request.images]
+    schema = {
+        "type": "json_schema",
+        "name": schema_name(request.task),
+        "schema": schema_of(request.reply, settings.dialect),
+        "strict": True,
+    }
+    body: dict[str, Any] = {
+        "model": settings.model,
+        "instructions": request.instructions,
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": user_message(request.data)}, *slots]}],
+        "text": {"format": schema},
+        "max_output_tokens": limit,
+        "store": False,
+        **settings.sampling(request.sample),
+    }
+    if settings.effort:
+        body["reasoning"] = {"effort": settings.effort}
+    return Outgoing(canonical_json(body), request.images, request.sample, limit)
+
+
+def wire(outgoing: Outgoing) -> bytes:
+    """Write the bytes that leave."""
+    return filled(outgoing, fill)
+
+
+def fill(body: Any, images: dict[str, Image]) -> int:  # noqa: ANN401 - JSON of our own
+    """Put the images where their names stand."""
+    slots = [part for part in body["input"][0]["content"] if part["type"] == "input_image"]
+    for part in slots:
+        part["image_url"] = data_url(images[part["image_url"]])
+    return len(slots)
+
+
+def read(raw: bytes) -> Reply:
+    """Read a reply."""
+    body = record(decoded(raw))
+    status = text(body.get("status"))
+    if status not in ("completed", "incomplete"):
+        return Reply("", stop="unreadable", detail=f"status {status}" if status else "not a response")
+    parts = [
+        part
+        for item in records(body.get("output"))
+        if item.get("type") == "message"
+        for part in records(item.get("content"))
+    ]
+    said = "".join(text(part.get("text")) for part in parts if part.get("type") == "output_text")
+    refusal = "".join(text(part.get("refusal")) for part in parts if part.get("type") == "refusal")
+    stop, detail = ending(body, said, refusal)
+    return Reply(said or refusal, usage(body.get("usage"), said or refusal), stop, detail, text(body.get("model")))
+
+
+def ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Stop, str]:
+    """Tell why a reply ended."""
+    if refusal:
+        return "refusal", "the model declined"
+    if body["status"] == "completed":
+        return "end", ""
+    reason = text(record(body.get("incomplete_details")).get("reason"))
+    if reason == "content_filter":
+        return "blocked", reason
+    nothing = "" if said.strip() else "nothing was said within the limit of tokens"
+    return "length", nothing or reason
+
+
+def usage(value: object, said: str) -> Usage:
+    """Read what the provider counted; count here where it did not."""
+    counts = record(value)
+    if not {"input_tokens", "output_tokens"} & counts.keys():
+        return usage_of_text(said)
+    return Usage(
+        counted(counts.get("input_tokens")),
+        counted(counts.get("output_tokens")),
+        counted(record(counts.get("output_tokens_details")).get("reasoning_tokens")),
+        counted(record(counts.get("input_tokens_details")).get("cached_tokens")),
+    )
