@@ -9,6 +9,7 @@ import typer
 from culturekit.cli import (
     image_commands,
     kg_commands,
+    llm_commands,
     look_commands,
     metric_commands,
     root_commands,
@@ -71,5 +72,6 @@ app.add_typer(space_commands.cspace_app, name="cspace")
 app.add_typer(space_commands.prompts_app, name="prompts")
 app.add_typer(image_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
+app.add_typer(llm_commands.llm_app, name="llm")
 app.add_typer(metric_commands.metrics_app, name="metrics")
 app.add_typer(look_commands.config_app, name="config")

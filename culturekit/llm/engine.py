@@ -21,7 +21,7 @@ from culturekit.llm.free_asking import ask_free
 from culturekit.llm.interrupts import interruptible
 from culturekit.llm.journal import Journal
 from culturekit.llm.limits import Limiter
-from culturekit.llm.money import Money
+from culturekit.llm.asking_money import Money
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay

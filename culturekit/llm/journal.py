@@ -28,7 +28,8 @@ FROM requests
 CROSS JOIN replies ON replies.request = requests.number
 LEFT JOIN readings ON readings.number = replies.number
 WHERE key IN (%s)
-  AND (run = ? OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
+  AND (run IN (SELECT number FROM runs WHERE tag = ?)
+       OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
 """
 
 
@@ -83,9 +84,8 @@ class Journal:
         """
         found: dict[bytes, list[Entry]] = {}
         with self.reading, errors_explained(self.path):
-            own = self.run_number(run)
             for piece in pieces(keys):
-                rows = self.reader.execute(FOUND % ",".join("?" * len(piece)), (*piece, own))
+                rows = self.reader.execute(FOUND % ",".join("?" * len(piece)), (*piece, run))
                 for row in rows:
                     found.setdefault(row[0], []).append(self.entry_of(row))
         for entries in found.values():
@@ -98,20 +98,17 @@ class Journal:
         key, run, attempt, mode, status, kind, raw, template, middle, at, number, outcome, checksum = row
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
-        if run not in self.tags or template not in self.templates:
+        if run not in self.runs or template not in self.templates:
             self.learn()
         ends = self.templates[template]
         request = ends.head + middle + ends.tail
-        return Entry(key, self.tags[run], attempt, mode, status, kind, raw, request, at, number, outcome or "")
-
-    def run_number(self, tag: str) -> int:
-        """Give the number of a run, or 0 where it has written nothing yet."""
-        row = self.reader.execute("SELECT number FROM runs WHERE tag = ?", (tag,)).fetchone()
-        return 0 if row is None else int(row[0])
+        tag, model = self.runs[run]
+        return Entry(key, tag, attempt, mode, status, kind, raw, request, at, model, number, outcome or "")
 
     def learn(self) -> None:
         """Read the small tables that the rows of the large ones point to."""
-        self.tags: dict[int, str] = dict(self.reader.execute("SELECT number, tag FROM runs"))
+        rows = self.reader.execute("SELECT number, tag, model FROM runs")
+        self.runs: dict[int, tuple[str, str]] = {number: (tag, model) for number, tag, model in rows}
         self.templates = read_templates(self.reader)
 
     async def append(self, entry: Entry) -> int:

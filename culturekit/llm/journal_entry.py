@@ -17,9 +17,9 @@ ANSWERS = ("ok", "repaired")
 class Entry:
     """One request that left, and what came back.
 
-    `kind` is `reply`, or the kind of the failure; `raw` is what came, byte for byte; `request` is the body, for the
-    log. The journal gives `at`, seconds since 1970, unless it is given, `number`, and `outcome`: what was noted of it,
-    empty until then.
+    `kind` is `reply`, or the kind of the failure. `raw` is what came, byte for byte; `request` is the body, for the
+    log; `model` is whom it went to, for the ledger. The journal gives `at`, seconds since 1970, unless it is given,
+    `number`, and `outcome`: what was noted of it, empty until then.
     """
 
     key: bytes
@@ -31,6 +31,7 @@ class Entry:
     raw: bytes = field(repr=False)
     request: bytes = field(repr=False)
     at: float = 0.0
+    model: str = ""
     number: int = 0
     outcome: str = ""
 

@@ -22,7 +22,8 @@ PRAGMA user_version = {VERSION};
 CREATE TABLE IF NOT EXISTS templates (number INTEGER PRIMARY KEY, head BLOB NOT NULL, tail BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (
     number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, template INTEGER NOT NULL, middle BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS runs (number INTEGER PRIMARY KEY, tag TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS runs (
+    number INTEGER PRIMARY KEY, tag TEXT NOT NULL, model TEXT NOT NULL, UNIQUE (tag, model));
 CREATE TABLE IF NOT EXISTS replies (
     number INTEGER PRIMARY KEY, request INTEGER NOT NULL, run INTEGER NOT NULL, attempt INTEGER NOT NULL,
     at REAL NOT NULL, mode TEXT NOT NULL, status INTEGER NOT NULL, kind TEXT NOT NULL,
@@ -33,7 +34,7 @@ CREATE TABLE IF NOT EXISTS readings (
     thinking_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, counted TEXT NOT NULL, picodollars INTEGER);
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS exchanges AS
-    SELECT replies.number, hex(requests.key) AS key, runs.tag AS run, attempt, at, mode, status, kind, outcome,
+    SELECT replies.number, hex(requests.key) AS key, runs.tag AS run, model, attempt, at, mode, status, kind, outcome,
            input_tokens, output_tokens, thinking_tokens, cached_tokens, counted, picodollars / 1e12 AS usd,
            CAST(templates.head || requests.middle || templates.tail AS TEXT) AS request, CAST(raw AS TEXT) AS reply
     FROM replies

@@ -17,6 +17,7 @@ from typing import Any
 from culturekit.llm.bulk_rows import insert_rows
 from culturekit.llm.journal_entry import Entry, Reading
 from culturekit.llm.journal_file import explain
+from culturekit.llm.money import picodollars
 from culturekit.llm.request_texts import RequestTexts
 
 __all__ = ["JournalWriter"]
@@ -25,7 +26,6 @@ PATIENCE_OF_NOTES = 1.0
 """Seconds after which notes are written although nothing else is."""
 
 NOTES_AT_ONCE = 1024
-PICO = 10**12
 
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
@@ -121,7 +121,7 @@ class JournalWriter:
             (
                 number,
                 requests[entry.key],
-                self.runs.get(entry.run) or self.add_run(entry.run),
+                self.runs.get((entry.run, entry.model)) or self.add_run(entry.run, entry.model),
                 entry.attempt,
                 entry.at or now,
                 entry.mode,
@@ -135,15 +135,17 @@ class JournalWriter:
         insert_rows(self.connection, INSERT_REPLIES, rows)
         return numbers
 
-    def add_run(self, tag: str) -> int:
-        """Write down a run that is new."""
-        self.runs[tag] = int(self.connection.execute("INSERT INTO runs (tag) VALUES (?)", (tag,)).lastrowid or 0)
-        return self.runs[tag]
+    def add_run(self, tag: str, model: str) -> int:
+        """Write down a run, or a model of it, that is new."""
+        added = self.connection.execute("INSERT INTO runs (tag, model) VALUES (?, ?)", (tag, model))
+        self.runs[tag, model] = int(added.lastrowid or 0)
+        return self.runs[tag, model]
 
     def learn(self) -> None:
         """Read what is in the file, so that rows can be numbered here."""
         self.texts.learn()
-        self.runs: dict[str, int] = dict(self.connection.execute("SELECT tag, number FROM runs"))
+        rows = self.connection.execute("SELECT tag, model, number FROM runs")
+        self.runs: dict[tuple[str, str], int] = {(tag, model): number for tag, model, number in rows}
         (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM replies").fetchone()
 
     def undo(self) -> None:
@@ -165,7 +167,7 @@ def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
         usage.thinking_tokens,
         usage.cached_tokens,
         usage.counted,
-        None if reading.usd is None else round(reading.usd * PICO),
+        None if reading.usd is None else picodollars(reading.usd),
     )
 
 

@@ -10,11 +10,11 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal_entry import Mode
+from culturekit.llm.money import dollars
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 
 __all__ = [
-    "PICO",
     "Price",
     "cost_of",
     "known_prices",
@@ -25,7 +25,6 @@ __all__ = [
     "worst_cost",
 ]
 
-PICO = 10**12
 PICODOLLARS = 10**6
 """Millionths of a millionth of a dollar for one token, at one dollar per million tokens."""
 
@@ -136,7 +135,7 @@ def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
 
 def cost_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> float:
     """Reckon what a reply cost, in US dollars."""
-    return picodollars_of(usage, rate, mode=mode) / PICO
+    return dollars(picodollars_of(usage, rate, mode=mode))
 
 
 def worst_cost(rate: Rate, *, input_tokens: int, output_tokens: int, mode: Mode = "online") -> float:
@@ -144,6 +143,6 @@ def worst_cost(rate: Rate, *, input_tokens: int, output_tokens: int, mode: Mode 
     return cost_of(Usage(input_tokens, output_tokens), rate, mode=mode)
 
 
-def whole(dollars: float) -> int:
+def whole(price: float) -> int:
     """Turn a price per million tokens into whole picodollars per token."""
-    return round(dollars * PICODOLLARS)
+    return round(price * PICODOLLARS)

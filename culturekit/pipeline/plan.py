@@ -70,7 +70,7 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
 def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
     """Tell whether a stage is done, cut off, out of date, or not begun."""
     manifest = read_manifest(folder)
-    begun = folder.with_name(f".{folder.name}.partial").is_dir()
+    begun = folder.with_name(f".{folder.name}.partial").joinpath("key").is_file()
     if any(path in undone or path.parent in undone for path in stage.inputs.values()):
         return "cut off" if begun else "to do" if manifest is None else "to check again"
     if manifest is not None and manifest.key == key_of(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["clear_folder", "remove_strays", "sync_folder", "whole_file", "write_atomically"]
+__all__ = ["clear_folder", "copy_folder", "remove_strays", "sync_folder", "whole_file", "write_atomically"]
 
 STRAY = ".writing-"
 """How the name of a file begins while it is being written."""
@@ -53,3 +53,24 @@ def clear_folder(folder: Path) -> None:
     """Make sure that a folder is there and empty."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+
+
+def copy_folder(folder: Path, to: Path) -> None:
+    """Copy a folder so that the copy is there whole or not at all."""
+    temporary = to.with_name(f"{to.name}.copying")
+    shutil.rmtree(temporary, ignore_errors=True)
+    shutil.copytree(folder, temporary, copy_function=copy_durably)
+    sync_folder(temporary)
+    temporary.rename(to)
+    sync_folder(to.parent)
+
+
+def copy_durably(file: str, to: str) -> str:
+    """Copy one file, and wait until it is on disk."""
+    shutil.copyfile(file, to)
+    descriptor = os.open(to, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return to

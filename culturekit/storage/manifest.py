@@ -9,11 +9,23 @@ import msgspec
 from culturekit.errors import IntegrityError
 from culturekit.storage.digests import digest, digest_file, digest_tree
 
-__all__ = ["MANIFEST", "RUN_RECORD", "InputRecord", "Manifest", "OutputRecord", "describe_outputs", "read_manifest"]
+__all__ = [
+    "JOURNAL",
+    "MANIFEST",
+    "RUN_RECORD",
+    "InputRecord",
+    "Manifest",
+    "OutputRecord",
+    "describe_outputs",
+    "read_manifest",
+]
 
 MANIFEST = "manifest.json"
 RUN_RECORD = "run.json"
 """Timings, host and workers of the run: beside the manifest, outside every comparison."""
+
+JOURNAL = "journal"
+"""Folder of what a stage paid for: it outlives every run, so it is no output of any."""
 
 
 class InputRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -82,10 +94,10 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def describe_outputs(folder: Path, rows: Mapping[str, int]) -> tuple[str, dict[str, OutputRecord]]:
-    """Hash everything in a folder but its manifest and run record; give one hash of all, and each."""
+    """Hash everything in a folder but its manifest, run record and journal; give one hash of all, and each."""
     outputs = {}
     for path in sorted(folder.iterdir()):
-        if path.name in {MANIFEST, RUN_RECORD}:
+        if path.name in {MANIFEST, RUN_RECORD, JOURNAL}:
             continue
         if path.is_dir():
             tree, files, size = digest_tree(path)

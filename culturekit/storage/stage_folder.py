@@ -1,4 +1,9 @@
-"""A stage folder in the making: built out of sight, kept across kills, published by one rename."""
+"""A stage folder in the making: built out of sight, kept across kills, published by one rename.
+
+What a stage paid for lies in `out/journal`. It outlives everything here: another key, `--fresh`, a kill at any moment,
+and the folder that is replaced. There is one line of it: the unfinished folder's, which began as a copy of the finished
+one's, and takes its place when it is published.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -6,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from culturekit.errors import UsageError
-from culturekit.storage.atomic import clear_folder, remove_strays, sync_folder, write_atomically
+from culturekit.storage.atomic import copy_folder, remove_strays, sync_folder, write_atomically
 from culturekit.storage.locks import hold
-from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, read_manifest
+from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
 
 __all__ = ["Staging", "staging"]
 
@@ -16,7 +21,8 @@ __all__ = ["Staging", "staging"]
 class Staging:
     """The hidden sibling in which a stage is built: `.NAME.partial` with `out`, `scratch` and the key.
 
-    A killed run leaves it there; the next run of the same key goes on in it, any other starts afresh.
+    A killed run leaves it there; the next run of the same key goes on in it, any other starts afresh, but for the
+    journal, which lies beside `out` while that is made anew.
     """
 
     def __init__(self, final: Path, *, stage: str) -> None:
@@ -27,6 +33,8 @@ class Staging:
         self.previous = final.with_name(f".{final.name}.previous")
         self.out = self.partial / "out"
         self.scratch = self.partial / "scratch"
+        self.marker = self.partial / "key"
+        self.kept = self.partial / JOURNAL
 
     def recover(self) -> None:
         """Finish or undo a publication that was cut between its two renames."""
@@ -62,19 +70,41 @@ class Staging:
 
     def open(self, key: str) -> bool:
         """Make the folders ready for a key; tell whether earlier work for the same key goes on."""
-        marker = self.partial / "key"
-        goes_on = marker.exists() and marker.read_text(encoding="ascii") == key and not (self.out / MANIFEST).exists()
-        if not goes_on:
-            clear_folder(self.partial)
+        goes_on = self.out.is_dir() and self.marker.exists() and self.marker.read_text(encoding="ascii") == key
+        if goes_on:
+            (self.out / MANIFEST).unlink(missing_ok=True)
+        else:
+            self.partial.mkdir(parents=True, exist_ok=True)
+            self.clear()
+            if not self.kept.exists() and (self.final / JOURNAL).is_dir():
+                copy_folder(self.final / JOURNAL, self.kept)
             self.out.mkdir()
             self.scratch.mkdir()
-            write_atomically(marker, key.encode("ascii"))
+            if self.kept.exists():
+                self.kept.rename(self.out / JOURNAL)
+            write_atomically(self.marker, key.encode("ascii"))
         remove_strays(self.partial)
         return goes_on
 
+    def clear(self) -> None:
+        """Remove everything from the unfinished folder but its journal."""
+        self.marker.unlink(missing_ok=True)
+        if (self.out / JOURNAL).is_dir():
+            (self.out / JOURNAL).rename(self.kept)
+        for path in self.partial.iterdir():
+            if path.is_dir() and path != self.kept:
+                shutil.rmtree(path)
+            elif path != self.kept:
+                path.unlink()
+        sync_folder(self.partial)
+
     def discard(self) -> None:
-        """Remove unfinished work, such as what a kill right after publishing left."""
-        shutil.rmtree(self.partial, ignore_errors=True)
+        """Remove unfinished work, such as what a kill right after publishing left; a journal stays for the next run."""
+        if not self.partial.is_dir():
+            return
+        self.clear()
+        if not self.kept.exists():
+            self.partial.rmdir()
 
     def publish(self, manifest: Manifest, run_record: bytes) -> None:
         """Put the finished folder in its place; the manifest is the last file written."""

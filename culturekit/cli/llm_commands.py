@@ -1,0 +1,151 @@
+"""`culturekit llm`: what was asked and answered, what it cost, what it would cost."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from culturekit.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from culturekit.llm.exchanges import Exchange
+    from culturekit.llm.ledger import Ledger, LedgerLine
+
+__all__ = ["llm_app"]
+
+llm_app = typer.Typer(no_args_is_help=True, help="Language models: the log of a run, its cost, and prices.")
+
+SHOWN = 2_000
+"""Characters of a request or a reply that the log shows; --json shows all."""
+
+
+@llm_app.command(epilog="Example: culturekit llm log runs/cube --outcome refused --limit 5")
+def log(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, or of one of its stages, finished or not.")],
+    outcome: Annotated[
+        str,
+        typer.Option(help="Only exchanges that ended so, such as ok, invalid, refused, unread, busy, timeout. [all]"),
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many of the last exchanges of each stage.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show requests and replies as they left and came, also while the run is going on."""
+    from culturekit.llm.exchanges import latest_exchanges
+    from culturekit.llm.journal_places import journals_below
+
+    for place in journals_below([run]):
+        for exchange in latest_exchanges(place.path, outcome=outcome, limit=limit):
+            if as_json:
+                print(json.dumps({"stage": place.stage, **exchange_data(exchange)}, ensure_ascii=False))
+            else:
+                print("\n".join(exchange_lines(place.stage, exchange)))
+
+
+def exchange_data(exchange: "Exchange") -> dict[str, Any]:
+    """Give an exchange as data; bytes that are no text are written as escapes."""
+    data = asdict(exchange)
+    for name in ("request", "reply"):
+        data[name] = data[name].decode("utf-8", "backslashreplace")
+    return data
+
+
+def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
+    """Write an exchange for a terminal."""
+    when = datetime.fromtimestamp(exchange.at, UTC).isoformat(timespec="seconds")
+    usage, parts = exchange.usage, [f"{stage} #{exchange.number}", when, exchange.outcome, exchange.mode]
+    parts += [exchange.model, f"try {exchange.attempt}", f"status {exchange.status}"]
+    if usage is not None:
+        parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+    if exchange.usd is not None:
+        parts.append(f"{exchange.usd:.6f} USD")
+    yield "  ".join(part for part in parts if part)
+    yield f"  asked     {shown(exchange.request)}"
+    yield f"  answered  {shown(exchange.reply)}"
+
+
+def shown(content: bytes) -> str:
+    """Write what came from outside so that it cannot steer a terminal."""
+    text = content.decode("utf-8", "backslashreplace")
+    rest = f" ... {len(text) - SHOWN:,} more characters; --json shows them" if len(text) > SHOWN else ""
+    safe = (character if character.isprintable() else ascii(character)[1:-1] for character in text[:SHOWN])
+    return "".join(safe) + rest
+
+
+@llm_app.command(epilog="Example: culturekit llm cost runs/cube")
+def cost(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or of stages.")],
+    as_json: AsJson = False,
+) -> None:
+    """Add up what runs have cost: requests, tokens and US dollars by stage, model, mode and outcome."""
+    from culturekit.llm.journal_places import journals_below
+    from culturekit.llm.ledger import read_ledger
+
+    ledger = read_ledger(journals_below(runs))
+    if as_json:
+        lines = [line_data(line) for line in ledger.lines]
+        print(json.dumps({"lines": lines, "total": line_data(ledger.total)}))
+        return
+    for line in ledger_lines(ledger):
+        print(line)
+
+
+def line_data(line: "LedgerLine") -> dict[str, Any]:
+    """Give a line as data."""
+    return {**asdict(line), "usd": line.usd}
+
+
+def ledger_lines(ledger: "Ledger") -> Iterator[str]:
+    """Write a ledger as a table, and under it what the sums do not hold."""
+    yield (
+        f"{'stage':<20} {'model':<26} {'mode':<7} {'outcome':<11} {'requests':>9} {'tokens in':>13} {'cached':>12} "
+        f"{'tokens out':>12} {'thinking':>11} {'USD':>12}"
+    )
+    for line in (*ledger.lines, ledger.total):
+        yield (
+            f"{line.stage:<20} {line.model:<26} {line.mode:<7} {line.outcome:<11} {line.requests:>9,} "
+            f"{line.input_tokens:>13,} {line.cached_tokens:>12,} {line.output_tokens:>12,} {line.thinking_tokens:>11,} "
+            f"{line.usd:>12.6f}"
+        )
+    total = ledger.total
+    if total.perhaps_billed:
+        yield f"{total.perhaps_billed:,} requests got no reply; the provider may have billed them all the same."
+    if total.counted_here:
+        yield f"{total.counted_here:,} replies did not tell their usage; their tokens were counted here."
+    if total.unpriced:
+        yield f"{total.unpriced:,} replies have no price; they stand with 0 USD."
+    if total.unread:
+        yield f"{total.unread:,} replies wait to be read; run the stage again, and they count."
+
+
+@llm_app.command(epilog="Example: culturekit llm prices gpt-4o-mini-2024-07-18")
+def prices(
+    model: Annotated[str | None, typer.Argument(help="Id of a model, as a provider writes it. [all]")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what tokens cost, in US dollars per million, when that was known to hold, and where it was read."""
+    from culturekit.errors import UsageError
+    from culturekit.llm.prices import known_prices, price_of
+
+    price = None if model is None else price_of(model)
+    if model is not None and price is None:
+        raise UsageError(
+            f"no price of {model} is known",
+            expected=" or ".join(sorted(known.model for known in known_prices())),
+            hint="State one in the SPEC, in US dollars per million tokens in and out: ?price=0.15/0.60",
+        )
+    listed = known_prices() if price is None else (price,)
+    if as_json:
+        print(json.dumps([known.model_dump() for known in listed]))
+        return
+    print(f"{'model':<38} {'in':>8} {'cached':>8} {'out':>8} {'batch':>6}  date")
+    for known in listed:
+        cached = "" if known.cached is None else f"{known.cached:.3f}"
+        print(
+            f"{known.model:<38} {known.input:>8.3f} {cached:>8} {known.output:>8.2f} {known.batch:>6.0%}  {known.date}"
+        )
+    for source in dict.fromkeys(known.source for known in listed):
+        print(f"from {source}")
