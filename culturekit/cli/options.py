@@ -24,7 +24,8 @@ Budget = Annotated[
     typer.Option("--budget", min=0, help="US dollars that may be spent in all; the run stops before it spends more."),
 ]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", min=1, max=1024, help="Requests under way at once; the result never depends on it.")
+    int,
+    typer.Option("--concurrency", min=1, max=1024, help="Requests under way at once; the result is the same."),
 ]
 Batch = Annotated[
     bool, typer.Option("--batch", help="Ask in batches: half the price, answers within a day; run again to collect.")

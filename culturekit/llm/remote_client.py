@@ -8,9 +8,9 @@ from typing import Protocol
 from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.client_options import RemoteOptions
+from culturekit.llm.http_exchange import exchanged, verdict
 from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.secrets import Secret
-from culturekit.llm.http_exchange import exchanged, verdict
 from culturekit.registry import Spec
 
 __all__ = ["Connection", "RemoteClient", "WireFormat", "model_of"]

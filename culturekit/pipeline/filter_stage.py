@@ -1,10 +1,8 @@
 """The stage from candidates to what a judge keeps of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-
-import polars as pl
 
 from culturekit.builders.cspace_filter import filter_candidates
 from culturekit.builders.filter_requests import TASK, wording
@@ -20,7 +18,7 @@ from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.table_slices import slices_of
+from culturekit.storage.table_slices import TableSlices, slices_of
 
 __all__ = ["filter_stage", "judge_options", "labels_of"]
 
@@ -44,8 +42,8 @@ def filter_stage(
     client = CLIENTS.make(judge)
 
     def run(work: Work) -> Outcome:
-        labels = labels_of(candidates, graph, scratch=work.scratch)
-        return filter_candidates(work, candidates, concepts, client, llm=llm, labels=labels)
+        source = slices_of(candidates, CANDIDATES, scratch=work.scratch)
+        return filter_candidates(work, source, concepts, client, llm=llm, labels=labels_of(source, graph))
 
     return Stage(
         name,
@@ -70,10 +68,6 @@ def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object
     return {"judge": str(parse_spec(spec)), "model": client.model}
 
 
-def labels_of(candidates: Path, graph: Path | None, *, scratch: Path) -> dict[str, str]:
-    """Name the classes of the candidates, as far as the graph can."""
-    if graph is None:
-        return {}
-    columns = ("p31", "p279")
-    frames: Iterator[pl.DataFrame] = slices_of(candidates, CANDIDATES, scratch=scratch).slices(columns)
-    return class_labels(graph, frames)
+def labels_of(source: TableSlices, graph: Path | None) -> dict[str, str]:
+    """Name the classes of candidates, as far as the graph can."""
+    return {} if graph is None else class_labels(graph, source.slices(("p31", "p279")))

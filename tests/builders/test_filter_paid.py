@@ -11,6 +11,7 @@ from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.answers import LlmOptions
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.table_slices import slices_of
 from culturekit.storage.tables import write_table
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import candidates
@@ -33,7 +34,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def run(work: Work, table: Path, judge: PaidJudge, llm: LlmOptions | None = None) -> Outcome:
-    return filter_candidates(work, table, [CUISINE], judge, llm=llm or LlmOptions())
+    source = slices_of(table, CANDIDATES, scratch=work.scratch)
+    return filter_candidates(work, source, [CUISINE], judge, llm=llm or LlmOptions())
 
 
 def content(folder: Path) -> dict[str, str]:

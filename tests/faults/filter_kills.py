@@ -1,4 +1,4 @@
-"""Kill the filter with SIGKILL at random moments while it asks a server, resume it each time, and count what was bought.
+"""Kill the filter with SIGKILL at random moments while it asks a server, resume it, and count what was bought.
 
 `python -m tests.faults.filter_kills --kills 50` prints each round and ends with 0 when no kill made more requests be
 bought twice than were under way, and every table is the one of an undisturbed run.
