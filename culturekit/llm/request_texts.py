@@ -1,6 +1,7 @@
 """Requests kept once and briefly: what thousands of bodies share at both ends is written down a single time."""
 
 import sqlite3
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,9 +10,12 @@ from culturekit.llm.bulk_rows import insert_rows, pieces, places
 __all__ = ["RequestTexts", "Template", "read_templates", "shared_ends"]
 
 WORTH_SHARING = 64
-"""Bytes that a new template has to save over those there are."""
+"""Bytes that a new template has to save beyond twice what an old one saves."""
 
-KNOWN_TEMPLATES = 32
+STRANGERS = 8
+"""Bodies that fitted no template well, kept to find what the next one shares with them."""
+
+MOST_TEMPLATES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class RequestTexts:
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Know what is in the file."""
         self.connection = connection
-        self.last = b""
+        self.strangers: deque[bytes] = deque(maxlen=STRANGERS)
         self.learn()
 
     def learn(self) -> None:
@@ -67,14 +71,15 @@ class RequestTexts:
         return numbers
 
     def template_for(self, body: bytes) -> Template:
-        """Choose the template that saves most; a new one where this body and the last share clearly more."""
-        fitting = [template for template in self.templates[:KNOWN_TEMPLATES] if template.fits(body)]
+        """Choose the template that saves most; a new one where this body and an earlier one share far more."""
+        fitting = [template for template in self.templates if template.fits(body)]
         best = max(fitting, key=lambda template: template.saved, default=None)
-        last, self.last = self.last, body
         if best is not None and best.saved * 2 > len(body):
             return best
-        head, tail = shared_ends(last, body)
-        if best is not None and best.saved + WORTH_SHARING > len(head) + len(tail):
+        head, tail = max((shared_ends(one, body) for one in self.strangers), key=joint, default=(b"", b""))
+        self.strangers.append(body)
+        enough = 0 if best is None else best.saved * 2 + WORTH_SHARING
+        if best is not None and (joint((head, tail)) < enough or len(self.templates) >= MOST_TEMPLATES):
             return best
         return self.add(head, tail)
 
@@ -90,6 +95,11 @@ def read_templates(connection: sqlite3.Connection) -> dict[int, Template]:
     """Read all templates by number."""
     rows = connection.execute("SELECT number, head, tail FROM templates")
     return {number: Template(number, head, tail) for number, head, tail in rows}
+
+
+def joint(ends: tuple[bytes, bytes]) -> int:
+    """Count the bytes of two ends."""
+    return len(ends[0]) + len(ends[1])
 
 
 def shared_ends(one: bytes, other: bytes) -> tuple[bytes, bytes]:
