@@ -24,7 +24,7 @@ __all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "masked", "parse_spec"]
 PLUGIN_GROUP = "culturekit.plugins"
 
 SECRET_VALUE = re.compile(
-    r"(?P<name>[\w.-]*(?:key|token(?!s)|secret|password|credential)[\w.-]*=)"
+    r"(?P<name>[\w.-]*(?:key|token(?!s)|secret|password|credential)[\w.-]*(?:=|%3D))"
     r"(?!(?:\$|%24)(?:\{|%7B)\w+(?:\}|%7D)(?:&|$))[^&]*",
     re.IGNORECASE,
 )

@@ -122,6 +122,7 @@ def test_a_thing_without_options_refuses_them() -> None:
         ("a:m?api_key=%24%7BMY_KEY%7D", "a:m?api_key=%24%7BMY_KEY%7D"),
         ("a:m?api_key=${MY_KEY}sk-1", "a:m?api_key=***"),
         ("a:m?base_url=http://user:pass@h/v1&max_tokens=5", "a:m?base_url=http://***@h/v1&max_tokens=5"),
+        ("a:m?base_url=http://h/v1%3Fkey%3Dsk-1&x=2", "a:m?base_url=http://h/v1%3Fkey%3D***&x=2"),
         ("a:m?base_url=http%3A//me%40corp%3Apw%40h/", "a:m?base_url=http%3A//***@h/"),
     ],
 )

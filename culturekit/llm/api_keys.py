@@ -5,7 +5,10 @@ from culturekit.llm.client_options import RemoteOptions
 from culturekit.llm.endpoints import is_encrypted, is_loopback, is_official
 from culturekit.llm.secrets import Secret, key_from_environment
 
-__all__ = ["api_key"]
+__all__ = ["NO_KEY", "api_key"]
+
+NO_KEY = "no-key"
+"""What is sent to a server that needs none: some want to see a key all the same."""
 
 
 def api_key(options: RemoteOptions, *, base_url: str, official: str, variables: tuple[str, ...]) -> Secret | None:

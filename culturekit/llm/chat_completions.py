@@ -1,53 +1,47 @@
 """OpenAI's chat completions on the wire: what is asked, and what the reply says."""
 
-import re
 from typing import Any
 
+from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
 from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.image_slots import data_url, filled, slot_of
 from culturekit.llm.json_values import counted, decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
-from culturekit.llm.schemas import schema_of
+from culturekit.llm.schemas import response_format
 from culturekit.llm.untrusted import user_message
-from culturekit.storage.digests import canonical_json
 
-__all__ = ["compose", "read", "schema_name", "wire"]
+__all__ = ["compose", "read", "wire"]
 
 STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": "blocked"}
 
 
-def compose(request: Request, settings: Settings) -> Outgoing:
+def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; whatever is random in it depends on its sample."""
     limit = settings.limit(request)
-    schema = {
-        "name": schema_name(request.task),
-        "schema": schema_of(request.reply, settings.dialect),
-        "strict": True,
-    }
+    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
+    return Outgoing(body, request.images, request.sample, limit)
+
+
+def body_of(request: Request, settings: Settings, data: str) -> dict[str, Any]:
+    """Write the body around what comes from outside."""
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": [
             {"role": "system", "content": request.instructions},
-            {"role": "user", "content": user_content(request, settings)},
+            {"role": "user", "content": user_content(request, settings, data)},
         ],
-        "response_format": {"type": "json_schema", "json_schema": schema},
-        settings.limit_field: limit,
+        "response_format": response_format(request.reply, settings.dialect),
+        settings.limit_field: settings.limit(request),
         **settings.sampling(request.sample),
     }
-    if settings.effort:
-        body["reasoning_effort"] = settings.effort
-    return Outgoing(canonical_json(body), request.images, request.sample, limit)
+    return body | {"reasoning_effort": settings.effort} if settings.effort else body
 
 
-def schema_name(task: str) -> str:
-    """Name a schema for its task, in the letters that are allowed."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", task)[:64] or "reply"
-
-
-def user_content(request: Request, settings: Settings) -> str | list[dict[str, Any]]:
+def user_content(request: Request, settings: Settings, data: str) -> str | list[dict[str, Any]]:
     """Write what comes from outside: text alone, or text and the slots of its images."""
-    data = user_message(request.data)
     if not request.images:
         return data
     detail = {"detail": settings.detail} if settings.detail else {}
@@ -89,8 +83,8 @@ def ending(said: str, refusal: str, reason: str) -> tuple[Stop, str]:
     if refusal:
         return "refusal", "the model declined"
     stop = STOPS.get(reason, "end")
-    if stop == "length" and not said.strip():
-        return stop, "white space up to the limit of tokens" if said else "nothing was said within the limit of tokens"
+    if stop == "length":
+        return stop, how_cut(said)
     return stop, "" if stop == "end" and reason in ("stop", "") else reason
 
 

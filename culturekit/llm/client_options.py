@@ -22,7 +22,7 @@ Temperature: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=2)]
 Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
-PRICE = re.compile(r"\d+(\.\d+)?/\d+(\.\d+)?")
+PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")
 NEVER_ANSWERS = ("timeout", "rpm", "tpm", "price", "api_key")
 
 

@@ -2,35 +2,42 @@
 
 from typing import Any
 
+from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
 from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.gemini_settings import GeminiSettings
 from culturekit.llm.image_slots import encoded, filled, slot_of
 from culturekit.llm.json_values import counted, decoded, record, records, text
 from culturekit.llm.schemas import schema_of
 from culturekit.llm.untrusted import user_message
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["compose", "read", "wire"]
 
 GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"}
 
 
-def compose(request: Request, settings: GeminiSettings) -> Outgoing:
+def compose(request: Request, settings: GeminiSettings, templates: BodyTemplates) -> Outgoing:
     """Write a request."""
     limit = settings.limit(request)
+    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
+    return Outgoing(body, request.images, request.sample, limit)
+
+
+def body_of(request: Request, settings: GeminiSettings, data: str) -> dict[str, Any]:
+    """Write the body around what comes from outside."""
     slots = [{"inlineData": {"mimeType": image.media_type, "data": slot_of(image)}} for image in request.images]
-    body: dict[str, Any] = {
+    return {
         "systemInstruction": {"parts": [{"text": request.instructions}]},
-        "contents": [{"role": "user", "parts": [{"text": user_message(request.data)}, *slots]}],
+        "contents": [{"role": "user", "parts": [{"text": data}, *slots]}],
         "generationConfig": {
             "responseMimeType": "application/json",
             "responseJsonSchema": schema_of(request.reply, "google-json"),
-            "maxOutputTokens": limit,
+            "maxOutputTokens": settings.limit(request),
             **settings.generation(request.sample),
         },
     }
-    return Outgoing(canonical_json(body), request.images, request.sample, limit)
 
 
 def wire(outgoing: Outgoing) -> bytes:
@@ -71,7 +78,7 @@ def ending(reason: str, said: str) -> tuple[Stop, str]:
     if reason == "STOP":
         return "end", ""
     if reason == "MAX_TOKENS":
-        return "length", reason if said.strip() else "nothing was said within the limit of tokens"
+        return "length", how_cut(said)
     if reason in GARBLED:
         return "unreadable", reason
     return "blocked", reason

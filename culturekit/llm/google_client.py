@@ -7,12 +7,13 @@ from typing import Any
 
 from culturekit.errors import MissingDependency
 from culturekit.llm import gemini_api
-from culturekit.llm.api_keys import api_key
+from culturekit.llm.api_keys import NO_KEY, api_key
+from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Identity
 from culturekit.llm.client_options import GoogleOptions
 from culturekit.llm.endpoints import check_base_url, normal_base_url
+from culturekit.llm.exchange import http_client
 from culturekit.llm.gemini_settings import OFFICIAL, settings_of
-from culturekit.llm.http_exchange import http_client
 from culturekit.llm.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.secrets import Secret
 from culturekit.registry import Spec
@@ -35,7 +36,7 @@ class GoogleConnection:
         self.model = model
         self.http: Any = http_client(http, seconds=options.timeout)
         self.sdk: Any = genai.Client(
-            api_key=secret.value if secret else "no-key",
+            api_key=secret.value if secret else NO_KEY,
             vertexai=False,
             http_options={
                 "base_url": base_url,
@@ -75,14 +76,13 @@ def make(spec: Spec) -> GoogleClient:
     options = spec.read(GoogleOptions)
     base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
     model = model_of(spec, "google:gemini-2.5-flash").removeprefix("models/")
+    compose = partial(gemini_api.compose, settings=settings_of(model, options), templates=BodyTemplates())
     return GoogleClient(
         Identity("google", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
         options,
         key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
         connect=lambda secret: GoogleConnection(base_url, model, secret, options),
-        written=WireFormat(
-            partial(gemini_api.compose, settings=settings_of(model, options)), gemini_api.wire, gemini_api.read
-        ),
+        written=WireFormat(compose, gemini_api.wire, gemini_api.read),
     )
 
 

@@ -6,12 +6,12 @@ clock here: times come in, so schedules are tested without waiting.
 """
 
 import math
-from dataclasses import dataclass
 
 from culturekit.llm.client import Failure, Quota, Usage
 from culturekit.llm.pace import Pace
 from culturekit.llm.retry_waits import upward
-from culturekit.llm.throughput import Throughput
+from culturekit.llm.tempo import Tempo
+from culturekit.llm.throughput import LATELY, MINUTE, Throughput
 
 __all__ = ["HEADROOM", "Limiter"]
 
@@ -20,30 +20,16 @@ HEADROOM = 0.97
 
 FIRST_WINDOW = 4.0
 FEWER = 0.7
-SLOWER = 0.9
-RESTART = 0.5
-"""The shares that are left of the requests at once and of the pace after a refusal, and of the pace after an outage."""
+"""How many requests go at once in the beginning, and the share of them that is left after an overload."""
 
-SECONDS_TO_GROW = 20.0
-"""How long it takes, at most, from nothing to nearly the ceiling."""
+FIRST_HOLD = 0.5
+LONGEST_HOLD = 20.0
+"""Seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds."""
 
 LEARNING = 0.05
 
 OVERLOADED = frozenset({502, 503, 504, 529})
 """The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request."""
-
-
-@dataclass(slots=True)
-class Share:
-    """How much of a ceiling is used; it grows with each success: quickly where it is safe, slowly near the ceiling."""
-
-    value: float = 1.0
-
-    def grow(self, ceiling: float, highest: float) -> None:
-        """Grow by one success; `ceiling` is in requests a second."""
-        quickly = max(0.01, 1.0 / (ceiling * SECONDS_TO_GROW))
-        step = quickly if self.value < 0.95 else 0.0003 if self.value < 1.05 else 0.005
-        self.value = min(self.value + step, highest)
 
 
 class Limiter:
@@ -54,22 +40,26 @@ class Limiter:
         self.most = float(concurrency)
         self.window = min(FIRST_WINDOW, self.most)
         self.slow_start_until = self.most
-        self.share = Share()
-        self.learnt: float | None = None
-        self.throughput = Throughput()
+        self.quota = quota
+        self.request_tempo, self.token_tempo = Tempo(a_second(quota.requests)), Tempo(a_second(quota.tokens))
         self.requests, self.tokens = Pace(), Pace()
+        self.throughput = Throughput()
         self.typical_output: float | None = None
         self.input_ratio = 1.0
-        self.held_until = -math.inf
-        self.decreased_at = -math.inf
-        self.quota = Quota()
-        self.allow(quota)
+        self.held_until = self.decreased_at = -math.inf
+        self.hold = FIRST_HOLD
+        self.set_paces()
 
     def allow(self, quota: Quota) -> None:
-        """Take a quota in; one that the replies told of may change meanwhile."""
-        if quota != self.quota:
-            self.quota = quota
-            self.set_rates()
+        """Take a quota in that the replies told of."""
+        if quota == self.quota:
+            return
+        self.quota = quota
+        for tempo, stated in ((self.request_tempo, quota.requests), (self.token_tempo, quota.tokens)):
+            ceiling = a_second(stated)
+            if ceiling is not None:
+                tempo.raise_or_lower(ceiling)
+        self.set_paces()
 
     def at_once(self) -> int:
         """Say how many requests may be under way at the same time."""
@@ -92,10 +82,11 @@ class Limiter:
         self.tokens.correct(usage.input_tokens + usage.output_tokens - expected)
         self.learn(input_guess, usage)
         self.throughput.count(now)
+        self.hold = FIRST_HOLD
         self.window = min(self.window + (1.0 if self.window < self.slow_start_until else 1.0 / self.window), self.most)
-        if self.share.value < 1.0 or self.learnt is not None:
-            self.share.grow(self.requests.per_second, 1.0 if self.learnt is None else math.inf)
-            self.set_rates()
+        self.request_tempo.succeeded()
+        self.token_tempo.succeeded()
+        self.set_paces()
 
     def learn(self, input_guess: int, usage: Usage) -> None:
         """Learn what requests of this kind take, from the last few dozen."""
@@ -114,32 +105,40 @@ class Limiter:
         self.decreased_at = now
         self.window = self.slow_start_until = max(self.window * FEWER, 1.0)
         if failure.kind == "busy":
-            self.slow_down(now)
+            self.slow_down(now, hinted=failure.wait is not None)
 
-    def slow_down(self, now: float) -> None:
-        """Go slower after a refusal; without a stated quota, what went through lately is the ceiling from now on."""
-        unstated = self.quota.requests is None and self.quota.tokens is None
-        if unstated and (self.learnt is None or not 0.7 < self.share.value < 1.1):
-            self.learnt = self.throughput.ceiling(now)
-            self.share.value = 1.0
-        self.share.value *= SLOWER
-        self.set_rates()
+    def slow_down(self, now: float, *, hinted: bool) -> None:
+        """Go slower after a refusal; without a hint, wait longer each time until something succeeds."""
+        if not hinted:
+            self.held_until = max(self.held_until, now + self.hold)
+            self.hold = min(self.hold * 2.0, LONGEST_HOLD)
+        if self.quota.requests is not None or self.quota.tokens is None:
+            self.request_tempo.refused(
+                minute=self.throughput.a_second(MINUTE, now), lately=self.throughput.a_second(LATELY, now)
+            )
+        if self.quota.tokens is not None:
+            self.token_tempo.refused(minute=0.0, lately=0.0)
+        self.set_paces()
 
     def restart(self) -> None:
         """Begin slowly again after an outage."""
         self.window, self.slow_start_until = min(FIRST_WINDOW, self.most), self.most
-        self.share.value = min(self.share.value, RESTART)
-        self.set_rates()
+        self.request_tempo.restart()
+        self.token_tempo.restart()
+        self.set_paces()
 
-    def set_rates(self) -> None:
-        """Set the pace of requests and of tokens to the share of the ceiling that is used."""
-        requests = self.learnt if self.quota.requests is None else self.quota.requests * HEADROOM / 60.0
-        tokens = None if self.quota.tokens is None else self.quota.tokens * HEADROOM / 60.0
-        self.requests.set_rate(math.inf if requests is None else max(requests * self.share.value, 1 / 60))
-        self.tokens.set_rate(math.inf if tokens is None else max(tokens * self.share.value, 1.0))
+    def set_paces(self) -> None:
+        """Let the tempos decide the paces."""
+        self.requests.per_second = max(self.request_tempo.per_second, 1 / 60)
+        self.tokens.per_second = max(self.token_tempo.per_second, 1.0)
 
     def told(self) -> str:
         """Say the limit in force now, for people."""
         pace = self.requests.per_second
         rate = "" if math.isinf(pace) else f", {pace * 60.0:,.0f} requests/min"
         return f"{self.at_once()} at once{rate}"
+
+
+def a_second(a_minute: float | None) -> float | None:
+    """Give what is aimed at of a stated quota."""
+    return None if a_minute is None else a_minute * HEADROOM / 60.0

@@ -7,11 +7,12 @@ from typing import Any
 
 from culturekit.errors import MissingDependency
 from culturekit.llm import chat_completions, responses_api
-from culturekit.llm.api_keys import api_key
+from culturekit.llm.api_keys import NO_KEY, api_key
+from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Identity
 from culturekit.llm.client_options import OpenAIOptions
 from culturekit.llm.endpoints import check_base_url, is_official, normal_base_url
-from culturekit.llm.http_exchange import http_client
+from culturekit.llm.exchange import http_client
 from culturekit.llm.openai_settings import OFFICIAL, Settings, settings_of
 from culturekit.llm.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.secrets import Secret
@@ -37,9 +38,8 @@ class OpenAIConnection:
         http = httpx_of(sdk)
         self.endpoint = endpoint
         self.reply: Any = http.Response
-        self.options: Any = {} if secret else {"headers": {"Authorization": sdk.Omit()}}
         self.sdk: Any = sdk.AsyncOpenAI(
-            api_key=secret.value if secret else "no-key",
+            api_key=secret.value if secret else NO_KEY,
             base_url=base_url,
             max_retries=0,
             timeout=seconds,
@@ -48,7 +48,7 @@ class OpenAIConnection:
 
     async def post(self) -> object:
         """Post once."""
-        return await self.sdk.post(self.endpoint, cast_to=self.reply, options=self.options)
+        return await self.sdk.post(self.endpoint, cast_to=self.reply)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -95,7 +95,7 @@ def make(spec: Spec) -> OpenAIClient:
 def format_of(api: str, settings: Settings) -> WireFormat:
     """Choose how requests and replies look."""
     chosen = FORMATS[api]
-    return WireFormat(partial(chosen.compose, settings=settings), chosen.wire, chosen.read)
+    return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
 
 
 def base_url_of_environment() -> str:

@@ -28,7 +28,3 @@ class Pace:
     def correct(self, units: float) -> None:
         """Count units on top, or take units back, that turned out to be more or fewer than thought."""
         self.even += units / self.per_second
-
-    def set_rate(self, per_second: float) -> None:
-        """Go on at another pace."""
-        self.per_second = per_second

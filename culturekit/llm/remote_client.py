@@ -8,7 +8,7 @@ from typing import Protocol
 from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.client_options import RemoteOptions
-from culturekit.llm.http_exchange import exchanged, verdict
+from culturekit.llm.exchange import exchanged, verdict
 from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.secrets import Secret
 from culturekit.registry import Spec

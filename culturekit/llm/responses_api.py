@@ -2,44 +2,43 @@
 
 from typing import Any
 
-from culturekit.llm.chat_completions import schema_name
+from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
 from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.image_slots import data_url, filled, slot_of
 from culturekit.llm.json_values import counted, decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
-from culturekit.llm.schemas import schema_of
+from culturekit.llm.schemas import response_format
 from culturekit.llm.untrusted import user_message
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["compose", "read", "wire"]
 
 LEAST_TOKENS = 16
 
 
-def compose(request: Request, settings: Settings) -> Outgoing:
+def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; nothing of it is to be stored by the provider."""
     limit = max(settings.limit(request), LEAST_TOKENS)
+    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text, limit))
+    return Outgoing(body, request.images, request.sample, limit)
+
+
+def body_of(request: Request, settings: Settings, data: str, limit: int) -> dict[str, Any]:
+    """Write the body around what comes from outside."""
     detail = settings.detail or "auto"
     slots = [{"type": "input_image", "image_url": slot_of(image), "detail": detail} for image in request.images]
-    schema = {
-        "type": "json_schema",
-        "name": schema_name(request.task),
-        "schema": schema_of(request.reply, settings.dialect),
-        "strict": True,
-    }
     body: dict[str, Any] = {
         "model": settings.model,
         "instructions": request.instructions,
-        "input": [{"role": "user", "content": [{"type": "input_text", "text": user_message(request.data)}, *slots]}],
-        "text": {"format": schema},
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": data}, *slots]}],
+        "text": {"format": {"type": "json_schema", **response_format(request.reply, settings.dialect)["json_schema"]}},
         "max_output_tokens": limit,
         "store": False,
         **settings.sampling(request.sample),
     }
-    if settings.effort:
-        body["reasoning"] = {"effort": settings.effort}
-    return Outgoing(canonical_json(body), request.images, request.sample, limit)
+    return body | {"reasoning": {"effort": settings.effort}} if settings.effort else body
 
 
 def wire(outgoing: Outgoing) -> bytes:
@@ -82,8 +81,7 @@ def ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Stop, str]:
     reason = text(record(body.get("incomplete_details")).get("reason"))
     if reason == "content_filter":
         return "blocked", reason
-    nothing = "" if said.strip() else "nothing was said within the limit of tokens"
-    return "length", nothing or reason
+    return "length", how_cut(said)
 
 
 def usage(value: object, said: str) -> Usage:

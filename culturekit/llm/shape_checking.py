@@ -29,6 +29,9 @@ LARGEST = 2**63 - 1
 
 PLAIN_TEXT = Text()
 
+END = re.compile(r"(?<!\\)\$$")
+"""To Python alone, `$` is also the place before a last line break."""
+
 
 class Mistake(NamedTuple):
     """What is wrong: a code, the field as the type names it, and what was expected there."""
@@ -120,7 +123,7 @@ def mistakes_of_text(node: Text, value: object, path: str) -> Iterator[Mistake]:
         yield wrong(path, "minLength", node)
     if node.maximum is not None and len(value) > node.maximum:
         yield wrong(path, "maxLength", node)
-    if node.pattern and not re.search(node.pattern, value):
+    if node.pattern and not re.search(END.sub(r"\\Z", node.pattern), value):
         yield wrong(path, "pattern", node)
 
 

@@ -26,7 +26,7 @@ from culturekit.llm.shape import (
 __all__ = ["shape_of"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-IGNORED = frozenset({"title", "description", "examples", "default", "discriminator"})
+IGNORED = frozenset({"$defs", "title", "description", "examples", "default", "discriminator"})
 DEFINITIONS = "#/$defs/"
 
 JsonSchema = Mapping[str, Any]
@@ -62,6 +62,10 @@ def json_schema(reply_type: type[object]) -> JsonSchema:
         return described
     try:
         return msgspec.json.schema(reply_type)
+    except KeyError as error:
+        raise UsageError(
+            "two different types in it have the same name", where=reply_type.__name__, hint="Rename one of them."
+        ) from error
     except (TypeError, NotImplementedError) as error:
         raise UsageError(
             f"this type has no JSON Schema: {error}",

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-__all__ = ["Throughput"]
+__all__ = ["LATELY", "MINUTE", "Throughput"]
 
 MINUTE = 60
 LATELY = 2
@@ -28,16 +28,6 @@ class Throughput:
         while self.seconds[0][0] <= second - MINUTE:
             self.seconds.popleft()
 
-    def within(self, seconds: int, now: float) -> int:
-        """Count the successes of the last seconds."""
-        return sum(count for second, count in self.seconds if second > now - seconds)
-
-    def ceiling(self, now: float) -> float:
-        """Guess, at a refusal, how many requests a second are allowed.
-
-        No less than what went through in the last minute, which a quota by the minute would allow; and no less than
-        half of the pace just now, for quotas that count in shorter times.
-        """
-        minute = self.within(MINUTE, now) / MINUTE
-        lately = self.within(LATELY, now) / LATELY
-        return max(minute, lately / 2.0, 1 / MINUTE)
+    def a_second(self, seconds: int, now: float) -> float:
+        """Give the successes a second within so many seconds."""
+        return sum(count for second, count in self.seconds if second > now - seconds) / seconds

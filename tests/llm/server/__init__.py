@@ -1,9 +1,65 @@
-"""A server on loopback that speaks the protocols of two providers and fails as it is told."""
+"""A server on loopback that speaks the protocols of OpenAI and Gemini, and fails as it is told.
+
+It is there to test clients with the real SDKs: it checks what it receives as the services do, answers the same
+question always the same way, bills by tokens that anyone can count again, and counts on its own side what it was asked
+and what was bought twice.
+
+A server for a block, in a thread of this process:
+
+    with running_server(Script(rules=(Rule(Fault("busy", hint="retry-after-ms", wait=0.5), times=3),))) as server:
+        client = openai.AsyncOpenAI(base_url=server.openai_url, api_key="any", max_retries=0)
+        other = genai.Client(api_key="any", http_options={"base_url": server.google_url, "api_version": "v1beta"})
+        ...
+        server.stats()["bought_twice"], server.records()[0].early
+
+`server_process(...)` does the same in a process of its own, as does
+
+    python -m tests.llm.server --port 0 --script script.json --state state.json --model module:function
+
+whose first line is its address; it outlives the clients it serves, and with `--state` itself.
+
+What is offered. Under `/openai/v1`: chat completions and responses (whole, and streamed), models, files, batches.
+Under `/google/v1beta`: generateContent, streamGenerateContent, countTokens, models, files with resumable uploads,
+batches (inline and from files). `GET /stats` gives everything in sum, `GET /stats/records?since=N` each request,
+`PUT /script` starts another script.
+
+How a script is written. A `Script` has rules; the first rule whose `When` fits a request decides, and the request
+goes wrong as its `Fault` says. `fault_kinds.FAULT_KINDS` lists every kind with what it does. In JSON, fields that keep
+their defaults are left out:
+
+    {"rules": [
+       {"then": {"kind": "unavailable"}, "when": {"since": 5, "until": 65}},
+       {"then": {"kind": "busy", "hint": "retry-info", "wait": 2}, "when": {"share": 0.1, "attempts": [1, 1]}},
+       {"then": {"kind": "stall", "delay": null}, "when": {"rows": ["Q42"]}, "times": 1},
+       {"then": {"kind": "says", "text": "{\\"id\\": \\"{id}\\", \\"verdict\\": \\"keep\\"}"}, "when": {"rows": ["Q7"]}},
+       {"then": {"kind": "server-error"}, "when": {"modes": ["batch"], "share": 0.05}}],
+     "quota": {"requests": 500, "tokens": 200000, "kind": "window"},
+     "jobs": [{"unsaid": true}, {"ends": "expired", "share": 0.4, "shuffled": true}],
+     "thinking": 40, "latency": 0.2, "prices": {"input": 0.15, "output": 0.6}}
+
+The first rule is an outage of a minute; the second turns a tenth of the rows away once; the third never answers one
+row the first time. `jobs` are the plans of the batch jobs in the order of their making: the first is made, but its id
+never told; the second ends with two fifths of its lines. A job goes on by being looked at, `polls` times, so that no
+test waits.
+
+Which row a request is about. The first JSON object with an `id` in the user's messages; objects inside the strings of
+another do not count, so no label can pass for another row.
+
+What the model says. A value that fits the schema sent: `id` echoed, a `quote` taken from the data, all else drawn by a
+hash of row, seed, model and place. A function passed as `model` may answer instead, with a text or an `Answer`.
+
+What the counts mean. A reply is billed when the work is done, also when the client has left by then, as the services
+do; `delivered` are the replies handed over whole, so a client's ledger equals `delivered` and `batch`, to the token.
+`bought` counts replies a client could use, by the hash of what was asked; `bought_twice` those bought again. `early`
+counts requests for a row that came before the end of the last hint given for that row; `early_model` for any row of
+the model, where requests that were under way when the hint was given count too.
+"""
 
 from tests.llm.server.answers import Answer, Model
 from tests.llm.server.questions import Question
 from tests.llm.server.running import RunningServer, running_server, server_process
 from tests.llm.server.script import Fault, JobPlan, Prices, Quota, Rule, Script, When, script_from_json
+from tests.llm.server.statistics import Record
 
 __all__ = [
     "Answer",
@@ -13,6 +69,7 @@ __all__ = [
     "Prices",
     "Question",
     "Quota",
+    "Record",
     "Rule",
     "RunningServer",
     "Script",

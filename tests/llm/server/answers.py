@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+import orjson
+
 from tests.llm.server.fault_kinds import ANSWER_FAULTS, TEXT_FAULTS
 from tests.llm.server.made_replies import fraction_of, made_value
 from tests.llm.server.mischief import mischievous_text
@@ -22,6 +24,7 @@ Model: TypeAlias = Callable[[Question], "str | Answer | None"]
 """A model of the test's own: what it says to a question; None leaves it to the server's."""
 
 _SPACE_AT_MOST = 200_000
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _DECLINES = "I'm sorry, but I can't help with that."
 
 
@@ -38,8 +41,10 @@ class Answer:
     cached_tokens: int = 0
 
 
-def answer_to(question: Question, fault: Fault | None, script: Script, model: Model | None, other: Any) -> Answer:
-    """Answer a question as the script has it; `other` is the value said to another row."""
+def answer_to(
+    question: Question, fault: Fault | None, script: Script, model: Model | None, other: Callable[[str], Any]
+) -> Answer:
+    """Answer a question as the script has it; `other` gives the value said to another row."""
     own = model(question) if model is not None else None
     if isinstance(own, Answer):
         answer = own
@@ -47,12 +52,27 @@ def answer_to(question: Question, fault: Fault | None, script: Script, model: Mo
         answer = _stopped(question, fault, own, script)
     else:
         answer = Answer(_text(question, fault, own, script, other))
-    return _counted(_limited(answer, question, script), question, script)
+        if fault is None or fault.kind not in TEXT_FAULTS:
+            answer = _limited(answer, question, script)
+    return _counted(answer, question, script)
 
 
-def _text(question: Question, fault: Fault | None, own: str | None, script: Script, other: Any) -> str:
+def written(value: Any) -> str:
+    """Write a value as a model would, without white space."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # half a surrogate pair, which came with the data
+        return _ENCODER.encode(value)
+
+
+def _text(question: Question, fault: Fault | None, own: str | None, script: Script, other: Callable[[str], Any]) -> str:
     if fault is not None and fault.kind in TEXT_FAULTS:
-        return mischievous_text(fault, question, made_value(question, script.salt), other=other)
+        return mischievous_text(
+            fault,
+            question,
+            made_value(question, script.salt),
+            other=other(fault.text) if fault.kind == "other-row" else None,
+        )
     if own is not None:
         return own
     if script.ignores_schema and question.schema is not None:
@@ -60,13 +80,13 @@ def _text(question: Question, fault: Fault | None, own: str | None, script: Scri
     value = made_value(question, script.salt)
     if question.schema is None and not question.json_wanted:
         return f"About {question.row}: {value['text']}."
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return written(value)
 
 
 def _stopped(question: Question, fault: Fault, own: str | None, script: Script) -> Answer:
     match fault.kind:
         case "truncated":
-            text = _text(question, None, own, script, None)
+            text = _text(question, None, own, script, lambda named: None)
             return Answer(text[: max(1, len(text) // 2)], "length", output_tokens=question.max_tokens)
         case "truncated-empty":
             return Answer("", "length", output_tokens=question.max_tokens, thinking_tokens=question.max_tokens)
@@ -84,9 +104,7 @@ def _stopped(question: Question, fault: Fault, own: str | None, script: Script) 
 
 
 def _limited(answer: Answer, question: Question, script: Script) -> Answer:
-    """End an answer at the limit of tokens it was asked to keep; hostile texts come whole, as from a broken server."""
-    if answer.ending != "stop" or answer.output_tokens or len(answer.text) > _SPACE_AT_MOST:
-        return answer
+    """End an answer at the limit of tokens it was asked to keep."""
     allowed = question.max_tokens - script.thinking
     if count_text(answer.text) <= allowed:
         return answer
@@ -103,8 +121,10 @@ def _counted(answer: Answer, question: Question, script: Script) -> Answer:
     output = answer.output_tokens or (0 if nothing_said else thinking + count_text(answer.text))
     share = script.cached * fraction_of("cached", question.digest) * 2 if script.cached else 0.0
     cached = min(question.input_tokens, int(question.input_tokens * share))
-    return replace(
-        answer,
+    return Answer(
+        answer.text,
+        answer.ending,
+        answer.detail,
         input_tokens=answer.input_tokens or question.input_tokens,
         output_tokens=min(output, max(question.max_tokens, thinking)),
         thinking_tokens=thinking,

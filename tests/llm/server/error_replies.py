@@ -23,6 +23,7 @@ _OPENAI: dict[str, tuple[str, str | None, str]] = {
     "unavailable": ("server_error", "server_overloaded", "The engine is currently overloaded, please try again later."),
     "gateway-timeout": ("server_error", None, "Gateway timeout."),
     "unauthorized": ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
+    "key-invalid": ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     "forbidden": ("invalid_request_error", "unsupported_country_region_territory", "You are not allowed to do this."),
     "not-found": ("invalid_request_error", "model_not_found", "The model does not exist or you do not have access."),
     "bad-request": ("invalid_request_error", None, "The request is not valid."),
@@ -51,6 +52,7 @@ _GOOGLE: dict[str, tuple[str, str]] = {
     "unavailable": ("UNAVAILABLE", "The model is overloaded. Please try again later."),
     "gateway-timeout": ("DEADLINE_EXCEEDED", "Deadline expired before operation could complete."),
     "unauthorized": ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
+    "key-invalid": ("INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
     "forbidden": ("PERMISSION_DENIED", "Permission denied: the consumer may not use this service."),
     "not-found": ("NOT_FOUND", "The model is not found for API version v1beta."),
     "bad-request": ("INVALID_ARGUMENT", "Request contains an invalid argument."),
@@ -84,6 +86,9 @@ class Refused(Exception):
 def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """Write an error as the provider would."""
     if provider == "google":
+        if refused.kind == "key-invalid":
+            info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+            details = [{**info, "domain": "googleapis.com"}]
         status, message = _GOOGLE[refused.kind]
         error: dict[str, Any] = {"code": refused.status, "message": refused.message or message, "status": status}
         return {"error": {**error, "details": details} if details else error}

@@ -27,6 +27,7 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
     "unavailable": (503, "the service is overloaded, with a `hint` of `wait` seconds"),
     "gateway-timeout": (504, "a gateway timeout"),
     "unauthorized": (401, "the key is not known"),
+    "key-invalid": (400, "the key is not known, as Google says it"),
     "forbidden": (403, "the key may not do this"),
     "not-found": (404, "there is no such model"),
     "bad-request": (400, "the request is not valid; `text` says why"),
@@ -40,6 +41,7 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
 BODY_FAULTS = {
     "broken-json": "200, the JSON ends in the middle",
     "empty-body": "200, no body at all",
+    "deep-envelope": "200, lists in lists, `size` deep (100,000), where an answer belongs",
     "error-in-200": "200, an error object inside",
     "html-page": "200, a page for people",
     "nan-envelope": "200, NaN among the numbers around the answer",
@@ -49,7 +51,7 @@ BODY_FAULTS = {
     "no-usage": "200, no usage in the reply; it is billed all the same",
     "other-model": "200, the model named is `text`, not the one asked for",
 }
-"""Damage to the body around the answer."""
+"""Damage to the body around the answer; in a stream, to its first event, after which nothing comes."""
 
 ANSWER_FAULTS = {
     "truncated": "the answer ends at the limit of tokens",
@@ -67,7 +69,7 @@ ANSWER_FAULTS = {
 TEXT_FAULTS = {
     "says": "the model says `text`, in which {id} stands for the row's id",
     "wrong-id": "an id that was never given",
-    "other-row": "the answer to the row asked before",
+    "other-row": "the answer to the row named in `text`, or to the row asked before",
     "missing-key": "one key too few",
     "unknown-key": "one key too many",
     "duplicate-key": "a key twice, with two values",
@@ -86,7 +88,8 @@ TEXT_FAULTS = {
     "array": "the object in a list",
     "null": "null instead of the object",
 }
-"""What a model says that is not an answer."""
+"""What a model says that is not an answer. `text` names the key that is meant, where one is. They come whole, however
+long, and are billed no more than the limit of tokens."""
 
 FAULT_KINDS: dict[str, str] = {
     "none": "nothing; a rule with it keeps later rules away",
@@ -97,5 +100,7 @@ FAULT_KINDS: dict[str, str] = {
     **TEXT_FAULTS,
 }
 
-LINE_FAULTS = frozenset(FAULT_KINDS) - frozenset(CONNECTION_FAULTS) - {"broken-json", "empty-body", "html-page"}
+LINE_FAULTS = (
+    frozenset(FAULT_KINDS) - frozenset(CONNECTION_FAULTS) - {"broken-json", "deep-envelope", "empty-body", "html-page"}
+)
 """What can happen to a line of a batch."""

@@ -171,7 +171,7 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
         metadata["output"] = output if job.source else {"inlinedResponses": _responses(job)}
         told["response"] = {"@type": f"{_TYPE}Output", **metadata["output"]}
     if job.state == "failed":
-        told["error"] = {"code": 13, "message": "The batch failed for a reason inside the service."}
+        told["error"] = {"code": 13, "message": f"The batch failed: {job.plan.reason}."}
     return {**told, "done": True}
 
 

@@ -10,13 +10,21 @@ from typing import Any
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.google_requests import fitting
-from tests.llm.server.shapes import fields, text
+from tests.llm.server.shapes import Complaint, fields, text
 from tests.llm.server.storage import StoredFile
 from tests.llm.server.wire import Departing, json_departing
 
 __all__ = ["delete_file", "download_file", "get_file", "list_files", "start_upload", "take_upload"]
 
 _NAME = re.compile(r"files/[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+
+
+def _size(value: Any, path: tuple[str | int, ...]) -> None:
+    """Take a whole number, or one written as a text, as the service does with long ones."""
+    if not (isinstance(value, int) or (isinstance(value, str) and value.isdigit())):
+        raise Complaint("type", path, "TYPE_INT64", value)
+
+
 _START = fields(
     {
         "file": fields(
@@ -26,8 +34,8 @@ _START = fields(
                 "display_name": text(512),
                 "mimeType": text(),
                 "mime_type": text(),
-                "sizeBytes": text(),
-                "size_bytes": text(),
+                "sizeBytes": _size,
+                "size_bytes": _size,
             }
         )
     }
@@ -44,7 +52,6 @@ def start_upload(exchange: Exchange) -> Departing:
     if not size.isdigit():
         raise Refused("bad-request", "X-Goog-Upload-Header-Content-Length must say how many bytes come.")
     body = json_body(exchange)
-    body.get("file", {}).update({key: str(body["file"][key]) for key in ("sizeBytes",) if key in body.get("file", {})})
     fitting(_START, body)
     told = body.get("file") or {}
     name = told.get("name") or storage.new_name("files/")

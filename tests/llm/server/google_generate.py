@@ -66,9 +66,14 @@ def generate_question(body: Mapping[str, Any], model: str, mode: Any = "online")
         max_tokens=pick(config, "maxOutputTokens") or _DEFAULT_LIMIT,
         seed=config.get("seed") or 0,
         input_tokens=tokens,
-        digest=hashlib.sha256(model.encode() + orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        digest=hashlib.sha256(model.encode() + orjson.dumps(_asked(body), option=orjson.OPT_SORT_KEYS)).hexdigest(),
         mode=mode,
     )
+
+
+def _asked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the model, which requests within batches name once more, so that the same question is the same."""
+    return {name: held for name, held in body.items() if name != "model"}
 
 
 def _texts(content: Mapping[str, Any]) -> str:

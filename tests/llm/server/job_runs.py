@@ -64,7 +64,9 @@ def _worked(service: Service, line: Line, encode: Encode) -> tuple[LineResult, A
     if fault is not None and fault.kind in STATUS_FAULTS:
         refused = Refused(fault.kind, fault.text)
         return LineResult(line, refused.status, error_body(question.provider, refused), line.name), None, False
-    answer = answer_to(question, fault, service.script, service.model, service.other_value(question))
+    answer = answer_to(
+        question, fault, service.script, service.model, lambda named: service.other_value(question, named)
+    )
     service.lately = question
     body = encode(question, answer)
     assert isinstance(body, dict)

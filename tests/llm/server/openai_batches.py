@@ -143,6 +143,6 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
 
 
 def _errors(job: Job) -> dict[str, Any]:
-    problems = job.problems or [(0, "internal_error", "The batch failed for a reason inside the service.")]
+    problems = job.problems or [(0, job.plan.reason, "The batch failed for a reason inside the service.")]
     data = [{"code": code, "line": line or None, "message": message, "param": None} for line, code, message in problems]
     return {"object": "list", "data": data}

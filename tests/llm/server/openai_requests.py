@@ -162,8 +162,7 @@ def _check_format(body: Mapping[str, Any]) -> None:
         if "schema" not in wanted["json_schema"]:
             raise Refused("bad-request", "Missing required parameter: 'response_format.json_schema.schema'.")
         check_strict_schema(wanted["json_schema"]["name"], wanted["json_schema"]["schema"])
-    said = any("json" in str(message.get("content")).lower() for message in body["messages"])
-    if wanted.get("type") == "json_object" and not said:
+    if wanted.get("type") == "json_object" and "json" not in str(body["messages"]).lower():
         problem = "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'."
         raise Refused("bad-request", problem, param="messages")
 

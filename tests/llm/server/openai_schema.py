@@ -101,15 +101,15 @@ def _keywords(
 ) -> Iterator[tuple[str, str]]:
     given = node.get("type", [])
     kinds = [given] if isinstance(given, str) else given
-    if not kinds and not {"anyOf", "$ref", "enum", "const"} & node.keys():
-        yield repr(where), "schema must have a 'type' key."
     for kind in kinds:
         if kind not in _TYPES:
             yield repr(where), f"{kind!r} is not one of the known types."
             return
     allowed = _ANYWHERE.union(*(_BY_TYPE[kind] for kind in kinds))
-    for keyword in node.keys() - allowed:
+    for keyword in sorted(node.keys() - allowed):
         yield repr(where), f"'{keyword}' is not permitted."
+    if not kinds and not {"anyOf", "$ref"} & node.keys():
+        yield repr(where), "schema must have a 'type' key."
     if "$ref" in node:
         if node["$ref"] not in defined:
             yield repr(where), f"reference can only point to definitions defined at the top level: {node['$ref']!r}."

@@ -103,6 +103,8 @@ class JobPlan(_Part, frozen=True):
     misnamed: float = 0.0
     swapped: float = 0.0
     salt: str = ""
+    reason: str = "internal_error"
+    """Why a job that is to fail does, as a code of the provider's: `token_limit_exceeded`, for one."""
     rest_told: bool = True
     """Whether the error file names the lines that were not done."""
     unsaid: bool = False

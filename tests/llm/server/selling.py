@@ -22,6 +22,7 @@ Encode = Callable[[Question, Answer], "dict[str, Any] | list[bytes]"]
 """Writes an answer in a provider's protocol: one value, or the events of a stream."""
 
 _PAGE = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
+_DEEP = 100_000
 _JSON = ("content-type", "application/json")
 
 
@@ -31,7 +32,9 @@ def sell(service: Service, record: Record, question: Question, body: bytes, enco
     fault = service.fault_for(record, body)
     if fault is not None and (fault.kind in STATUS_FAULTS or fault.kind == "drop-before"):
         return refuse(service, record, fault)
-    answer = answer_to(question, fault, service.script, service.model, service.other_value(question))
+    answer = answer_to(
+        question, fault, service.script, service.model, lambda named: service.other_value(question, named)
+    )
     allowance = service.allowance(question, answer.output_tokens)
     headers = service.quota_headers(allowance) if question.provider == "openai" else []
     if allowance is not None and not allowance.granted:
@@ -122,6 +125,9 @@ def damaged(whole: Mapping[str, Any], fault: Fault, provider: str) -> Departing:
             return Departing(200, [_JSON], b"")
         case "html-page":
             return Departing(200, [("content-type", "text/html")], _PAGE)
+        case "deep-envelope":
+            depth = fault.size or _DEEP
+            return Departing(200, [_JSON], b'{"choices":' + b"[" * depth + b"]" * depth + b"}")
         case "error-in-200":
             return replace(fault_reply(provider, Fault("server-error", text=fault.text)), status=200)
         case _:

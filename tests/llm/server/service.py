@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.llm.server.answers import Model
 from tests.llm.server.error_replies import hint_headers
@@ -64,7 +64,7 @@ class Service:
     def begin(self, arrived: Arrived, operation: str, provider: str) -> Record:
         """Open the record of a request."""
         number = len(self.statistics.records) - self.first + 1
-        record = Record(number, self.now(), operation, provider, bytes_in=len(arrived.body))
+        record = Record(number, self.now(), time.time(), operation, provider, bytes_in=len(arrived.body))
         self.statistics.received(record)
         return record
 
@@ -115,6 +115,8 @@ class Service:
             if hint is not None:
                 self._promise(record, hint)
 
+        if record.provider == "openai":
+            departing.headers.append(("x-request-id", f"req_{record.number:08d}"))
         departing.on_sent = sent
         departing.on_left = lambda: statistics.ended(record, "cut" if departing.cut else "left", self.now())
         return departing
@@ -133,11 +135,12 @@ class Service:
             return script.latency
         return script.latency + script.jitter * fraction_of("latency", script.salt, question.digest)
 
-    def other_value(self, question: Question) -> object:
-        """Answer the row asked before this one, for replies that belong to another."""
+    def other_value(self, question: Question, named: str = "") -> object:
+        """Answer another row: the one named, else the one asked before this one, else one nobody asked about."""
         other = self.lately
-        if other is None or other.row == question.row:
-            return {"id": "Q1"}
+        if named or other is None or other.row == question.row:
+            row = named or ("Q42" if question.row != "Q42" else "Q43")
+            other = replace(question, row=row, data={**question.data, "id": row})
         return made_value(other, self.script.salt)
 
     def quota_headers(self, allowance: Allowance | None) -> list[tuple[str, str]]:

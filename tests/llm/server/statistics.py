@@ -12,7 +12,8 @@ __all__ = ["Record", "Sales", "Statistics"]
 
 @dataclass(slots=True)
 class Record:
-    """One request received. `fate` is `open`, `sent`, `cut` or `left`; times are seconds since the script began.
+    """One request received. `fate` is `open`, `sent`, `cut` or `left`; `at` and `finished` are seconds since
+    the script began, `time` is the time of day in seconds since 1970.
 
     `early` is how many seconds before the end of the last hint given for this row the request came; `early_model` the
     same for hints given to any row of the model.
@@ -20,6 +21,7 @@ class Record:
 
     number: int
     at: float
+    time: float
     operation: str
     provider: str
     row: str = ""

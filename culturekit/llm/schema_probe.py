@@ -1,0 +1,81 @@
+"""Does a server hold its model to the schema of a reply? One small request at the start tells."""
+
+from typing import Literal
+
+import msgspec
+
+from culturekit.llm.client import Client, Failure, Outgoing, Reply, Request
+from culturekit.llm.endpoints import is_official
+from culturekit.llm.gemini_settings import OFFICIAL as GOOGLE
+from culturekit.llm.openai_settings import OFFICIAL as OPENAI
+
+__all__ = ["needs_probe", "probe", "probe_request", "probe_warning"]
+
+
+class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The only reply that the schema allows, and one that no model gives of its own accord."""
+
+    id: str
+    verdict: Literal["zq-7713-lantern"]
+
+
+INSTRUCTIONS = (
+    "Judge the candidate. Reply with one JSON object that has two keys: id, which repeats the candidate's id, "
+    "and verdict, which is keep or remove."
+)
+ENFORCED = ""
+NOT_ENFORCED = (
+    "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
+    "replies, each of which costs a repair. See docs/llm-self-hosted.md."
+)
+WHITE_SPACE = (
+    "The server at {address} lets the model {model} write white space up to the limit of tokens: such rows end "
+    "as truncated. See docs/llm-self-hosted.md."
+)
+UNKNOWN = "The server at {address} was asked whether it enforces schemas, and gave no reply that tells: {why}."
+
+
+def needs_probe(client: Client) -> bool:
+    """Tell whether it is not known beforehand that a client's server enforces schemas."""
+    official = OPENAI if client.identity.provider == "openai" else GOOGLE
+    return client.identity.base_url != "" and not is_official(client.identity.base_url, official)
+
+
+def probe_request() -> Request:
+    """Ask for one thing in words and for another by the schema."""
+    data = {"id": "Q0", "label": "bread"}
+    return Request("schema.probe", INSTRUCTIONS, data, ProbeReply, {"id": ("Q0",)}, max_tokens=48)
+
+
+async def probe(client: Client) -> tuple[Outgoing, bytes, str]:
+    """Ask once; give what was sent, the raw reply for the journal, and a warning, empty where the schema held.
+
+    Raises:
+        Failure: of a kind that waiting does not mend.
+    """
+    outgoing = client.compose(probe_request())
+    try:
+        raw = await client.send(outgoing)
+    except Failure as failure:
+        if failure.kind == "fatal":
+            raise
+        return outgoing, failure.raw, said(client, UNKNOWN, failure.detail)
+    return outgoing, raw, probe_warning(client, client.read(raw))
+
+
+def probe_warning(client: Client, reply: Reply) -> str:
+    """Tell what a reply to the probe means; empty where the schema held."""
+    if reply.stop == "length" and len(reply.text.strip()) * 2 < len(reply.text):
+        return said(client, WHITE_SPACE)
+    if reply.stop not in ("end", "length"):
+        return said(client, UNKNOWN, f"{reply.stop} {reply.detail}".strip())
+    try:
+        msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
+    except msgspec.DecodeError:
+        return said(client, NOT_ENFORCED)
+    return ENFORCED
+
+
+def said(client: Client, text: str, why: str = "") -> str:
+    """Fill in a warning."""
+    return text.format(address=client.identity.base_url, model=client.model, why=why.rstrip("."))

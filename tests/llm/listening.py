@@ -1,0 +1,62 @@
+"""A server on loopback that keeps what it is sent, byte for byte, and says what it is told."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+__all__ = ["Heard", "Listening", "listening"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One request as it came; names of headers in small letters."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Listening:
+    """What was heard, and what is said to it."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    heard: list[Heard] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def listening() -> Iterator[Listening]:
+    """Listen for a block."""
+    told = Listening()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            told.heard.append(Heard(self.path, {k.lower(): v for k, v in self.headers.items()}, content))
+            self.send_response(told.status)
+            for name, value in {"Content-Length": str(len(told.body)), **told.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(told.body)
+
+        def log_message(self, *parts: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    told.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

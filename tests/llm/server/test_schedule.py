@@ -1,0 +1,121 @@
+"""Scripts: which requests a rule is about, and how they are written down."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tests.llm.server
+from tests.llm.server import Fault, JobPlan, Quota, Rule, Script, When, script_from_json
+from tests.llm.server.fault_kinds import CONNECTION_FAULTS, FAULT_KINDS
+from tests.llm.server.schedule import Circumstances, Schedule
+
+
+def _struck(when: When, *, times: int | None = None, **seen: Any) -> bool:
+    circumstances = Circumstances(**{"operation": "chat", "provider": "openai", "row": "Q1", **seen})
+    return Schedule(Script(rules=(Rule(Fault("busy"), when, times),))).fault(circumstances) is not None
+
+
+@pytest.mark.parametrize(
+    ("when", "fits", "does_not"),
+    [
+        (When(rows=("Q1", "Q2")), {"row": "Q2"}, {"row": "Q3"}),
+        (When(row_matches="^Q1"), {"row": "Q10"}, {"row": "Q21"}),
+        (When(attempts=(2, 3)), {"attempt": 3}, {"attempt": 4}),
+        (When(attempts=(2, None)), {"attempt": 99}, {"attempt": 1}),
+        (When(requests=(10, 20)), {"number": 20}, {"number": 21}),
+        (When(every=5), {"number": 10}, {"number": 11}),
+        (When(since=1.5, until=2.5), {"at": 1.5}, {"at": 2.5}),
+        (When(operations=("batches.create",)), {"operation": "batches.create"}, {"operation": "batches.get"}),
+        (When(providers=("google",)), {"provider": "google"}, {"provider": "openai"}),
+        (When(models=("small",)), {"model": "small"}, {"model": "large"}),
+        (When(modes=("batch",)), {"mode": "batch"}, {"mode": "online"}),
+        (When(contains="naïve"), {"body": "a naïve label".encode()}, {"body": b"a label"}),
+    ],
+)
+def test_a_condition_fits_and_does_not(when: When, fits: dict[str, Any], does_not: dict[str, Any]) -> None:
+    if when.modes == ("batch",):
+        when = msgspec.structs.replace(when, modes=("batch", "batch"))
+    assert _struck(when, **fits)
+    assert not _struck(when, **does_not)
+
+
+def test_a_share_of_the_rows_is_the_same_share_each_time() -> None:
+    when = When(share=0.3, salt="a")
+    struck = [_struck(when, row=f"Q{at}") for at in range(2000)]
+    assert struck == [_struck(when, row=f"Q{at}") for at in range(2000)]
+    assert 0.25 < sum(struck) / 2000 < 0.35
+    assert struck != [_struck(When(share=0.3, salt="b"), row=f"Q{at}") for at in range(2000)]
+
+
+def test_the_first_rule_that_fits_wins_and_is_used_up() -> None:
+    script = Script(
+        rules=(
+            Rule(Fault("none"), When(rows=("Q9",))),
+            Rule(Fault("busy"), times=2),
+            Rule(Fault("unavailable"), When(rows=("Q1",))),
+        )
+    )
+    schedule = Schedule(script)
+
+    def kind(row: str) -> str | None:
+        fault = schedule.fault(Circumstances("chat", "openai", row=row))
+        return fault.kind if fault is not None else None
+
+    assert [kind(row) for row in ("Q9", "Q1", "Q2", "Q1", "Q2")] == [None, "busy", "busy", "unavailable", None]
+
+
+_rules = st.builds(
+    Rule,
+    then=st.builds(
+        Fault,
+        kind=st.sampled_from(sorted(FAULT_KINDS)),
+        hint=st.sampled_from(["none", "retry-after", "retry-info"]),
+        wait=st.floats(0, 60),
+        delay=st.none() | st.floats(0, 5),
+    ),
+    when=st.builds(When, rows=st.tuples(st.text()), share=st.floats(0, 1), attempts=st.just((1, 2))),
+    times=st.none() | st.integers(0, 5),
+)
+
+
+@given(
+    st.builds(
+        Script,
+        rules=st.tuples(_rules, _rules),
+        quota=st.none() | st.builds(Quota, requests=st.floats(1, 1000)),
+        jobs=st.tuples(st.builds(JobPlan, share=st.floats(0, 1), ends=st.sampled_from(["expired", "failed"]))),
+    )
+)
+def test_a_script_is_the_same_after_json(script: Script) -> None:
+    assert script_from_json(msgspec.json.encode(script)) == script
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('{"rules": [{"then": {"kind": "bussy"}}]}', "no fault is called 'bussy'"),
+        ('{"rules": [{"then": {"kind": "busy", "waits": 1}}]}', "waits"),
+        ('{"latencies": 1}', "latencies"),
+        ('{"rules": [{"then": {"kind": "stall"}, "when": {"modes": ["batch"]}}]}', "a connection can"),
+    ],
+)
+def test_a_mistake_in_a_script_is_named(text: str, word: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=word):
+        script_from_json(text)
+
+
+def test_the_script_in_the_documentation_is_one() -> None:
+    documentation = tests.llm.server.__doc__ or ""
+    written = documentation[documentation.index('    {"rules"') :].split("\n\n", 1)[0]
+    script = script_from_json(written)
+    assert [rule.then.kind for rule in script.rules] == ["unavailable", "busy", "stall", "says", "server-error"]
+    assert script.jobs[0].unsaid
+
+
+def test_faults_of_connections_are_none_of_lines() -> None:
+    for kind in CONNECTION_FAULTS:
+        with pytest.raises(ValueError, match="a line of a batch"):
+            Rule(Fault(kind), When(modes=("batch",)))

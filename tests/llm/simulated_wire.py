@@ -1,0 +1,117 @@
+"""A provider and a wire in simulated time: hours of quotas and outages are played in a second, nothing is waited for."""
+
+import heapq
+import itertools
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from culturekit.llm.client import Failure, Identity, Quota, Rate, Request
+from culturekit.llm.dispatch import Dispatch, Later
+from culturekit.llm.limits import Limiter
+from culturekit.llm.money import Money
+from culturekit.llm.question import Question
+from culturekit.llm.row_automaton import Row
+from culturekit.llm.tokens import estimate
+from tests.llm.fake_client import FakeClient
+
+__all__ = ["Exchange", "SimulatedWire", "Turn", "question_of"]
+
+CLIENT = FakeClient()
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a provider does with one request: after how long, and what comes back."""
+
+    latency: float
+    came: bytes | Failure
+
+
+Provider = Callable[[str, int, float], Turn]
+"""Row, number of the request for it from 1, time of arrival."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request, as the provider saw it."""
+
+    row: str
+    sent: float
+    ended: float
+    came: bytes | Failure
+    probe: bool
+
+
+def question_of(place: int, request: Request) -> Question:
+    outgoing = CLIENT.compose(request)
+    key = f"{place}|".encode() + outgoing.body
+    return Question(place, Row(request), outgoing, key, input_guess=estimate(outgoing))
+
+
+@dataclass
+class SimulatedWire:
+    """Does what the real wire does, with a clock that jumps."""
+
+    provider: Provider
+    concurrency: int = 16
+    quota: Quota = field(default_factory=Quota)
+    tries: int = 6
+    patience: float = 900.0
+    budget: float | None = None
+    rate: Rate | None = field(default_factory=lambda: Rate(1.0, 2.0))
+    now: float = 1000.0
+
+    def __post_init__(self) -> None:
+        identity = Identity("fake", "http://127.0.0.1/v1", "/ask", "fake-1")
+        self.money = Money(self.rate, identity, limit=self.budget, spent=0.0)
+        self.limiter = Limiter(self.quota, self.concurrency)
+        self.dispatch = Dispatch("fake-1", self.limiter, self.money, tries=self.tries, patience=self.patience)
+        self.events: list[tuple[float, int, Question, Turn, float]] = []
+        self.exchanges: list[Exchange] = []
+        self.counts: dict[str, int] = {}
+        self.order = itertools.count()
+        self.most_in_flight = self.open = 0
+
+    def play(self, requests: Sequence[Request], *, until: float = math.inf) -> list[Question]:
+        """Play until every row has ended, the run has, or a time has come."""
+        questions = [question_of(place, request) for place, request in enumerate(requests)]
+        for question in questions:
+            self.dispatch.add(question)
+        self.open = len(questions)
+        while self.open and self.now < until:
+            later = self.send_all()
+            if not self.events and self.dispatch.ending is not None:
+                break
+            self.now = max(self.now, min(later, self.events[0][0] if self.events else math.inf))
+            assert self.now < math.inf, "rows wait for ever"
+            while self.events and self.events[0][0] <= self.now:
+                self.come_back(*heapq.heappop(self.events))
+        return questions
+
+    def send_all(self) -> float:
+        """Send what may be sent now; give the time when to look again."""
+        while not isinstance(move := self.dispatch.next(self.now), Later):
+            identifier = str(json.loads(move.outgoing.body)["data"]["id"])
+            self.counts[identifier] = self.counts.get(identifier, 0) + 1
+            turn = self.provider(identifier, self.counts[identifier], self.now)
+            heapq.heappush(self.events, (self.now + turn.latency, next(self.order), move, turn, self.now))
+            self.most_in_flight = max(self.most_in_flight, len(self.events))
+        return move.until
+
+    def come_back(self, at: float, _: int, question: Question, turn: Turn, sent: float) -> None:
+        """Take back what a request brought."""
+        identifier = str(json.loads(question.outgoing.body)["data"]["id"])
+        self.exchanges.append(Exchange(identifier, sent, at, turn.came, self.dispatch.outage.open))
+        if isinstance(turn.came, Failure):
+            charged = self.dispatch.failure_came(question, turn.came, at)
+            leaves = self.dispatch.failure_kept(question, turn.came, charged=charged)
+        else:
+            charged = self.dispatch.charges(question)
+            leaves = self.dispatch.reply_kept(question, CLIENT.read(turn.came), charged=charged, now=at)
+        self.open -= question.ended is not None
+        if leaves and question.ended is None:
+            question.outgoing = CLIENT.compose(question.row.request)
+            question.failures = question.input_bound = 0
+            self.dispatch.add(question)

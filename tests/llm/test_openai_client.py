@@ -1,0 +1,268 @@
+import base64
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.errors import MissingDependency, UsageError
+from culturekit.llm.client import Failure
+from culturekit.storage.digests import canonical_json
+from tests.llm.listening import Listening, listening
+from tests.llm.questions import client, picture, question, send, sent
+from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
+
+CANARY = "sk-canary-4711-abcdef"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running_server(Script(thinking=7, cached=0.5)) as running:
+        yield running
+
+
+@pytest.fixture
+def ears() -> Iterator[Listening]:
+    with listening() as told:
+        yield told
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def spec(server: RunningServer, more: str = "") -> str:
+    return f"openai:gpt-4o-mini?base_url={server.openai_url}{more}"
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_server_answers_in_both_protocols_and_counts(server: RunningServer, api: str) -> None:
+    reply = sent(spec(server, f"&api={api}"), question())
+    assert (reply.stop, json.loads(reply.text)["id"]) == ("end", "Q1")
+    record = server.records()[-1]
+    assert record.problem == ""
+    assert reply.usage.counted == "provider"
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (record.input_tokens, record.output_tokens)
+    assert (reply.usage.thinking_tokens, reply.usage.cached_tokens) == (7, record.cached_tokens)
+    assert record.cached_tokens > 0
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_the_bytes_that_leave_are_those_composed(ears: Listening, api: str) -> None:
+    asked = client(f"openai:any?base_url={ears.url}/v1&api={api}&top_p=0.5")
+    request = question("açaí 🫐 \u2028")
+    send(asked, request)
+    (heard,) = ears.heard
+    assert heard.body == asked.compose(request).body
+    assert heard.path == f"/v1{asked.identity.endpoint}"
+    assert heard.headers["content-type"] == "application/json"
+    assert heard.headers["authorization"] == "Bearer no-key"
+    assert heard.body == canonical_json(json.loads(heard.body))
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_images_leave_as_data_urls_and_are_named_by_hash_before(ears: Listening, api: str) -> None:
+    asked = client(f"openai:any?base_url={ears.url}/v1&api={api}")
+    images = (picture("red"), picture("blue"))
+    label = f"sha256:{images[0].sha256}"
+    request = question(label, images=images)
+    composed = asked.compose(request).body
+    send(asked, request)
+    whole = ears.heard[0].body.decode()
+    for image in images:
+        url = f"data:image/png;base64,{base64.b64encode(image.content).decode()}"
+        assert whole.count(url) == 1
+        assert url not in composed.decode()
+        whole = whole.replace(f'"{url}"', f'"sha256:{image.sha256}"')
+    assert whole.encode() == composed
+
+
+def test_images_are_understood_by_a_server(server: RunningServer) -> None:
+    for api in ("chat", "responses"):
+        assert sent(spec(server, f"&api={api}"), question(images=(picture(),))).stop == "end"
+        assert server.records()[-1].problem == ""
+
+
+def test_the_key_goes_where_it_is_meant_to_go(ears: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("MINE", CANARY + "2")
+    send(client(f"openai:any?base_url={ears.url}/v1"), question())
+    send(client(f"openai:any?base_url={ears.url}/v1&api_key=${{MINE}}"), question())
+    assert [heard.headers["authorization"] for heard in ears.heard] == [f"Bearer {CANARY}", f"Bearer {CANARY}2"]
+
+
+def test_without_a_key_the_real_service_is_not_asked() -> None:
+    asked = client("openai:gpt-4o-mini")
+    assert asked.compose(question()).body
+    for look in (asked.ready, lambda: send(asked, question())):  # type: ignore[attr-defined]
+        with pytest.raises(MissingDependency, match=r"there is no key for .*Set OPENAI_API_KEY\.") as caught:
+            look()
+        assert "\n" not in str(caught.value)
+
+
+def failure(spec_: str, request: Any = None) -> Failure:
+    with pytest.raises(Failure) as caught:
+        sent(spec_, request or question())
+    return caught.value
+
+
+FAULTS = {
+    "busy": ("busy", 429),
+    "insufficient-quota": ("fatal", 429),
+    "server-error": ("server", 500),
+    "bad-gateway": ("server", 502),
+    "unavailable": ("server", 503),
+    "gateway-timeout": ("timeout", 504),
+    "unauthorized": ("fatal", 401),
+    "forbidden": ("fatal", 403),
+    "not-found": ("fatal", 404),
+    "bad-request": ("rejected", 400),
+    "context-length": ("rejected", 400),
+    "content-policy": ("blocked", 400),
+    "conflict": ("server", 409),
+    "too-large": ("rejected", 413),
+    "drop-before": ("connection", 0),
+    "drop-inside": ("connection", 0),
+    "drop-after": ("connection", 0),
+    "stall": ("timeout", 0),
+    "drip": ("timeout", 0),
+    "error-in-200": ("server", 200),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_is_one_request_and_one_failure(server: RunningServer, kind: str) -> None:
+    delay = {"stall": None, "drip": 30.0}.get(kind, 0.0)
+    server.follow(Script(rules=(Rule(Fault(kind, delay=delay)),)))
+    before = len(server.records())
+    found = failure(spec(server, "&timeout=0.4"))
+    assert (found.kind, found.status) == FAULTS[kind]
+    assert len(server.records()) == before + 1
+    server.follow(Script(thinking=7, cached=0.5))
+
+
+@pytest.mark.parametrize("hint", ["retry-after", "retry-after-ms", "retry-after-date"])
+def test_the_hint_of_a_server_is_kept(server: RunningServer, hint: Any) -> None:
+    server.follow(Script(rules=(Rule(Fault("busy", hint=hint, wait=3.0)),)))
+    wait = failure(spec(server)).wait
+    assert wait is not None
+    assert 2.9 <= wait <= 4.1
+    server.follow(Script(thinking=7, cached=0.5))
+
+
+STOPS = {
+    "truncated": "length",
+    "truncated-empty": "length",
+    "refusal": "refusal",
+    "content-filter": "blocked",
+    "white-space": "length",
+    "broken-json": "unreadable",
+    "empty-body": "unreadable",
+    "html-page": "unreadable",
+    "no-choices": "unreadable",
+    "no-usage": "end",
+    "null-content": "end",
+    "long-string": "end",
+}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("kind", STOPS)
+def test_a_reply_tells_why_it_ended(server: RunningServer, kind: str, api: str) -> None:
+    if (kind, api) in {("no-choices", "responses"), ("null-content", "responses")}:
+        pytest.skip("the responses API has no such thing")
+    server.follow(Script(rules=(Rule(Fault(kind, size=10_000_000 if kind == "long-string" else 0)),)))
+    reply = sent(spec(server, f"&api={api}"), question(max_tokens=5_000_000 if kind == "long-string" else 64))
+    assert reply.stop == STOPS[kind]
+    if kind == "no-usage":
+        assert reply.usage.counted == "here"
+        assert reply.usage.output_tokens > 0
+    server.follow(Script(thinking=7, cached=0.5))
+
+
+def test_no_server_is_a_connection_that_failed() -> None:
+    with listening() as gone:
+        url = gone.url
+    assert failure(f"openai:any?base_url={url}/v1").kind == "connection"
+
+
+def test_a_redirect_is_not_followed(ears: Listening) -> None:
+    ears.status, ears.headers = 307, {"Location": ears.url + "/elsewhere"}
+    found = failure(f"openai:any?base_url={ears.url}/v1")
+    assert (found.kind, len(ears.heard)) == ("fatal", 1)
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_a_key_that_a_server_echoes_is_kept_nowhere(
+    ears: Listening, status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    ears.status, ears.body = status, json.dumps({"error": {"message": f"bad key {CANARY}", "code": 429}}).encode()
+    asked = client(f"openai:any?base_url={ears.url}/v1")
+    with caplog.at_level(logging.DEBUG), pytest.raises(Failure) as caught:
+        send(asked, question())
+    assert caught.value.kind == ("busy" if status == 200 else "fatal")
+    shown = [repr(asked), str(caught.value), caught.value.raw.decode(), str(asked.options), str(asked.identity)]
+    assert not [text for text in shown if CANARY in text]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "api_key=sk-canary",
+        "api_key=${A}sk-canary",
+        "base_url=http://sk-canary@127.0.0.1/v1",
+        "base_url=http://127.0.0.1/v1%3Fkey=sk-canary",
+        "api=responses&seed=1&api_key=sk-canary",
+        "temperature=hot&api_key=sk-canary",
+    ],
+)
+def test_secrets_in_a_spec_are_refused_and_not_repeated(wrong: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        client(f"openai:m?{wrong}")
+    assert "sk-canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_client_lives_through_several_event_loops(server: RunningServer) -> None:
+    asked = client(spec(server))
+    for _ in range(3):
+        assert asked.read(send(asked, question())).stop == "end"
+
+
+def body(spec_: str, **parts: object) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(client(spec_).compose(question(**parts)).body)  # type: ignore[arg-type]
+    return value
+
+
+def test_what_is_sent_follows_from_the_model_and_its_address() -> None:
+    plain = body("openai:gpt-4o-mini")
+    assert (plain["max_completion_tokens"], plain["temperature"]) == (256, 0.0)
+    thinking = body("openai:gpt-5-mini?reasoning_effort=low&thinking_budget=1000")
+    assert thinking["max_completion_tokens"] == 1256
+    assert thinking["reasoning_effort"] == "low"
+    assert "temperature" not in thinking
+    assert "temperature" not in body("openai:a-model-of-tomorrow")
+    own = body("openai:qwen?base_url=http://127.0.0.1:8000/v1&seed=5&max_tokens=99", sample=2)
+    assert (own["max_tokens"], own["temperature"], own["seed"]) == (99, 0.0, 7)
+    assert "max_completion_tokens" not in own
+    asked = body("openai:qwen?base_url=http://127.0.0.1:8000/v1&max_tokens_field=max_completion_tokens")
+    assert asked["max_completion_tokens"] == 256
+    assert plain["response_format"]["json_schema"]["strict"] is True
+    assert client("openai:gpt-5-mini").compose(question()).max_tokens == 256 + 4096
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=30), st.integers(0, 3))
+def test_a_body_cut_from_a_template_is_the_body_written_whole(label: str, sample: int) -> None:
+    asked = client("openai:qwen?base_url=http://127.0.0.1:8000/v1&seed=5")
+    first = asked.compose(question("something else", sample=sample))
+    again = asked.compose(question(label, sample=sample))
+    fresh = client("openai:qwen?base_url=http://127.0.0.1:8000/v1&seed=5").compose(question(label, sample=sample))
+    assert again == fresh
+    assert canonical_json(json.loads(again.body)) == again.body
+    assert first.body != again.body or label == "something else"
