@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from culturekit.errors import CultureKitError
+from culturekit.llm.asking_money import Money
 from culturekit.llm.client import Failure, Reply
 from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
 from culturekit.llm.limits import Limiter
-from culturekit.llm.money import Money
 from culturekit.llm.outage import Outage
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question

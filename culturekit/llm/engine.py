@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from culturekit.errors import CultureKitError
 from culturekit.llm.ask_progress import AskProgress
 from culturekit.llm.asking import Asking
+from culturekit.llm.asking_money import Money
 from culturekit.llm.asking_price import check_price
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.dispatch import Dispatch
@@ -21,7 +22,6 @@ from culturekit.llm.free_asking import ask_free
 from culturekit.llm.interrupts import interruptible
 from culturekit.llm.journal import Journal
 from culturekit.llm.limits import Limiter
-from culturekit.llm.money import Money
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay

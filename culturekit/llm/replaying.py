@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from culturekit.llm.asking_money import Money
 from culturekit.llm.client import Failure, Reply
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import ANSWERS, Entry, Reading
-from culturekit.llm.money import Money
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row, failed, heard
