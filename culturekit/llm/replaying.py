@@ -69,7 +69,7 @@ class Replay:
             outcome = "unreadable" if reply.stop == "unreadable" else "invalid"
         if entry.outcome and not question.row.repairing and outcome != "invalid":
             return
-        reading = Reading(outcome, reply.usage, self.money.cost(reply.usage))
+        reading = Reading(outcome, reply.usage, self.money.cost(reply.usage, entry.mode))
         if not entry.outcome:
             self.journal.note(entry.number, reading)
         if entry.outcome != "repaired":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from culturekit.llm.client import Failure, Identity, Quota, Rate, Request
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.limits import Limiter
-from culturekit.llm.money import Money
+from culturekit.llm.asking_money import Money
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row
 from culturekit.llm.tokens import estimate

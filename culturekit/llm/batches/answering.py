@@ -1,0 +1,67 @@
+"""Requests answered in batches, in their order, as the engine answers them one by one."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from culturekit.errors import CultureKitError
+from culturekit.llm.batches.batch_client import BatchClient
+from culturekit.llm.batches.batch_runner import Allowed, BatchRunner
+from culturekit.llm.batches.waiting import Clock, Pauses, WallClock
+from culturekit.llm.client import Client, Request
+from culturekit.llm.journal import Journal
+from culturekit.llm.outcomes import Answered
+from culturekit.records.work import Progress
+
+__all__ = ["answer_batch"]
+
+PATIENT = Pauses()
+
+
+def answer_batch(
+    client: Client,
+    batches: BatchClient,
+    journal: Journal,
+    requests: Iterable[Request],
+    options: Allowed,
+    run: str,
+    progress: Progress | None = None,
+    *,
+    pauses: Pauses = PATIENT,
+    clock: Clock | None = None,
+    spent: float = 0.0,
+) -> Iterator[Answered]:
+    """Answer requests; what the journal has is not bought again. `spent` is what of the budget is spent already.
+
+    Ctrl-C leaves at once: jobs go on at the provider, and whoever asks the same again collects them.
+
+    Raises:
+        BudgetReached: there is money for none of the rows that are left; everything bought is kept.
+        UpstreamUnavailable: the provider creates no job, or does not answer; everything bought is kept.
+        UsageError: a key, a model or a price is missing or wrong.
+    """
+    runner = BatchRunner(
+        client,
+        batches,
+        journal,
+        requests,
+        options,
+        run,
+        progress,
+        pauses=pauses,
+        clock=clock or WallClock(),
+        spent=spent,
+    )
+    with asyncio.Runner() as loop:
+        try:
+            going = True
+            while going:
+                ending: CultureKitError | None = None
+                try:
+                    going = loop.run(runner.round())
+                except CultureKitError as error:
+                    ending = error
+                yield from runner.rows.answers()
+                if ending is not None:
+                    raise ending
+        finally:
+            loop.run(batches.close())

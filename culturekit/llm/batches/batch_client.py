@@ -1,0 +1,125 @@
+"""What a provider of batches is: lines written, a job created under a tag, found again by it, its results by key.
+
+A line leaves once. `upload` costs nothing; `create` buys. A job carries our tag, so that one whose id was never stored
+can be found by listing, and `withdraw` makes the uploaded lines unusable, so that a creation that is still under way
+somewhere comes to nothing.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, Protocol, TypeAlias
+
+from culturekit.llm.client import FailureKind, Outgoing, Request
+
+__all__ = ["ENDED", "BatchClient", "BatchLimits", "BatchResult", "BatchRow", "Job", "JobState"]
+
+JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "expired", "cancelled"]
+"""`waiting` and `running` go on by themselves; the others are for good, and may have results all the same."""
+
+ENDED: frozenset[JobState] = frozenset({"done", "failed", "expired", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The most that one job can hold."""
+
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """One request of a job, named by its content key in hexadecimal digits."""
+
+    name: str
+    outgoing: Outgoing
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as the provider describes it.
+
+    `counted` is how many rows the provider says it has results for, None where it does not say. Results are in the
+    files named by `outputs`, or in `inline`. `kind` says what the failure of a whole job means.
+    """
+
+    number: str
+    state: JobState
+    tag: str = ""
+    created: float = 0.0
+    counted: int | None = None
+    outputs: tuple[str, ...] = ()
+    inline: tuple[bytes, ...] = ()
+    kind: FailureKind = "server"
+    detail: str = ""
+    rejected: tuple[tuple[int, str], ...] = ()
+    """Lines of the job, counted from 1, that made it fail, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What came back for one row: the raw bytes that a reply would have had online, or of an error.
+
+    `paid` is the raw reply whose usage is to be paid, where `raw` is none.
+    """
+
+    name: str
+    kind: Literal["reply"] | FailureKind
+    status: int
+    raw: bytes
+    detail: str = ""
+    paid: bytes = b""
+
+    @property
+    def billed(self) -> bytes:
+        """Give the reply whose usage is to be paid; empty when nothing is."""
+        return self.raw if self.kind == "reply" else self.paid
+
+
+class BatchClient(Protocol):
+    """The batches of one provider, for one model."""
+
+    @property
+    def limits(self) -> BatchLimits:
+        """The most that one job can hold."""
+        ...
+
+    def compose(self, request: Request) -> Outgoing:
+        """Write a request as it will leave in a batch; nothing is sent."""
+        ...
+
+    def line(self, row: BatchRow) -> bytes:
+        """Write the line of one row, its images in it, with the line feed."""
+        ...
+
+    async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
+        """Bring the lines to the provider and give the name they have there; empty when they go with the job."""
+        ...
+
+    async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
+        """Create the job: from here on it is bought.
+
+        Raises:
+            Failure: the job was not created, or nobody knows: `find` it before creating it again.
+        """
+        ...
+
+    async def find(self, tag: str) -> list[Job]:
+        """List the jobs that carry exactly this tag, the oldest first."""
+        ...
+
+    async def withdraw(self, upload: str) -> None:
+        """Delete uploaded lines, so that no job can be created from them any more."""
+        ...
+
+    async def poll(self, number: str) -> Job:
+        """Ask how a job is doing."""
+        ...
+
+    def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
+        """Read the results that there are, in any order; None for a line that cannot be read."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

@@ -1,0 +1,225 @@
+"""Batches of Gemini: small ones go inline, larger ones as a file; a key beside each request comes back with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, BinaryIO
+
+import msgspec
+
+from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState
+from culturekit.llm.batches.google_lines import error_of, inline_requests, request_line, result_of
+from culturekit.llm.client import Failure, Outgoing, Request
+from culturekit.llm.failures import failure_of
+from culturekit.llm.google_client import GoogleClient, google_sdk
+from culturekit.llm.schemas import schema_of
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["GoogleBatches", "batch_form", "job_of"]
+
+FILE_SECONDS = 3600.0
+INLINE_BYTES = 6_000_000
+"""Up to here a job goes inline: the provider takes 20 MB, and the SDK's escapes make three of one."""
+
+STATES: Mapping[str, JobState] = {
+    "SUCCEEDED": "done",
+    "PARTIALLY_SUCCEEDED": "done",
+    "FAILED": "failed",
+    "EXPIRED": "expired",
+    "CANCELLED": "cancelled",
+    "RUNNING": "running",
+}
+
+
+class GoogleBatches:
+    """The batches of one model, through the SDK; what came is read from its bytes, of which the SDK keeps a part."""
+
+    limits = BatchLimits(rows=50_000, size=2_000_000_000)
+
+    def __init__(self, client: GoogleClient) -> None:
+        """Take the client whose requests are to be batched; nothing is connected yet."""
+        self.client = client
+        self.model = client.identity.model
+        self.connected: Any = None
+        self.http: Any = None
+        self.received = b""
+
+    @property
+    def sdk(self) -> Any:  # noqa: ANN401 - the SDK's client
+        """Connect on first use; the connections belong to the event loop that runs then."""
+        if self.connected is None:
+            self.client.secret = secret = self.client.key()
+            genai, http = google_sdk()
+            seconds = self.client.settings.timeout
+            self.http = http.AsyncClient(timeout=seconds, event_hooks={"response": [self.keep]})
+            self.connected = genai.Client(
+                api_key=secret.value if secret else "no-key",
+                vertexai=False,
+                http_options={
+                    "base_url": self.client.identity.base_url,
+                    "api_version": self.client.identity.endpoint.split("/")[1],
+                    "timeout": round(seconds * 1000),
+                    "httpx_async_client": self.http,
+                },
+            )
+        return self.connected
+
+    async def keep(self, response: Any) -> None:  # noqa: ANN401 - of whichever httpx
+        """Keep the bytes of a response."""
+        self.received = await response.aread()
+
+    def compose(self, request: Request) -> Outgoing:
+        """Write a request as it leaves in a batch, where the schema stands in the other field."""
+        return batch_form(request, self.client.compose(request))
+
+    def line(self, row: BatchRow) -> bytes:
+        """Write the line of one row."""
+        return request_line(row.name, self.client.written.wire(row.outgoing))
+
+    async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
+        """Bring up the file, if the lines are too large to go inline."""
+        if size <= INLINE_BYTES:
+            return ""
+        lines.seek(0)
+        asked = self.sdk.aio.files.upload(file=lines, config={"display_name": tag, "mime_type": "application/jsonl"})
+        return str((await self.within(asked, FILE_SECONDS)).name)
+
+    async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
+        """Create the batch, of an uploaded file or with its lines inline."""
+        source: Any = {"file_name": upload}
+        config: dict[str, Any] = {"display_name": tag}
+        if not upload:
+            lines.seek(0)
+            inline = {"requests": {"requests": inline_requests(lines.read())}}
+            source = {"inlined_requests": []}
+            config["http_options"] = {"extra_body": {"batch": {"inputConfig": inline}}}
+        return await self.told(lambda: self.sdk.aio.batches.create(model=self.model, src=source, config=config))
+
+    async def find(self, tag: str) -> list[Job]:
+        """Go through all batches there are for those with a tag."""
+        found: list[Job] = []
+        page: str | None = None
+        while True:
+            listed = await self.raw(partial(self.sdk.aio.batches.list, config={"page_size": 100, "page_token": page}))
+            found += [job_of(operation) for operation in listed.get("operations") or []]
+            page = listed.get("nextPageToken")
+            if not page:
+                return sorted((job for job in found if job.tag == tag), key=lambda job: (job.created, job.number))
+
+    async def withdraw(self, upload: str) -> None:
+        """Delete an uploaded file; one that is gone, or that a server will not delete, is left."""
+        try:
+            await self.within(self.sdk.aio.files.delete(name=upload))
+        except Failure as failure:
+            if failure.status not in {400, 403, 404, 405, 409, 501}:
+                raise
+
+    async def poll(self, number: str) -> Job:
+        """Ask how a batch is doing; small ones bring their results along."""
+        return await self.told(lambda: self.sdk.aio.batches.get(name=number))
+
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
+        """Read the results that came with the job, or its file of results."""
+        for element in job.inline:
+            yield result_of(element, judged)
+        for name in job.outputs:
+            content = await self.within(self.sdk.aio.files.download(file=name), FILE_SECONDS)
+            for line in content.splitlines():
+                if line.strip():
+                    yield result_of(self.client.without_key(line), judged)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        connected, self.connected = self.connected, None
+        if connected is not None:
+            await self.http.aclose()
+            connected.close()
+
+    async def told(self, ask: Callable[[], Awaitable[object]]) -> Job:
+        """Ask for a job, and read it."""
+        job = job_of(await self.raw(ask))
+        if not job.number:
+            raise Failure("server", "an answer that names no job", status=200)
+        return job
+
+    async def raw(self, ask: Callable[[], Awaitable[object]]) -> dict[str, Any]:
+        """Ask through the SDK, and read the bytes that came, whatever the SDK made of them."""
+        self.received = b""
+        try:
+            await self.within(ask())
+        except Failure as failure:
+            if failure.status != 200:
+                raise
+        try:
+            value = msgspec.json.decode(self.client.without_key(self.received))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = None
+        if not isinstance(value, dict):
+            raise Failure("server", "an answer that cannot be read", status=200)
+        return value
+
+    async def within(self, asked: Awaitable[Any], seconds: float | None = None) -> Any:  # noqa: ANN401 - the SDK's
+        """Wait for an answer of the SDK, not for ever, and say its errors in our words."""
+        genai, http = google_sdk()
+        try:
+            async with asyncio.timeout(seconds or self.client.settings.timeout):
+                return await asked
+        except (TimeoutError, http.TimeoutException):
+            raise Failure("timeout", "the provider did not answer in time") from None
+        except genai.errors.APIError as error:
+            headers = getattr(error.response, "headers", None) or {}
+            raise failure_of(error.code, headers, self.client.without_key(self.received)) from None
+        except (http.RequestError, OSError) as error:
+            raise Failure("connection", f"the connection failed ({type(error).__name__})") from None
+        except (ValueError, LookupError) as error:
+            raise Failure("server", f"an answer that cannot be read ({type(error).__name__})", status=200) from None
+
+
+def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
+    """Write a request for a batch: the field of the JSON schema is ignored there, so the schema goes into the other."""
+    body = msgspec.json.decode(outgoing.body)
+    body["generationConfig"].pop("responseJsonSchema", None)
+    body["generationConfig"]["responseSchema"] = schema_of(request.reply, "google-schema")
+    return replace(outgoing, body=canonical_json(body))
+
+
+def judged(status: int, body: bytes) -> Failure:
+    """Tell what the error of one row means."""
+    return failure_of(status, {}, body)
+
+
+def job_of(operation: Mapping[str, Any]) -> Job:
+    """Read what the provider says of a batch."""
+    told = operation.get("metadata") or {}
+    output = told.get("output") or operation.get("response") or {}
+    inline = (output.get("inlinedResponses") or {}).get("inlinedResponses") or []
+    trouble = operation.get("error") or told.get("error") or {}
+    state = STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
+    failure = error_of("", msgspec.json.encode(trouble), judged)
+    return Job(
+        str(operation.get("name") or ""),
+        "failed" if trouble and state in {"waiting", "running"} else state,
+        tag=str(told.get("displayName") or ""),
+        created=seconds_of(told.get("createTime")),
+        counted=counted(told.get("batchStats") or {}),
+        outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
+        inline=tuple(msgspec.json.encode(element) for element in inline),
+        kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",
+        detail=str(trouble.get("message") or ""),
+    )
+
+
+def counted(stats: Mapping[str, Any]) -> int | None:
+    """Count the rows that have a result; the provider writes its numbers as texts."""
+    done = [stats.get("successfulRequestCount"), stats.get("failedRequestCount")]
+    return None if done == [None, None] else sum(int(number or 0) for number in done)
+
+
+def seconds_of(text: object) -> float:
+    """Read a time as seconds since 1970; 0 where there is none."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,101 @@
+"""Calls to a provider of batches: hints obeyed, pauses that grow, and an end to patience."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from culturekit.llm.client import Failure
+from culturekit.llm.endings import given_up
+
+__all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
+
+PASSING = frozenset({"busy", "server", "timeout", "connection"})
+
+Thing = TypeVar("Thing")
+
+
+class Clock(Protocol):
+    """What time it is, and how to wait; tests bring their own."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class WallClock:
+    """The clock on the wall."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """How long to wait between two looks at the jobs, in seconds.
+
+    `settle` is how long after a creation that nobody saw the end of a job may still turn up at the provider.
+    """
+
+    first: float = 1.0
+    longest: float = 60.0
+    growth: float = 1.5
+    settle: float = 10.0
+
+    def after(self, pause: float) -> float:
+        """Give the pause that follows one; the first follows none."""
+        return min(max(self.first, pause * self.growth), self.longest)
+
+
+class Caller:
+    """Calls a provider until it answers; what one call learns about waiting holds for all of them."""
+
+    def __init__(self, clock: Clock, pauses: Pauses, *, patience: float, model: str) -> None:
+        """Start without a reason to wait."""
+        self.model = model
+        self.clock = clock
+        self.pauses = pauses
+        self.patience = patience
+        self.closed_until = 0.0
+
+    async def call(self, ask: Callable[[], Awaitable[Thing]], *, retried: frozenset[str] = PASSING) -> Thing:
+        """Ask again while what went wrong may pass.
+
+        Raises:
+            Failure: of a kind that is not asked again.
+            UpstreamUnavailable: it went on for longer than patience lasts.
+        """
+        began = self.clock.now()
+        pause = 0.0
+        while True:
+            await self.turn()
+            try:
+                return await ask()
+            except Failure as failure:
+                pause = self.pauses.after(pause)
+                self.hold(failure.wait if failure.wait is not None else pause)
+                if failure.kind not in retried:
+                    raise
+                if self.closed_until - began > self.patience:
+                    held = self.closed_until - self.clock.now()
+                    ending = given_up(self.model, patience=self.patience, held_for=held, last=failure.detail)
+                    raise ending from failure
+
+    async def turn(self) -> None:
+        """Wait until the provider wants to hear from us again."""
+        while (left := self.closed_until - self.clock.now()) > 0:
+            await self.clock.sleep(left)
+
+    def hold(self, seconds: float) -> None:
+        """Let nothing be sent for a while."""
+        self.closed_until = max(self.closed_until, self.clock.now() + seconds)

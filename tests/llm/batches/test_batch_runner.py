@@ -1,0 +1,355 @@
+"""Rows answered in batches: each bought once, each in one outcome, whatever the provider and whoever kills do."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
+from culturekit.llm.batches.answering import answer_batch
+from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, Job
+from culturekit.llm.client import Failure, Rate, Request
+from culturekit.llm.engine import AskOptions
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Entry
+from culturekit.llm.outcomes import Answered
+from tests.llm.batches.fake_batches import FakeBatches, Killed, Plan, Shop, TestClock
+from tests.llm.fake_client import FakeClient, answer_for, questions
+
+
+@dataclass
+class Desk:
+    """Everything that outlives a process: the folder of the journal, and the shop."""
+
+    folder: Path
+    shop: Shop
+    clock: TestClock
+    limits: BatchLimits = BatchLimits(rows=4, size=100_000)
+    files: bool = True
+
+    def ask(
+        self,
+        requests: Sequence[Request],
+        *,
+        run: str = "run",
+        tick: Callable[[], None] = lambda: None,
+        options: AskOptions = AskOptions(),  # noqa: B008
+    ) -> list[Answered]:
+        """Answer requests in a process of its own."""
+        with Journal(self.folder) as journal:
+            return list(self.answers(journal, requests, run=run, tick=tick, options=options))
+
+    def answers(
+        self,
+        journal: Journal,
+        requests: Sequence[Request],
+        *,
+        run: str,
+        tick: Callable[[], None] = lambda: None,
+        options: AskOptions = AskOptions(),  # noqa: B008
+    ) -> Iterator[Answered]:
+        client = FakeClient(rate=Rate(1.0, 2.0))
+        batches = FakeBatches(client, self.shop, self.limits, tick, self.files)
+        yield from answer_batch(client, batches, journal, requests, options, run, clock=self.clock)
+        assert batches.closed == 1
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "journal", Shop(), TestClock())
+
+
+def refusing(kind: str, status: int = 0) -> Callable[[str, int], BatchResult | bytes]:
+    """Make a shop that fails each row once, in one way."""
+
+    def behave(identifier: str, time: int) -> BatchResult | bytes:
+        return answer_for(identifier) if time > 1 else BatchResult("", kind, status, b"{}")  # type: ignore[arg-type]
+
+    return behave
+
+
+def test_rows_come_back_in_order_and_are_bought_once(desk: Desk) -> None:
+    answers = desk.ask(questions(10))
+    assert [answer.value.id for answer in answers] == [f"Q{n}" for n in range(10)]  # type: ignore[union-attr]
+    assert all(answer.outcome == "ok" and answer.bought for answer in answers)
+    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 4, 2]
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_a_second_run_buys_nothing_and_says_so(desk: Desk) -> None:
+    first = desk.ask(questions(10))
+    second = desk.ask(questions(10), run="other")
+    assert [replace(answer, bought=False) for answer in first] == second
+    assert len(desk.shop.jobs) == 3
+
+
+def test_the_same_question_twice_is_one_row_of_a_job(desk: Desk) -> None:
+    answers = desk.ask([*questions(2), *questions(2)])
+    assert [answer.value.id for answer in answers] == ["Q0", "Q1", "Q0", "Q1"]  # type: ignore[union-attr]
+    assert desk.shop.bought == {"Q0": 1, "Q1": 1}
+
+
+def test_jobs_are_cut_by_bytes_too(desk: Desk) -> None:
+    desk.limits = BatchLimits(rows=100, size=500)
+    desk.ask(questions(10))
+    sizes = [len(lines) for lines in desk.shop.uploads.values()]
+    assert len(sizes) > 2 and max(sizes) <= 500
+
+
+def test_a_row_that_fits_into_no_job_is_invalid_and_costs_nothing(desk: Desk) -> None:
+    big = replace(questions(1)[0], data={"id": "Q0", "label": "x" * 2000})
+    desk.limits = BatchLimits(rows=100, size=1000)
+    answers = desk.ask([big, *questions(3)[1:]])
+    assert [answer.outcome for answer in answers] == ["invalid", "ok", "ok"]
+    assert desk.shop.bought == {"Q1": 1, "Q2": 1}
+
+
+def shuffled_with_noise(results: list[BatchResult]) -> list[BatchResult]:
+    """Turn results round, say one twice, and add one that nobody asked for."""
+    return [*reversed(results), results[0], BatchResult("00" * 32, "reply", 200, answer_for("Q999"))]
+
+
+def test_results_are_matched_by_name_never_by_place(desk: Desk) -> None:
+    desk.shop.plans = [Plan(edit=shuffled_with_noise) for _ in range(3)]
+    answers = desk.ask(questions(10))
+    assert [answer.value.id for answer in answers] == [f"Q{n}" for n in range(10)]  # type: ignore[union-attr]
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_swapped_names_are_seen_by_the_id_inside_and_repaired(desk: Desk) -> None:
+    def swap(results: list[BatchResult]) -> list[BatchResult]:
+        one, two, *rest = results
+        return [replace(one, name=two.name), replace(two, name=one.name), *rest]
+
+    desk.shop.plans = [Plan(edit=swap)]
+    answers = desk.ask(questions(4))
+    assert [answer.outcome for answer in answers] == ["repaired", "repaired", "ok", "ok"]
+    assert [answer.value.id for answer in answers] == ["Q0", "Q1", "Q2", "Q3"]  # type: ignore[union-attr]
+
+
+def test_missing_rows_are_asked_again_alone(desk: Desk) -> None:
+    desk.shop.plans = [Plan(edit=lambda results: results[1:]), Plan(state="expired", edit=lambda results: results[:1])]
+    answers = desk.ask(questions(8))
+    assert {answer.outcome for answer in answers} == {"ok"}
+    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 4, 4]
+    assert desk.shop.bought == {f"Q{n}": 1 + (n in {0, 5, 6, 7}) for n in range(8)}
+
+
+def test_results_that_contradict_each_other_are_not_believed(desk: Desk) -> None:
+    def contradict(results: list[BatchResult]) -> list[BatchResult]:
+        return [*results, replace(results[2], raw=answer_for("Q2", verdict="remove"))]
+
+    desk.shop.plans = [Plan(edit=contradict)]
+    answers = desk.ask(questions(4))
+    assert [answer.value.verdict for answer in answers] == ["keep"] * 4  # type: ignore[union-attr]
+    assert desk.shop.bought == {"Q0": 1, "Q1": 1, "Q2": 2, "Q3": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "bought"),
+    [
+        ("rejected", "invalid", 1),
+        ("blocked", "blocked", 1),
+        ("busy", "ok", 2),
+        ("server", "ok", 2),
+        ("timeout", "ok", 2),
+    ],
+)
+def test_a_row_that_fails_within_a_job_is_judged_as_online(desk: Desk, kind: str, outcome: str, bought: int) -> None:
+    desk.shop.behaviour = refusing(kind, 400)
+    answers = desk.ask(questions(3))
+    assert {answer.outcome for answer in answers} == {outcome}
+    assert set(desk.shop.bought.values()) == {bought}
+
+
+def test_rounds_are_bounded(desk: Desk) -> None:
+    desk.shop.behaviour = lambda identifier, _: BatchResult("", "server", 500, b"{}")
+    answers = desk.ask(questions(2), options=AskOptions(tries=3))
+    assert {answer.outcome for answer in answers} == {"exhausted"}
+    assert desk.shop.bought == {"Q0": 3, "Q1": 3}
+
+
+def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
+    said = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
+    asked: dict[str, int] = {}
+
+    def behave(identifier: str, _: int) -> bytes:
+        asked[identifier] = asked.get(identifier, 0) + 1
+        return said.get(identifier, b"") if asked[identifier] == 1 and identifier in said else answer_for(identifier)
+
+    desk.shop.behaviour = behave
+    answers = desk.ask(questions(4))
+    assert [answer.outcome for answer in answers] == ["ok", "repaired", "repaired", "ok"]
+    assert [len(made.names) for made in desk.shop.jobs.values()] == [4, 2]
+
+
+@pytest.mark.parametrize(("stop", "outcome"), [("refusal", "refused"), ("blocked", "blocked"), ("length", "truncated")])
+def test_replies_that_stopped_otherwise_end_the_row_and_are_asked_again_in_another_run(
+    desk: Desk, stop: str, outcome: str
+) -> None:
+    desk.shop.behaviour = lambda identifier, time: (
+        answer_for(identifier) if time > 1 else b'{"text":"","in":9,"out":1,"stop":"%s"}' % stop.encode()
+    )
+    assert desk.ask(questions(1))[0].outcome == outcome
+    assert desk.ask(questions(1))[0].outcome == outcome
+    assert desk.shop.bought == {"Q0": 1}
+    assert desk.ask(questions(1), run="other")[0].outcome == "ok"
+
+
+def test_a_job_whose_creation_was_cut_off_is_found_again(desk: Desk) -> None:
+    desk.shop.creations = ["unsaid", Failure("timeout", "late")]
+    answers = desk.ask(questions(8))
+    assert {answer.outcome for answer in answers} == {"ok"}
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_a_busy_provider_is_waited_for_as_long_as_it_says(desk: Desk) -> None:
+    desk.shop.creations = [Failure("busy", "full", status=429, wait=77.0)]
+    began = desk.clock.time
+    desk.ask(questions(2))
+    assert desk.clock.time - began >= 77.0
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_pauses_between_looks_grow_up_to_a_minute(desk: Desk) -> None:
+    desk.shop.plans = [Plan(polls=20)]
+    desk.ask(questions(2))
+    assert desk.clock.slept == sorted(desk.clock.slept)
+    assert desk.clock.slept[0] == 1.0 and desk.clock.slept[-1] == 60.0 and len(desk.clock.slept) == 19
+
+
+def test_a_crowded_provider_costs_no_tries(desk: Desk) -> None:
+    crowded = Plan(state="failed", edit=lambda results: [], job=Job("", "failed", kind="busy", detail="too much"))
+    desk.shop.plans = [crowded, crowded, crowded]
+    assert {answer.outcome for answer in desk.ask(questions(2), options=AskOptions(tries=2))} == {"ok"}
+
+
+def test_patience_with_a_crowded_provider_ends(desk: Desk) -> None:
+    crowded = Plan(state="failed", edit=lambda results: [], job=Job("", "failed", kind="busy", detail="too much"))
+    desk.shop.plans = [crowded] * 100
+    with pytest.raises(UpstreamUnavailable, match="too much"):
+        desk.ask(questions(2))
+
+
+def test_lines_that_a_provider_names_are_invalid_and_the_others_asked_again(desk: Desk) -> None:
+    named = Job("", "failed", rejected=((2, "bad_line: no"),))
+    desk.shop.plans = [Plan(state="failed", edit=lambda results: [], job=named)]
+    answers = desk.ask(questions(4))
+    assert [answer.outcome for answer in answers] == ["ok", "invalid", "ok", "ok"]
+
+
+def test_a_wrong_key_ends_the_run_and_can_be_mended(desk: Desk) -> None:
+    desk.shop.creations = [Failure("fatal", "wrong key", status=401)]
+    with pytest.raises(UsageError, match="wrong key"):
+        desk.ask(questions(2))
+    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
+    client = FakeClient(rate=Rate(1.0, 2.0))
+    worst = 0.5 * (len(client.compose(questions(1)[0]).body) * 1.0 + 20 * 2.0) / 1e6
+    got: list[Answered] = []
+    with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
+        got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=2.5 * worst)))
+    bought = sum(desk.shop.bought.values())
+    cost = bought * 0.5 * (50 * 1.0 + 10 * 2.0) / 1e6
+    assert 2 <= bought < 9 and cost <= 2.5 * worst
+    assert {answer.outcome for answer in desk.ask(questions(9))} == {"ok"}
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
+    ticks = iter(range(100))
+
+    def dies_after_creation() -> None:
+        if next(ticks) == 5:
+            raise Killed
+
+    desk.shop.plans = [Plan(polls=5)]
+    with pytest.raises(Killed):
+        desk.ask(questions(4), tick=dies_after_creation)
+    assert sum(desk.shop.bought.values()) == 4
+    answers = desk.ask(questions(4), run="other")
+    assert {answer.outcome for answer in answers} == {"ok"}
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def hostile(identifier: str, time: int) -> BatchResult | bytes:
+    """Answer, or fail in a way that depends on the row."""
+    number = int(identifier[1:])
+    if time == 1 and number % 5 == 1:
+        return BatchResult("", "server", 500, b"{}")
+    if number % 7 == 2 and time == 1:
+        return b'{"text": "nonsense", "in": 5, "out": 5, "stop": "end"}'
+    if number % 7 == 3:
+        return b'{"text": "", "in": 5, "out": 5, "stop": "refusal"}'
+    return answer_for(identifier)
+
+
+class KilledJournal(Journal):
+    """A journal whose process can be killed before and after each commit."""
+
+    tick: Callable[[], None] = staticmethod(lambda: None)
+
+    def remember(self, name: str, value: bytes) -> None:
+        self.tick()
+        super().remember(name, value)
+        self.tick()
+
+    def append_all(self, entries: Sequence[Entry]) -> list[int]:
+        self.tick()
+        numbers = super().append_all(entries)
+        self.tick()
+        return numbers
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kills=st.lists(st.integers(0, 60), max_size=6),
+    files=st.booleans(),
+    rows=st.integers(1, 5),
+    unsaid=st.lists(st.sampled_from(["", "unsaid"]), max_size=4),
+)
+def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
+    tmp_path_factory: pytest.TempPathFactory, kills: list[int], files: bool, rows: int, unsaid: list[str]
+) -> None:
+    def answered(kills: list[int], unsaid: list[Failure | str]) -> tuple[list[Answered], Shop, list[tuple[str, int]]]:
+        folder = tmp_path_factory.mktemp("desk") / "journal"
+        shop = Shop(behaviour=hostile, creations=unsaid)
+        clock = TestClock()
+        for kill in [*kills, None]:
+            left = [kill]
+
+            def tick(left: list[int | None] = left) -> None:
+                if left[0] is not None:
+                    left[0] -= 1
+                    if left[0] < 0:
+                        raise Killed
+
+            client = FakeClient()
+            batches = FakeBatches(client, shop, BatchLimits(rows, 100_000), tick, files)
+            try:
+                with KilledJournal(folder) as journal:
+                    journal.tick = tick
+                    asked = answer_batch(client, batches, journal, questions(11), AskOptions(), "run", clock=clock)
+                    return list(asked), shop, kept(journal)
+            except Killed:
+                continue
+        raise AssertionError
+
+    undisturbed, calm, calm_kept = answered([], [])
+    disturbed, shop, disturbed_kept = answered(kills, list(unsaid))
+    assert [replace(answer, bought=True) for answer in disturbed] == [
+        replace(answer, bought=True) for answer in undisturbed
+    ]
+    assert shop.bodies == calm.bodies
+    assert disturbed_kept == calm_kept
+
+
+def kept(journal: Journal) -> list[tuple[str, int]]:
+    """List what the journal holds, in an order of its own."""
+    return sorted(journal.reader.execute("SELECT key, attempt FROM exchanges"))
