@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Work
+from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["JOURNAL", "LlmOptions", "answers"]
-
-JOURNAL = "journal"
-"""The folder of what was bought, beside the tables that came of it."""
+__all__ = ["LlmOptions", "answers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +27,8 @@ def answers(
     client: Client | FreeClient, requests: Iterable[Request], *, work: Work, llm: LlmOptions
 ) -> Generator[Answered]:
     """Answer requests in their order; what is paid for is journalled in the stage's folder first."""
+    from culturekit.llm.batches.answering import answer_batch
+    from culturekit.llm.batches.batches_of import batches_of
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.journal import Journal
     from culturekit.llm.run_tag import run_tag
@@ -37,6 +37,10 @@ def answers(
     if isinstance(client, FreeClient):
         yield from AskEngine(client, None, options).ask_all(requests)
         return
+    batches = batches_of(client) if llm.batch else None
     with Journal(work.out / JOURNAL) as journal:
-        engine = AskEngine(client, journal, options, run=run_tag(work), progress=work.progress)
-        yield from engine.ask_all(requests)
+        tag = run_tag(work)
+        if batches is not None:
+            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress)
+            return
+        yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)

@@ -5,6 +5,8 @@ A reservation covers the worst case, so the limit holds at any number of request
 
 from culturekit.llm.budget import Budget
 from culturekit.llm.client import Identity, Rate, Usage
+from culturekit.llm.journal_entry import Mode
+from culturekit.llm.prices import cost_of
 from culturekit.llm.question import Question
 from culturekit.llm.tokens import input_bound
 
@@ -38,11 +40,9 @@ class Money:
         tokens_out = question.outgoing.max_tokens * self.output_factor
         return (tokens_in * self.rate.input + tokens_out * self.rate.output) / MILLION
 
-    def cost(self, usage: Usage) -> float | None:
-        """Give what a reply cost."""
-        if self.rate is None:
-            return None
-        return (usage.input_tokens * self.rate.input + usage.output_tokens * self.rate.output) / MILLION
+    def cost(self, usage: Usage, mode: Mode = "online") -> float | None:
+        """Give what a reply cost, by how it was bought."""
+        return None if self.rate is None else cost_of(usage, self.rate, mode=mode)
 
     def settle(self, question: Question, usage: Usage) -> None:
         """Count what a reply cost; bounds that a provider's count passed are raised from now on."""
