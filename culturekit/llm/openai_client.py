@@ -12,10 +12,10 @@ from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Identity
 from culturekit.llm.client_options import OpenAIOptions
 from culturekit.llm.endpoints import check_base_url, is_official, normal_base_url
-from culturekit.llm.exchange import http_client
 from culturekit.llm.openai_settings import OFFICIAL, Settings, settings_of
 from culturekit.llm.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.secrets import Secret
+from culturekit.llm.sending import http_client
 from culturekit.registry import Spec
 
 __all__ = ["OpenAIClient", "make"]

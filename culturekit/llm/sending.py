@@ -12,7 +12,7 @@ from culturekit.llm.error_bodies import error_of
 from culturekit.llm.failures import failure_of, failure_within
 from culturekit.llm.json_values import decoded
 
-__all__ = ["LARGEST_REPLY", "Exchange", "exchanged", "http_client"]
+__all__ = ["LARGEST_REPLY", "Sending", "http_client", "sent_once"]
 
 CONNECT_SECONDS = 10.0
 KEPT_SECONDS = 4.0
@@ -21,7 +21,7 @@ LOOKED_AT = 4096
 
 
 @dataclass(slots=True)
-class Exchange:
+class Sending:
     """One request and what came back; the SDK between us and the wire sees neither."""
 
     content: bytes
@@ -30,16 +30,16 @@ class Exchange:
     received: bytes = b""
 
 
-CURRENT: ContextVar[Exchange] = ContextVar("exchange")
+CURRENT: ContextVar[Sending] = ContextVar("sending")
 
 
-async def exchanged(content: bytes, post: Callable[[], Awaitable[object]], *, seconds: float) -> Exchange:
+async def sent_once(content: bytes, post: Callable[[], Awaitable[object]], *, seconds: float) -> Sending:
     """Let an SDK post, send these bytes in its place, and give what came back within the time.
 
     Raises:
         Failure: nothing came in time, or the connection broke.
     """
-    current = Exchange(content)
+    current = Sending(content)
     token = CURRENT.set(current)
     try:
         async with asyncio.timeout(seconds):
@@ -51,7 +51,7 @@ async def exchanged(content: bytes, post: Callable[[], Awaitable[object]], *, se
     return current
 
 
-def verdict(current: Exchange) -> Failure | None:
+def verdict(current: Sending) -> Failure | None:
     """Tell whether what came back is a failure; a 200 is one when it holds an error in place of a reply."""
     headers = current.headers or {}
     if current.status != 200:
@@ -63,7 +63,7 @@ def verdict(current: Exchange) -> Failure | None:
 
 
 def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the httpx of whichever SDK
-    """Make a client that sends the bytes of the current exchange, whatever the SDK would have written.
+    """Make a client that sends the bytes of the current sending, whatever the SDK would have written.
 
     `http` is the module that the SDK itself uses, httpx or its successor. The SDK gives address, key and headers.
     """
