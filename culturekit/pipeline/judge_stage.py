@@ -8,7 +8,7 @@ from culturekit.builders.image_judge import judge_images, judge_wording
 from culturekit.builders.image_questions import ImageQuestion, check_questions
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
-from culturekit.pipeline.filter_stage import judge_options
+from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.stage import Stage
 from culturekit.storage.digests import digest_bytes
 
@@ -28,7 +28,7 @@ def judge_stage(
         "judge",
         1,
         lambda work: judge_images(work, images, questions, client, llm=llm),
-        {"images": images},
+        {"images": images, **judge_inputs(judge)},
         {
             **judge_options(judge, client),
             "wording": digest_bytes(judge_wording().encode()),

@@ -20,7 +20,7 @@ from tests.builders.spaces import candidates
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
 
-__all__ = ["Kills", "dishes", "filter_command", "kill_and_count", "tables"]
+__all__ = ["Kills", "dishes", "environment", "filter_command", "kill_and_count", "tables"]
 
 PRICE = "0.15/0.60"
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))
 
 @dataclass
 class Kills:
-    """What came of it: kills that hit a run at work, requests bought twice, and tables that differ."""
+    """What came of it: kills that hit a run at work, replies bought twice and at most under way, tables that differ."""
 
     kills: int = 0
     rounds: int = 0
@@ -98,13 +98,13 @@ def kill_and_count(folder: Path, *, kills: int, rows: int, concurrency: int, see
         out = folder / f"round-{result.rounds}"
         with server_process(SLOW) as server:
             command = filter_command(table, out, server, concurrency=concurrency)
-            hits = 0
+            seen = 0
             while killed(command, chance.uniform(0.5, longest)):
-                hits += 1
-            twice = server.stats()["bought_twice"]
-        result.kills += hits
-        result.bought_twice += twice
-        result.most_twice += hits * concurrency
+                received = server.stats()["requests"]
+                result.kills += 1
+                result.most_twice += min(concurrency, received - seen)
+                seen = received
+            result.bought_twice += server.stats()["bought_twice"]
         result.different += [name for name in expected if tables(out).get(name) != expected[name]]
     return result
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from culturekit.errors import UpstreamUnavailable
+from culturekit.llm.asking_money import Money
 from culturekit.llm.asking_price import check_price
 from culturekit.llm.batches.batch_client import ENDED, BatchClient, Job
 from culturekit.llm.batches.collecting import Collector
@@ -21,7 +22,6 @@ from culturekit.llm.client import Client, Failure, Request
 from culturekit.llm.endings import OutOfMoney, out_of_money, run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
-from culturekit.llm.asking_money import Money
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
 from culturekit.records.work import Progress

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
+from culturekit.llm.asking_money import Money
 from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
@@ -15,7 +16,6 @@ from culturekit.llm.client import Client, Failure, FailureKind, Usage
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry, Reading
-from culturekit.llm.asking_money import Money
 
 __all__ = ["Collector", "Gathered", "closed_results", "gather"]
 
