@@ -103,7 +103,7 @@ class Asking:
         if first is not question:
             first.twins.append(question)
             return False
-        question.input_guess = estimate(question.outgoing)
+        question.input_guess = estimate(question.outgoing, self.client.identity)
         self.weight += question.weight()
         return True
 

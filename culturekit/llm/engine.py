@@ -15,6 +15,7 @@ from culturekit.llm.ask_progress import AskProgress
 from culturekit.llm.asking import Asking
 from culturekit.llm.asking_money import Money
 from culturekit.llm.asking_price import check_price
+from culturekit.llm.budget import Budget
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.dispatch import Dispatch
 from culturekit.llm.endings import OutOfMoney, out_of_money
@@ -23,6 +24,7 @@ from culturekit.llm.interrupts import interruptible
 from culturekit.llm.journal import Journal
 from culturekit.llm.limits import Limiter
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
 from culturekit.llm.wire import Wire
@@ -98,8 +100,8 @@ class Pass:
         """Prepare everything but the wire, which starts with the first question that must be sent."""
         options = engine.options
         self.engine, self.client, self.journal, self.options = engine, client, journal, options
-        self.money = Money(client.rate, client.identity, limit=options.budget, spent=0.0)
-        replay = Replay(journal, self.money, client.read, run=engine.run, tries=options.tries)
+        self.purse = Purse(client.rate, client.identity, Budget(options.budget))
+        replay = Replay(journal, self.purse, client.read, run=engine.run, tries=options.tries)
         self.asking = Asking(client, journal, replay, requests)
         self.total = total
         self.told = AskProgress(engine.progress, total=total) if engine.progress else None
@@ -135,9 +137,10 @@ class Pass:
     def start(self) -> Wire:
         """Start the wire, once it is clear that what is sent can be paid for."""
         check_price(self.client, budget=self.options.budget)
+        self.purse.remember_in(self.journal, self.engine.run)
         limiter = Limiter(self.client.quota, self.options.concurrency)
         dispatch = Dispatch(
-            self.client.model, limiter, self.money, tries=self.options.tries, patience=self.options.patience
+            self.client.model, limiter, self.purse, tries=self.options.tries, patience=self.options.patience
         )
         return Wire(self.client, self.journal, dispatch, run=self.engine.run, longest=self.options.longest)
 
@@ -164,10 +167,11 @@ class Pass:
             self.left = True
             self.wire.stop(KeyboardInterrupt(), grace=DRAIN_SECONDS)
             self.wire.thread.join(LEAVE_SECONDS)
+            self.purse.promise(0.0)
 
     def tell(self) -> None:
         """Say how it goes."""
         if self.told is not None and self.wire is not None:
-            spent = None if self.money.rate is None else self.money.budget.spent
+            spent = None if self.purse.rate is None else self.purse.budget.spent
             limit = self.wire.dispatch.limiter.told()
-            self.told.tell(rows=self.given, tokens=self.money.tokens, spent=spent, limit=limit)
+            self.told.tell(rows=self.given, tokens=self.purse.tokens, spent=spent, limit=limit)

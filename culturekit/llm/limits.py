@@ -50,17 +50,6 @@ class Limiter:
         self.hold = FIRST_HOLD
         self.set_paces()
 
-    def allow(self, quota: Quota) -> None:
-        """Take a quota in that the replies told of."""
-        if quota == self.quota:
-            return
-        self.quota = quota
-        for tempo, stated in ((self.request_tempo, quota.requests), (self.token_tempo, quota.tokens)):
-            ceiling = a_second(stated)
-            if ceiling is not None:
-                tempo.raise_or_lower(ceiling)
-        self.set_paces()
-
     def at_once(self) -> int:
         """Say how many requests may be under way at the same time."""
         return max(int(self.window), 1)
@@ -99,6 +88,9 @@ class Limiter:
         """Hear of a failure of a request that was sent at a time."""
         if failure.wait is not None:
             self.held_until = max(self.held_until, now + upward(failure.wait))
+        if failure.kind == "busy":
+            self.request_tempo.count_refusal()
+            self.token_tempo.count_refusal()
         too_much = failure.kind in {"busy", "timeout"} or failure.status in OVERLOADED
         if not too_much or sent <= self.decreased_at:
             return

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from culturekit.llm.asking_money import Money
 from culturekit.llm.client import Failure, Reply
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import ANSWERS, Entry, Reading
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row, failed, heard
 
@@ -17,10 +17,10 @@ __all__ = ["Replay"]
 class Replay:
     """Takes questions through what is journalled; nothing is sent here."""
 
-    def __init__(self, journal: Journal, money: Money, read: Callable[[bytes], Reply], *, run: str, tries: int) -> None:
+    def __init__(self, journal: Journal, purse: Purse, read: Callable[[bytes], Reply], *, run: str, tries: int) -> None:
         """Name the run whose every entry counts; of other runs only answers do."""
         self.journal = journal
-        self.money = money
+        self.purse = purse
         self.read = read
         self.run = run
         self.tries = tries
@@ -69,7 +69,7 @@ class Replay:
             outcome = "unreadable" if reply.stop == "unreadable" else "invalid"
         if entry.outcome and not question.row.repairing and outcome != "invalid":
             return
-        reading = Reading(outcome, reply.usage, self.money.cost(reply.usage, entry.mode))
+        reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage))
         if not entry.outcome:
             self.journal.note(entry.number, reading)
         if entry.outcome != "repaired":

@@ -6,6 +6,7 @@ __all__ = ["LATELY", "MINUTE", "Throughput"]
 
 MINUTE = 60
 LATELY = 2
+SHORTEST = 0.25
 
 
 class Throughput:
@@ -30,4 +31,6 @@ class Throughput:
 
     def a_second(self, seconds: int, now: float) -> float:
         """Give the successes a second within so many seconds."""
-        return sum(count for second, count in self.seconds if second > now - seconds) / seconds
+        since = now if self.first is None else self.first
+        counted = sum(count for second, count in self.seconds if second > now - seconds)
+        return counted / (seconds if seconds == MINUTE else min(max(now - since, SHORTEST), seconds))

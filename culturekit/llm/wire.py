@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from culturekit.llm.client import Client, Failure
 from culturekit.llm.dispatch import Dispatch, Later
+from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry, Reading
 from culturekit.llm.question import Question
@@ -36,6 +37,8 @@ class Wire:
         self.dispatch = dispatch
         self.run = run
         self.longest = longest
+        self.holds = DurableHold(journal, client.identity)
+        dispatch.limiter.held_until = time.monotonic() + self.holds.left()
         self.left: queue.SimpleQueue[list[Question] | None] = queue.SimpleQueue()
         self.leaving: list[Question] = []
         self.tasks: set[asyncio.Task[None]] = set()
@@ -163,6 +166,8 @@ class Wire:
     async def keep_failure(self, question: Question, failure: Failure) -> bool:
         """Heed a failure at once, then journal it."""
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
+        if failure.wait is not None:
+            self.holds.keep(failure.wait)
         await self.journal.append(self.entry(question, failure.kind, failure.raw, failure.status, charged=charged))
         return self.dispatch.failure_kept(question, failure, charged=charged)
 
@@ -176,7 +181,7 @@ class Wire:
             outcome: str = question.ended.outcome
         else:
             outcome = "unreadable" if reply.stop == "unreadable" else "invalid"
-        reading = Reading(outcome, reply.usage, self.dispatch.money.cost(reply.usage))
+        reading = Reading(outcome, reply.usage, self.dispatch.purse.cost(reply.usage))
         self.journal.note(number, reading)
         question.read.append((number, reading))
         return leaves

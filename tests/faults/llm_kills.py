@@ -1,0 +1,183 @@
+"""Kill a process that buys replies, with SIGKILL at random moments, and count what the seller sold twice.
+
+`python -m tests.faults.llm_kills --kills 500` ends with 0 when every run that was killed and resumed gave the answers
+of an undisturbed one, and no kill cost more replies than were under way when it came. The server is a process of its
+own; the asking processes are forked from this one, which has imported everything, so that kills come thick.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from culturekit.llm.client import Client, Request
+from culturekit.llm.clients import CLIENTS
+from culturekit.llm.engine import AskEngine, AskOptions
+from culturekit.llm.journal import Journal
+from culturekit.llm.openai_client import openai_sdk
+from tests.llm.questions import Verdict, question
+from tests.llm.server.running import RunningServer, server_process
+from tests.llm.server.script import Fault, Rule, Script, When
+
+__all__ = ["SCRIPT", "Result", "kill_and_count"]
+
+ROWS = 300
+CONCURRENCY = 16
+RUN = "killed"
+
+SCRIPT = Script(
+    rules=(
+        Rule(Fault("none"), When(contains="could not be used")),
+        Rule(Fault("prose"), When(share=0.1, salt="repaired")),
+        Rule(Fault("refusal"), When(share=0.05, salt="refused")),
+        Rule(Fault("server-error"), When(share=0.03, salt="failing", attempts=(1, 1))),
+        Rule(Fault("busy", hint="retry-after-ms", wait=0.05), When(share=0.03, salt="busy", attempts=(1, 1))),
+    ),
+    latency=0.02,
+    jitter=0.02,
+)
+"""Some rows need a repair, some are refused, some fail at first; what they end in does not depend on attempts."""
+
+
+@dataclass
+class Result:
+    """What came of it; `twice` has, for each kill, how many replies were bought again because of it."""
+
+    kills: int = 0
+    rounds: int = 0
+    twice: list[int] = field(default_factory=list)
+    different: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+
+def requests() -> list[Request]:
+    """Give the questions, each about a row of its own."""
+    return [
+        question(data={"id": f"Q{number}", "label": f"dish {number}"}, allowed={"id": (f"Q{number}",)})
+        for number in range(ROWS)
+    ]
+
+
+def ask(url: str, folder: Path, *, concurrency: int) -> None:
+    """Ask everything through the engine, and leave the answers in a file."""
+    client = CLIENTS.make(f"openai:model-{folder.name}?base_url={url}&price=0.15/0.60&timeout=30")
+    assert isinstance(client, Client)
+    with Journal(folder / "journal") as journal:
+        engine = AskEngine(client, journal, AskOptions(concurrency=concurrency), run=RUN)
+        lines = [
+            json.dumps([answered.outcome, verdict_of(answered.value), answered.detail, answered.raw])
+            for answered in engine.ask_all(requests())
+        ]
+    (folder / "answers.partial").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "answers.partial").rename(folder / "answers")
+
+
+def verdict_of(value: object) -> str | None:
+    """Give what was said of a row."""
+    return value.verdict if isinstance(value, Verdict) else None
+
+
+def start(url: str, folder: Path, *, concurrency: int = CONCURRENCY) -> int:
+    """Fork a process that asks; give its id."""
+    process = os.fork()
+    if process:
+        return process
+    try:
+        ask(url, folder, concurrency=concurrency)
+        os._exit(0)
+    except BaseException as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        os._exit(1)
+
+
+def ended_within(process: int, seconds: float) -> bool:
+    """Wait for a process for some time at most; say whether it ended, and well."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            if status:
+                raise RuntimeError(f"the asking process ended with {os.waitstatus_to_exitcode(status)}")
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def bought_twice(server: RunningServer) -> int:
+    """Count, on the seller's side, the good replies that were sold for a question that had one already."""
+    sold: dict[str, int] = {}
+    for record in server.records():
+        if record.good:
+            sold[record.digest] = sold.get(record.digest, 0) + 1
+    return sum(sold.values()) - len(sold)
+
+
+def kill_and_count(scratch: Path, *, kills: int, seed: int, longest: float) -> Result:
+    """Kill and resume until enough kills hit a process at work, and compare each finished run."""
+    openai_sdk()
+    chance = random.Random(seed)
+    result = Result()
+    with server_process(SCRIPT) as server:
+        calm = scratch / "calm"
+        calm.mkdir()
+        assert ended_within(start(server.openai_url, calm, concurrency=1), 120.0)
+        expected = (calm / "answers").read_text(encoding="utf-8")
+        while result.kills < kills:
+            folder = scratch / f"round-{result.rounds}"
+            folder.mkdir()
+            one_round(server, folder, result, chance=chance, kills=kills, longest=longest)
+            if (folder / "answers").read_text(encoding="utf-8") != expected:
+                result.different.append(folder.name)
+            result.rounds += 1
+        result.broken = server.stats()["broken"]
+    return result
+
+
+def one_round(
+    server: RunningServer, folder: Path, result: Result, *, chance: random.Random, kills: int, longest: float
+) -> None:
+    """Ask a set of questions to its end, with kills on the way."""
+    twice = bought_twice(server)
+    while True:
+        process = start(server.openai_url, folder)
+        patience = chance.uniform(0.0, longest) if result.kills < kills else 120.0
+        if ended_within(process, patience):
+            break
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        result.kills += 1
+        result.twice.append(0)
+        if len(result.twice) > 1:
+            now = bought_twice(server)
+            result.twice[-2] += now - twice
+            twice = now
+    if result.twice:
+        result.twice[-1] += bought_twice(server) - twice
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--longest", type=float, default=0.6, help="seconds until a kill, at most")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = kill_and_count(Path(folder), kills=arguments.kills, seed=arguments.seed, longest=arguments.longest)
+    most = max(result.twice, default=0)
+    sys.stdout.write(
+        f"{result.kills} kills in {result.rounds} rounds of {ROWS} rows; bought twice: {sum(result.twice)} in all, "
+        f"{most} at most for one kill, {CONCURRENCY} at once; {len(result.different)} runs with other answers; "
+        f"{len(result.broken)} mistakes of the server\n"
+    )
+    return 0 if most <= CONCURRENCY and not result.different and not result.broken else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
