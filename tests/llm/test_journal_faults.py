@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.errors import FolderInUse, IntegrityError
+from culturekit.errors import CultureKitError, FolderInUse, IntegrityError
 from culturekit.llm.exchanges import latest_exchanges
 from culturekit.llm.journal import Journal
 from tests.llm.test_journal import entry
@@ -204,6 +204,15 @@ def test_a_cancelled_wait_still_writes(tmp_path: Path) -> None:
         asyncio.run(give_up(journal))
     with Journal(tmp_path) as journal:
         assert len(journal.found([entry(1).key], run="one")) == 1
+
+
+def test_a_closed_journal_refuses_and_nobody_waits_for_ever(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(1)])
+    with pytest.raises(CultureKitError, match="the journal is closed"):
+        journal.append_all([entry(2)])
+    with pytest.raises(CultureKitError, match="the journal is closed"):
+        asyncio.run(journal.append(entry(2)))
 
 
 def test_those_who_wait_together_share_commits(tmp_path: Path) -> None:

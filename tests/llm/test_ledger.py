@@ -36,7 +36,7 @@ usages = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(
     replies=st.lists(
         st.tuples(
