@@ -36,7 +36,7 @@ class GoogleConnection:
         self.model = model
         self.http: Any = http_client(http, seconds=options.timeout)
         self.sdk: Any = genai.Client(
-            api_key=secret.value if secret else NO_KEY,
+            api_key=secret.reveal() if secret else NO_KEY,
             vertexai=False,
             http_options={
                 "base_url": base_url,

@@ -39,7 +39,7 @@ class OpenAIConnection:
         self.endpoint = endpoint
         self.reply: Any = http.Response
         self.sdk: Any = sdk.AsyncOpenAI(
-            api_key=secret.value if secret else NO_KEY,
+            api_key=secret.reveal() if secret else NO_KEY,
             base_url=base_url,
             max_retries=0,
             timeout=seconds,

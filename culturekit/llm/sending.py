@@ -28,6 +28,8 @@ class Sending:
     status: int = 0
     headers: Mapping[str, str] | None = None
     received: bytes = b""
+    failure: Failure | None = None
+    """Why nothing came; kept here, since some versions of the SDKs wrap whatever is raised under them."""
 
 
 CURRENT: ContextVar[Sending] = ContextVar("sending")
@@ -45,7 +47,11 @@ async def sent_once(content: bytes, post: Callable[[], Awaitable[object]], *, se
         async with asyncio.timeout(seconds):
             await post()
     except TimeoutError:
-        raise Failure("timeout", f"no whole reply within {seconds:g} s") from None
+        raise current.failure or Failure("timeout", f"no whole reply within {seconds:g} s") from None
+    except Exception:
+        if current.failure is not None:
+            raise current.failure from None
+        raise
     finally:
         CURRENT.reset(token)
     return current
@@ -87,10 +93,9 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
                     current.received = await whole(response)
                 finally:
                     await response.aclose()
-            except http.TimeoutException as error:
-                raise Failure("timeout", f"no reply in time ({type(error).__name__})") from None
-            except broken as error:
-                raise Failure("connection", f"the connection failed ({type(error).__name__})") from None
+            except (*broken, Failure) as error:
+                current.failure = failure_on_the_way(error, http.TimeoutException)
+                raise current.failure from None
             current.status, current.headers = response.status_code, response.headers
             return http.Response(200, request=request, content=b"{}")
 
@@ -98,6 +103,15 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
         timeout=http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None),
         limits=http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
     )
+
+
+def failure_on_the_way(error: Exception, timeout: type[Exception]) -> Failure:
+    """Tell what broke, by its kind alone: messages of the HTTP client may hold what was sent."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, timeout):
+        return Failure("timeout", f"no reply in time ({type(error).__name__})")
+    return Failure("connection", f"the connection failed ({type(error).__name__})")
 
 
 async def whole(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx
