@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from culturekit.llm.asking_money import Money
 from culturekit.llm.client import Failure, Reply
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import ANSWERS, Entry, Reading

@@ -10,7 +10,10 @@ from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchR
 from culturekit.llm.client import Failure, Outgoing, Request
 from tests.llm.fake_client import FakeClient, answer_for
 
-__all__ = ["FakeBatches", "Killed", "Plan", "Shop", "TestClock"]
+__all__ = ["SMALL", "FakeBatches", "Killed", "Plan", "Shop", "TestClock"]
+
+
+SMALL = BatchLimits(rows=4, size=100_000)
 
 
 class Killed(BaseException):
@@ -101,7 +104,7 @@ class FakeBatches:
 
     client: FakeClient
     shop: Shop
-    limits: BatchLimits = BatchLimits(rows=4, size=100_000)
+    limits: BatchLimits = SMALL
     tick: Callable[[], None] = lambda: None
     files: bool = True
     closed: int = 0

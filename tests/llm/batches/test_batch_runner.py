@@ -16,7 +16,8 @@ from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
 from culturekit.llm.outcomes import Answered
-from tests.llm.batches.fake_batches import FakeBatches, Killed, Plan, Shop, TestClock
+from culturekit.llm.tokens import input_bound
+from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
 
@@ -27,7 +28,7 @@ class Desk:
     folder: Path
     shop: Shop
     clock: TestClock
-    limits: BatchLimits = BatchLimits(rows=4, size=100_000)
+    limits: BatchLimits = SMALL
     files: bool = True
 
     def ask(
@@ -251,13 +252,13 @@ def test_a_wrong_key_ends_the_run_and_can_be_mended(desk: Desk) -> None:
 
 def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
     client = FakeClient(rate=Rate(1.0, 2.0))
-    worst = 0.5 * (len(client.compose(questions(1)[0]).body) * 1.0 + 20 * 2.0) / 1e6
+    worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
+    each = 0.5 * (50 * 1.0 + 10 * 2.0) / 1e6
     got: list[Answered] = []
     with Journal(desk.folder) as journal, pytest.raises(BudgetReached):
-        got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=2.5 * worst)))
-    bought = sum(desk.shop.bought.values())
-    cost = bought * 0.5 * (50 * 1.0 + 10 * 2.0) / 1e6
-    assert 2 <= bought < 9 and cost <= 2.5 * worst
+        got.extend(desk.answers(journal, questions(9), run="run", options=AskOptions(budget=worst + 4.5 * each)))
+    assert [answer.value.id for answer in got] == ["Q0", "Q1", "Q2", "Q3", "Q4"]  # type: ignore[union-attr]
+    assert sum(desk.shop.bought.values()) == 5
     assert {answer.outcome for answer in desk.ask(questions(9))} == {"ok"}
     assert set(desk.shop.bought.values()) == {1}
 

@@ -1,14 +1,23 @@
 """Both providers' batches through their SDKs, against a server that counts."""
 
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.llm.batches.wire_runs import PROVIDERS, ask, questions
-from tests.llm.server import JobPlan, Script, running_server
+from culturekit.errors import UsageError
+from culturekit.llm.batches import google_batches
+from culturekit.llm.journal import Journal
+from tests.faults.llm_batch_asking import questions
+from tests.faults.llm_batch_kills import start
+from tests.llm.batches.wire_runs import PROVIDERS, ask
+from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
 
 pytestmark = pytest.mark.parametrize("provider", PROVIDERS)
+
+CREATED = ("batches.create",)
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +33,109 @@ def test_a_batch_is_answered_and_its_second_run_sends_nothing(provider: str, tmp
         assert {answer.outcome for answer in answers} == {"ok"}
         before = server.stats()
         assert before["jobs_made"] == 1 and before["lines_made"] == 30 and not before["broken"]
+        assert not [record.problem for record in server.records() if record.problem]
         again = ask(provider, server.url, tmp_path, questions(30), run="other")
         assert [replace(answer, bought=False) for answer in answers] == again
         assert server.stats()["requests"] == before["requests"]
+
+
+def test_a_large_batch_of_gemini_goes_as_a_file_with_the_same_answers(
+    provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_server(Script(job=JobPlan(shuffled=True))) as server:
+        inline = ask(provider, server.url, tmp_path / "inline", questions(5))
+        monkeypatch.setattr(google_batches, "INLINE_BYTES", 10)
+        assert ask(provider, server.url, tmp_path / "file", questions(5)) == inline
+        assert server.stats()["operations"].get("files.create", 0) >= 1
+        assert not server.stats()["broken"]
+
+
+def test_shuffled_lost_doubled_and_misnamed_results_end_in_the_right_rows(provider: str, tmp_path: Path) -> None:
+    plan = JobPlan(shuffled=True, missing=0.2, duplicated=0.3, misnamed=0.2, swapped=0.2)
+    with running_server(Script(jobs=(plan,))) as server:
+        answers = ask(provider, server.url, tmp_path, questions(40))
+        assert [answer.value.id for answer in answers] == [f"Q{n}" for n in range(40)]  # type: ignore[union-attr]
+        assert {answer.outcome for answer in answers} == {"ok", "repaired"}
+        stats = server.stats()
+        assert 40 < stats["lines_made"] < 80 and stats["bought_twice"] == 0
+
+
+@pytest.mark.parametrize("ends", ["expired", "cancelled", "failed"])
+def test_jobs_that_end_early_keep_what_was_done_and_ask_the_rest_again(
+    provider: str, ends: str, tmp_path: Path
+) -> None:
+    with running_server(Script(jobs=(JobPlan(ends=ends, share=0.5),))) as server:  # type: ignore[arg-type]
+        answers = ask(provider, server.url, tmp_path, questions(20))
+        assert {answer.outcome for answer in answers} == {"ok"}
+        stats = server.stats()
+        assert stats["lines_made"] == (40 if ends == "failed" else 30) and stats["bought_twice"] == 0
+
+
+def test_a_creation_that_was_cut_off_is_found_again(provider: str, tmp_path: Path) -> None:
+    script = Script(jobs=(JobPlan(unsaid=True),))
+    with running_server(script) as server:
+        answers = ask(provider, server.url, tmp_path, questions(10))
+        assert {answer.outcome for answer in answers} == {"ok"}
+        assert server.stats()["lines_made"] == 10 and server.stats()["operations"]["batches.list"] >= 1
+
+
+def test_a_hint_is_waited_for_before_anything_is_sent(provider: str, tmp_path: Path) -> None:
+    busy = Fault("busy", hint="retry-info" if provider == "google" else "retry-after-ms", wait=0.4)
+    with running_server(Script(rules=(Rule(busy, When(operations=CREATED), times=2),))) as server:
+        ask(provider, server.url, tmp_path, questions(3))
+        stats = server.stats()
+        assert stats["statuses"]["429"] == 2 and stats["early_model"] == 0 and stats["lines_made"] == 3
+
+
+def test_rows_that_fail_within_a_job_are_judged_as_online(provider: str, tmp_path: Path) -> None:
+    def rule(kind: str, row: str, attempts: tuple[int, int | None] = (1, None)) -> Rule:
+        return Rule(Fault(kind), When(rows=(row,), modes=("batch",), attempts=attempts))
+
+    rules = (
+        rule("server-error", "Q0", (1, 1)),
+        rule("bad-request", "Q1"),
+        rule("refusal" if provider == "openai" else "prohibited", "Q2"),
+        rule("truncated", "Q3"),
+        rule("prose", "Q4", (1, 1)),
+        rule("busy", "Q5", (1, 1)),
+        rule("wrong-id", "Q6"),
+    )
+    with running_server(Script(rules=rules)) as server:
+        answers = ask(provider, server.url, tmp_path, questions(8))
+    stopped = "refused" if provider == "openai" else "blocked"
+    assert [answer.outcome for answer in answers] == [
+        "ok", "invalid", stopped, "truncated", "repaired", "ok", "invalid", "ok",
+    ]  # fmt: skip
+
+
+def test_the_ledger_is_what_the_server_counted(provider: str, tmp_path: Path) -> None:
+    rules = (Rule(Fault("prose"), When(share=0.3, modes=("batch",), attempts=(1, 1))),)
+    with running_server(Script(rules=rules, job=JobPlan(duplicated=0.3), thinking=7)) as server:
+        ask(provider, server.url, tmp_path, questions(30))
+        counted = server.stats()["batch"]
+        with Journal(tmp_path) as journal:
+            sums = journal.reader.execute(
+                "SELECT count(*), sum(input_tokens), sum(output_tokens), sum(usd) FROM exchanges"
+            ).fetchone()
+        assert sums[:3] == (counted["replies"], counted["input_tokens"], counted["output_tokens"])
+        assert sums[3] == pytest.approx(server.stats()["usd"], abs=1e-12)
+
+
+def test_a_wrong_key_ends_the_run_with_advice(provider: str, tmp_path: Path) -> None:
+    with running_server(Script(keys=("another",))) as server, pytest.raises(UsageError, match="key"):
+        ask(provider, server.url, tmp_path, questions(2))
+
+
+def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp_path: Path) -> None:
+    with running_server(Script(jobs=(JobPlan(polls=10_000),))) as server:
+        assert server.service is not None
+        jobs = server.service.storage.jobs
+        process = start(provider, server.url, tmp_path)
+        while not server.stats()["operations"].get("batches.get"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=5) != 0
+        jobs[next(iter(jobs))].plan = JobPlan()
+        again = start(provider, server.url, tmp_path)
+        assert again.wait(timeout=60) == 0
+        assert server.stats()["bought_twice"] == 0 and len(jobs) == 4

@@ -1,0 +1,63 @@
+"""The process that is killed: asks in batches, and writes down the answers when it has all of them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from culturekit.llm.batches.answering import answer_batch
+from culturekit.llm.batches.batch_client import BatchLimits
+from culturekit.llm.batches.batches_of import batches_of
+from culturekit.llm.batches.waiting import Pauses
+from culturekit.llm.client import Client, Request
+from culturekit.llm.clients import CLIENTS
+from culturekit.llm.engine import AskOptions
+from culturekit.llm.journal import Journal
+
+__all__ = ["PAUSES", "Verdict", "client_of", "questions"]
+
+PAUSES = Pauses(first=0.01, longest=0.05, settle=0.3)
+
+
+class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is answered about a row."""
+
+    id: str
+    verdict: Literal["keep", "remove", "review"]
+
+
+def questions(count: int) -> list[Request]:
+    """Give requests about rows Q0, Q1 and so on."""
+    return [
+        Request("test", "Judge.", {"id": f"Q{number}"}, Verdict, {"id": (f"Q{number}",)}, max_tokens=60)
+        for number in range(count)
+    ]
+
+
+def client_of(provider: str, url: str) -> Client:
+    """Make a client of a provider's protocol for a server."""
+    specs = {
+        "openai": f"openai:gpt-4o-mini?base_url={url}/openai/v1&price=0.15/0.60",
+        "google": f"google:gemini-2.5-flash?base_url={url}/google&price=0.15/0.60",
+    }
+    client = CLIENTS.make(specs[provider])
+    assert isinstance(client, Client)
+    return client
+
+
+def main(provider: str, url: str, folder: str, rows: str) -> None:
+    """Ask, and write down."""
+    client = client_of(provider, url)
+    batches = batches_of(client)
+    batches.limits = BatchLimits(rows=15, size=1_000_000)  # type: ignore[misc]
+    requests, options = questions(int(rows)), AskOptions(tries=3)
+    with Journal(Path(folder) / "journal") as journal:
+        answers = list(answer_batch(client, batches, journal, requests, options, "run", pauses=PAUSES))
+    table = [[answer.outcome, msgspec.to_builtins(answer.value), answer.detail, answer.raw] for answer in answers]
+    (Path(folder) / "answers.json").write_text(json.dumps(table, indent=0), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
