@@ -7,6 +7,9 @@ from collections.abc import Sequence
 __all__ = ["LATIN_LANGUAGES", "name_problem"]
 
 MAX_NAME = 200
+UNREADABLE = {"Cc", "Co", "Cn", "Cs"}
+"""Unicode categories of characters that no name has; none of them is printable."""
+
 BARE_QID = re.compile(r"^Q[0-9]+$")
 NOT_AN_ITEM = re.compile(r"^(list of|lists of|category:|template:|wikipedia:|portal:|module:)", re.IGNORECASE)
 DISAMBIGUATION = re.compile(r"\bdisambiguation\b", re.IGNORECASE)
@@ -24,13 +27,15 @@ def name_problem(name: str | None, *, languages: Sequence[str]) -> tuple[str, st
         return "label is only a QID", name
     if len(name) > MAX_NAME:
         return "malformed name", f"{len(name)} characters"
-    if any(unicodedata.category(character) in {"Cc", "Co", "Cn", "Cs"} for character in name):
+    if not name.isprintable() and any(unicodedata.category(character) in UNREADABLE for character in name):
         return "malformed name", "control or unassigned characters"
-    letters = [character for character in name if character.isalpha()]
-    if not letters:
+    if not any(map(str.isalpha, name)):
         return "malformed name", "no letters"
     if NOT_AN_ITEM.match(name) or DISAMBIGUATION.search(name):
         return "list, category, template or disambiguation", name
+    if name.isascii():
+        return None
+    letters = [character for character in name if character.isalpha()]
     only_latin = all(language.split("-")[0] in LATIN_LANGUAGES for language in languages)
     if only_latin and not any("LATIN" in unicodedata.name(letter, "") for letter in letters):
         return "name in a script of none of the languages", name

@@ -96,15 +96,18 @@ def preview(
     successors: Successors = None,
     price_per_million_input: Price = None,
     price_per_million_output: Price = None,
+    llm: Annotated[
+        str | None, typer.Option("--llm", help="Judge, as a SPEC, whose prices the cost is said in; it is not asked.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
-    from culturekit.builders.cspace_filter import wording
+    from culturekit.builders.filter_requests import wording
     from culturekit.kg.preview import PreviewOptions
     from culturekit.kg.preview import preview as previewed
     from culturekit.kg.preview_text import preview_lines
 
-    prices = prices_of(price_per_million_input, price_per_million_output)
+    prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
     options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
     concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
     became, words = successors_of(successors), wording()
@@ -149,6 +152,19 @@ def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, f
             "give both prices or none", expected="--price-per-million-input and --price-per-million-output"
         )
     return price_in, price_out
+
+
+def prices_of_judge(spec: str | None) -> tuple[float, float] | None:
+    """Give what the tokens of a judge cost; nothing where it is free, or nobody knows."""
+    from culturekit.llm.client import FreeClient
+    from culturekit.llm.clients import CLIENTS
+
+    if spec is None:
+        return None
+    client = CLIENTS.make(spec)
+    if isinstance(client, FreeClient):
+        return 0.0, 0.0
+    return None if client.rate is None else (client.rate.input, client.rate.output)
 
 
 def diff(

@@ -1,13 +1,22 @@
 """`culturekit cspace` and `culturekit prompts`: from candidates to the cultural space and its prompts."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
-from culturekit.cli.stages import run_one
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
+from culturekit.cli.progress import progress_for
+from culturekit.cli.stages import run_one, stoppable
+from culturekit.errors import UsageError
 from culturekit.records.choices import PromptKind, TemplateSetName
+
+if TYPE_CHECKING:
+    from culturekit.builders.cspace_filter import PilotOutcome
+    from culturekit.builders.filter_plan import FilterPlan
+    from culturekit.pipeline.filter_run import FilterRun
 
 __all__ = ["cspace_app", "prompts_app"]
 
@@ -20,23 +29,72 @@ Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a s
 @cspace_app.command(
     "filter",
     epilog="Example: culturekit cspace filter --candidates candidates/candidates.parquet --roots cuisine "
-    "--llm rules --out kept",
+    "--llm 'openai:gpt-4o-mini' --out kept --budget 20",
 )
 def filter_command(
     candidates: Annotated[Path, typer.Option(help="Table that `kg extract` wrote.")],
     roots: Roots,
-    llm: Annotated[str, typer.Option(help="Who judges, as a SPEC.")],
+    llm: Annotated[str, typer.Option(help="Who judges, as a SPEC: rules, openai:MODEL, google:MODEL, replay:FOLDER.")],
     out: Out,
+    graph: Annotated[
+        Path | None,
+        typer.Option(help="Graph of the candidates: it tells the judge what their classes are called."),
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what it would ask and cost; nothing is sent.")] = False,
+    pilot: Annotated[
+        int | None, typer.Option(min=1, help="Ask about so many candidates only, then say what the rest would cost.")
+    ] = None,
+    budget: Budget = None,
+    concurrency: Concurrency = 16,
+    batch: Batch = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Judge again: no answer is bought twice, and what brought none is asked anew."),
+    ] = False,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge candidates; every one that is dropped keeps its reason."""
     from culturekit.kg.concepts import load_concept
-    from culturekit.pipeline.graph_stages import filter_stage
+    from culturekit.llm.answers import LlmOptions
+    from culturekit.pipeline.filter_run import FilterRun
 
-    stage = filter_stage(candidates, [load_concept(name) for name in roots], llm)
-    run_one(stage, out, also=also, wait=wait, as_json=as_json)
+    options = LlmOptions(budget, concurrency, batch)
+    run = FilterRun(candidates, tuple(load_concept(name) for name in roots), llm, out, graph, options)
+    if plan:
+        show_plan(run.plan(), as_json=as_json, pilot=None)
+    elif pilot is not None:
+        run_pilot(run, pilot, wait=wait, as_json=as_json)
+    else:
+        run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
+
+
+def run_pilot(run: "FilterRun", size: int, *, wait: bool, as_json: bool) -> None:
+    """Ask about a few candidates, and say what the rest would cost."""
+    from culturekit.pipeline.local_engine import LocalEngine
+
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
+        progress.stage("pilot")
+        outcome = run.pilot(size, engine=engine, progress=progress, wait=wait)
+    if outcome is None:
+        raise UsageError("nothing is left to try: the filter is done", where=str(run.out))
+    show_plan(run.plan(), as_json=as_json, pilot=outcome)
+
+
+def show_plan(plan: "FilterPlan", *, as_json: bool, pilot: "PilotOutcome | None") -> None:
+    """Print a plan, and the pilot before it, if there was one."""
+    from culturekit.builders.filter_plan import filter_plan_lines
+
+    if as_json:
+        print(json.dumps({**asdict(plan), **({} if pilot is None else {"pilot": asdict(pilot)})}))
+        return
+    if pilot is not None:
+        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in pilot.outcomes.items())
+        print(f"pilot: asked about {pilot.asked:,} candidates ({ended}); their answers are kept for the run")
+    for line in filter_plan_lines(plan):
+        print(line)
+    print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")
 
 
 @cspace_app.command(epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --out cspace")

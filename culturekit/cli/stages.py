@@ -1,7 +1,8 @@
 """Running one stage for a command, and saying how it went."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +11,15 @@ import typer
 
 from culturekit.cli.progress import progress_for
 from culturekit.records.choices import ExportChoice, ExportFormat
+from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
     from culturekit.pipeline.stage import Stage
 
-__all__ = ["line_about", "run_one"]
+__all__ = ["line_about", "run_one", "set_aside", "stoppable"]
 
-QUARANTINED = "malformed"
+MALFORMED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
 
 
@@ -43,13 +45,40 @@ def run_one(
     from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.run_stage import run_stage
 
-    with progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
         progress.stage(stage.name)
         stage = replace(stage, exports=EXPORTS[also])
         run = run_stage(stage, out, engine=engine, progress=progress, wait=wait, fresh=fresh)
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
-    if any(reason.startswith(QUARANTINED) for reason in run.manifest.drops):
+    if set_aside(run):
+        if QUARANTINED in run.manifest.counts:
+            typer.echo(waiting_rows(run), err=True)
         raise typer.Exit(1)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Say what Ctrl-C leaves behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted: what was done is kept, and the same command goes on from there", err=True)
+        raise
+
+
+def set_aside(run: "StageRun") -> bool:
+    """Tell whether rows wait for a person: dropped as malformed, or kept without an answer."""
+    malformed = any(reason.startswith(MALFORMED) for reason in run.manifest.drops)
+    return malformed or run.manifest.counts.get(QUARANTINED, 0) > 0
+
+
+def waiting_rows(run: "StageRun") -> str:
+    """Say how many rows got no answer, why, and what to do about it."""
+    outcomes = run.manifest.notes.get("outcomes", {})
+    why = ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if name not in {"ok", "repaired"})
+    count = run.manifest.counts[QUARANTINED]
+    rows = "1 row got no answer and waits" if count == 1 else f"{count:,} rows got no answer and wait"
+    return f"{rows} for a person to look at: {why}. The same command with --fresh asks about them once more."
 
 
 def as_data(run: "StageRun") -> dict[str, object]:

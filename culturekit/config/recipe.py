@@ -23,11 +23,12 @@ from culturekit.index.scorers import SCORERS
 from culturekit.index.simulated_raters import SimulatedRaters
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.ingest import IngestOptions
+from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Model", "Recipe", "References"]
+__all__ = ["Audit", "Llm", "Model", "Recipe", "References"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS))]
@@ -60,6 +61,22 @@ class Audit(StrictModel):
     pool: str | None = None
 
 
+class Llm(StrictModel):
+    """How the judge is asked, where it is a paid one; none of it decides a verdict.
+
+    `budget` is the most that may be spent, in US dollars. With `batch` the questions go as batches, which cost half
+    and take up to a day.
+    """
+
+    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    batch: bool = False
+
+    def options(self) -> LlmOptions:
+        """Give the options as the engine takes them."""
+        return LlmOptions(self.budget, self.concurrency, self.batch)
+
+
 class Recipe(StrictModel):
     """The CUBE evaluation, from the dump to the report."""
 
@@ -70,6 +87,7 @@ class Recipe(StrictModel):
     concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)]
     countries: tuple[CountryCode, ...] | None = None
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
+    llm: Llm = Llm()
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
     prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))
     references: References

@@ -15,7 +15,7 @@ BYTES_PER_TOKEN = 4
 """UTF-8 bytes per token, roughly, for English text and JSON; scripts beyond Latin come closer to 3."""
 
 BASIS = "1 request per candidate, 4 UTF-8 bytes per token, nothing for what a provider adds; rules may drop some before"
-EMPTY_DATA = '{"id":"","label":"","description":"","concept":"","country_qids":[],"p31":[]}'
+EMPTY_DATA = '{"id":"","label":"","description":"","concept":"","roots":[],"classes":[],"countries":[]}'
 QID_MARKS = 4
 """The letter Q, two quotes and a comma around the digits."""
 REPLY = '{"id":"Q","verdict":"remove"}'

@@ -9,7 +9,8 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
-from culturekit.pipeline.graph_stages import extract_stage, filter_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.filter_run import FilterRun
+from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
 from culturekit.pipeline.image_stages import (
     generate_stage,
     index_stage,
@@ -22,7 +23,7 @@ from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["cube_stages"]
+__all__ = ["cube_stages", "filter_run"]
 
 
 def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
@@ -32,7 +33,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
     return [
         ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
         extract_stage(workdir / "graph", concepts),
-        filter_stage(workdir / "candidates/candidates.parquet", concepts, recipe.judge),
+        filter_run(recipe, workdir).stage(),
         release_stage(workdir / "filter/kept.parquet", concepts, recipe.popularity),
         prompts_stage(space, recipe.prompts, seed=recipe.seed),
         *index_stages(recipe, workdir),
@@ -48,6 +49,13 @@ def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
     if recipe.countries is None:
         return concepts
     return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+
+
+def filter_run(recipe: Recipe, workdir: Path) -> FilterRun:
+    """Describe the filter of a run; the graph tells the judge what the classes of candidates are called."""
+    candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
+    concepts = tuple(scoped_concepts(recipe))
+    return FilterRun(candidates, concepts, recipe.judge, workdir / "filter", graph, recipe.llm.options())
 
 
 def index_stages(recipe: Recipe, workdir: Path) -> list[Stage]:

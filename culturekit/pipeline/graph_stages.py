@@ -5,22 +5,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.builders.cspace import release
-from culturekit.builders.cspace_filter import TASK, filter_candidates, wording
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
-from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
-from culturekit.llm.client import FreeClient
-from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.ingest_stage import ingest_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.storage.digests import digest_bytes
 from culturekit.storage.package_data import shipped
 
-__all__ = ["extract_stage", "filter_stage", "ingest_stage", "prompts_stage", "release_stage"]
+__all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 
@@ -45,29 +40,6 @@ def extract_stage(
         {"graph": graph, **country_files(), **files},
         {**described(concepts), **asdict(options)},
         packages=("numpy", "polars", "scipy"),
-    )
-
-
-def filter_stage(candidates: Path, concepts: Sequence[Concept], judge: str, *, name: str = "filter") -> Stage:
-    """Judge candidates."""
-    client = CLIENTS.make(judge)
-    if not isinstance(client, FreeClient):
-        raise UsageError("the filter asks free clients only", found=judge)
-    options = {
-        "judge": judge,
-        "model": client.model,
-        "task": TASK,
-        "wording": digest_bytes(wording().encode()),
-        **described(concepts),
-    }
-    return Stage(
-        name,
-        "filter",
-        1,
-        lambda work: filter_candidates(work, candidates, concepts, client),
-        {"candidates": candidates, **country_files()},
-        options,
-        packages=("msgspec", "polars"),
     )
 
 

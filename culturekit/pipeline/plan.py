@@ -9,7 +9,9 @@ import polars as pl
 from culturekit.builders.prompt_templates import templates
 from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import load_concept
-from culturekit.pipeline.cube import cube_stages
+from culturekit.llm.client import FreeClient
+from culturekit.llm.clients import CLIENTS
+from culturekit.pipeline.cube import cube_stages, filter_run
 from culturekit.pipeline.known_inputs import known_inputs
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
@@ -33,9 +35,9 @@ class PlannedStage:
     unit: str = ""
     bytes: int | None = None
     seconds: float | None = None
-    requests: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
+    requests: int | None = 0
+    tokens: int | None = 0
+    dollars: float | None = 0.0
 
     def as_data(self) -> dict[str, object]:
         """Give the stage as data."""
@@ -53,6 +55,11 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
             planned.append(PlannedStage(stage.name, state))
             continue
         undone.add(folder)
+        if stage.kind == "filter":
+            planned.append(
+                planned_filter(stage, state, recipe, workdir, known=state != "to do" or not undone - {folder})
+            )
+            continue
         units, unit = units_of(stage, recipe, workdir)
         planned.append(
             PlannedStage(
@@ -67,11 +74,28 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
     return planned
 
 
+def planned_filter(stage: Stage, state: str, recipe: Recipe, workdir: Path, *, known: bool) -> PlannedStage:
+    """Plan the judge's questions, as soon as its candidates are there."""
+    if not known or not stage.inputs["candidates"].is_file():
+        free = isinstance(CLIENTS.make(recipe.judge), FreeClient)
+        cost = (0, 0, 0.0) if free else (None, None, None)
+        return PlannedStage(stage.name, state, None, "candidates", None, None, *cost)
+    plan = filter_run(recipe, workdir).plan()
+    tokens = plan.cost.input_tokens + plan.cost.output_tokens
+    left = plan.cost.requests - plan.cost.bought
+    return PlannedStage(stage.name, state, plan.candidates, "candidates", None, None, left, tokens, plan.cost.usd)
+
+
+def waits(stage: Stage, undone: set[Path]) -> bool:
+    """Tell whether a stage reads what is still to be made."""
+    return any(path in undone or path.parent in undone for path in stage.inputs.values())
+
+
 def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
     """Tell whether a stage is done, cut off, out of date, or not begun."""
     manifest = read_manifest(folder)
     begun = folder.with_name(f".{folder.name}.partial").joinpath("key").is_file()
-    if any(path in undone or path.parent in undone for path in stage.inputs.values()):
+    if waits(stage, undone):
         return "cut off" if begun else "to do" if manifest is None else "to check again"
     if manifest is not None and manifest.key == key_of(
         stage, input_records(stage.inputs, known=known_inputs(folder, stage.inputs))
@@ -112,13 +136,16 @@ def scaled(units: int | None, rate: float | None) -> int | None:
 
 def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
     """Write a plan as a table."""
-    yield f"{'stage':<20} {'state':<14} {'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>8} {'USD':>8}"
+    yield f"{'stage':<20} {'state':<14} {'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>13} {'USD':>8}"
     for step in steps:
         work = "" if step.units is None else f"{step.units:,} {step.unit}"
         size = "" if step.bytes is None else f"{step.bytes / 1e6:,.1f}"
         minutes = "" if step.seconds is None else f"{step.seconds / 60:,.2f}"
+        requests = "" if step.requests is None else f"{step.requests:,}"
+        tokens = "" if step.tokens is None else f"{step.tokens:,}"
+        dollars = "" if step.dollars is None else f"{step.dollars:,.2f}"
         yield (
             f"{step.name:<20} {step.state:<14} {work:>18} {size:>8} {minutes:>8} "
-            f"{step.requests:>9,} {step.tokens:>8,} {step.dollars:>8,.2f}"
+            f"{requests:>9} {tokens:>13} {dollars:>8}"
         )
     yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."

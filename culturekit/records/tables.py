@@ -59,7 +59,7 @@ class Table:
                 found.append(f"column {name} is {frame.schema[name]}, not {known[name].dtype}")
             elif not known[name].nullable and has_null(frame[name]):
                 found.append(f"column {name} has nulls and may not")
-        if not found and frame.select(self.key).is_duplicated().any():
+        if not found and self.key and frame.select(self.key).is_duplicated().any():
             found.append(f"rows repeat the key ({', '.join(self.key)})")
         return found
 

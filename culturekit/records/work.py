@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["Engine", "Outcome", "Progress", "Work"]
+__all__ = ["QUARANTINED", "Engine", "Outcome", "Progress", "Work"]
+
+QUARANTINED = "quarantined"
+"""Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -10,7 +10,17 @@ from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.tables import Table
 from culturekit.storage.atomic import whole_file
 
-__all__ = ["merge_parts", "read_part", "read_table", "save_parquet", "save_part", "write_frames", "write_table"]
+__all__ = [
+    "merge_parts",
+    "no_such_table",
+    "read_part",
+    "read_table",
+    "save_parquet",
+    "save_part",
+    "unreadable",
+    "write_frames",
+    "write_table",
+]
 
 ROWS_PER_GROUP = 131_072
 
@@ -32,14 +42,16 @@ def save_parquet(frame: pl.DataFrame, path: Path) -> None:
         frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP)
 
 
-def write_frames(folder: Path, table: Table, frames: Iterable[pl.DataFrame]) -> Path:
+def write_frames(
+    folder: Path, table: Table, frames: Iterable[pl.DataFrame], *, rows_per_group: int = ROWS_PER_GROUP
+) -> Path:
     """Write `FOLDER/NAME.parquet` from frames that follow one another in key order, in bounded memory.
 
-    Equal rows give equal bytes, however they were framed.
+    Equal rows give equal bytes, however they were framed. Wide rows want smaller groups: some are held in memory.
     """
 
     def checked(*_: object) -> Iterator[pl.DataFrame]:
-        for frame in in_groups(frames):
+        for frame in in_groups(frames, rows_per_group):
             problems = table.problems(frame)
             if problems:
                 raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
@@ -49,23 +61,23 @@ def write_frames(folder: Path, table: Table, frames: Iterable[pl.DataFrame]) -> 
     path = folder / f"{table.name}.parquet"
     with whole_file(path) as file:
         register_io_source(checked, schema=known).sink_parquet(
-            file, compression="zstd", statistics=True, row_group_size=ROWS_PER_GROUP
+            file, compression="zstd", statistics=True, row_group_size=rows_per_group
         )
     return path
 
 
-def in_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def in_groups(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
     """Frame rows anew, as many in each frame as a row group has."""
     waiting: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:
         waiting.append(frame)
         rows += frame.height
-        if rows >= ROWS_PER_GROUP:
+        if rows >= size:
             whole = pl.concat(waiting)
-            full = rows - rows % ROWS_PER_GROUP
-            for start in range(0, full, ROWS_PER_GROUP):
-                yield whole.slice(start, ROWS_PER_GROUP).rechunk()
+            full = rows - rows % size
+            for start in range(0, full, size):
+                yield whole.slice(start, size).rechunk()
             waiting, rows = [whole.slice(full)], rows - full
     if rows:
         yield pl.concat(waiting).rechunk()
@@ -91,15 +103,20 @@ def read_table(path: Path, table: Table) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise IntegrityError(
-            "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
-        ) from error
+        raise unreadable(path, table, error) from error
     known = [name for name in frame.columns if name in table.columns or name in table.optional]
     frame = frame.select(known)
     problems = table.problems(frame)
     if problems:
         raise IntegrityError(f"not a {table.name} table: {'; '.join(problems)}", where=str(path))
     return frame
+
+
+def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:
+    """Say that a file is not Parquet, or no longer whole."""
+    return IntegrityError(
+        "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
+    )
 
 
 def no_such_table(path: Path, table: Table) -> UsageError:

@@ -10,6 +10,7 @@ from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.rules_client import RulesClient
 from culturekit.records.schemas import CANDIDATES, DROPS, KEPT
 from culturekit.records.work import Work
+from culturekit.storage.table_slices import slices_of
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import candidates
 
@@ -36,7 +37,8 @@ def judged(
     work: Work, tmp_path: Path, client: FreeClient, *rows: dict[str, object]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     path = write_table(tmp_path, CANDIDATES, candidates(*rows))
-    filter_candidates(work, path, [CUISINE], client)
+    source = slices_of(path, CANDIDATES, scratch=work.scratch)
+    filter_candidates(work, source, [CUISINE], client)
     return read_table(work.out / "kept.parquet", KEPT), read_table(work.out / "drops.parquet", DROPS)
 
 
@@ -72,7 +74,7 @@ def test_a_reply_that_is_not_exactly_an_answer_leaves_the_candidate_to_people(
 ) -> None:
     kept, drops = judged(work, tmp_path, Scripted(text), candidate("Q1", "feijoada", "Q155"))
     assert kept["verdict"].to_list() == ["review"]
-    assert kept["reason"].to_list() == ["the judge's reply could not be read"]
+    assert kept["reason"].to_list() == ["judge scripted-1: invalid"]
     assert drops.is_empty()
 
 

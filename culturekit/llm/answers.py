@@ -1,0 +1,46 @@
+"""Questions in, answers out, in the same order: whoever is asked, and whatever it takes."""
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.outcomes import Answered
+from culturekit.records.work import Work
+from culturekit.storage.manifest import JOURNAL
+
+__all__ = ["LlmOptions", "answers"]
+
+
+@dataclass(frozen=True, slots=True)
+class LlmOptions:
+    """How answers are bought; none of it decides what they say.
+
+    `budget` is in US dollars. With `batch` the questions go as batches: half the price, answers within a day.
+    """
+
+    budget: float | None = None
+    concurrency: int = 16
+    batch: bool = False
+
+
+def answers(
+    client: Client | FreeClient, requests: Iterable[Request], *, work: Work, llm: LlmOptions
+) -> Generator[Answered]:
+    """Answer requests in their order; what is paid for is journalled in the stage's folder first."""
+    from culturekit.llm.batches.answering import answer_batch
+    from culturekit.llm.batches.batches_of import batches_of
+    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.journal import Journal
+    from culturekit.llm.run_tag import run_tag
+
+    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
+    if isinstance(client, FreeClient):
+        yield from AskEngine(client, None, options).ask_all(requests)
+        return
+    batches = batches_of(client) if llm.batch else None
+    with Journal(work.out / JOURNAL) as journal:
+        tag = run_tag(work)
+        if batches is not None:
+            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress)
+            return
+        yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)

@@ -1,0 +1,40 @@
+"""Doing a part of a stage's work: it stays in the unfinished folder, and the next run goes on from there."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from culturekit.pipeline.known_inputs import known_inputs
+from culturekit.pipeline.run_stage import storage_error
+from culturekit.pipeline.stage import Stage, check_expected, input_records, key_of
+from culturekit.records.work import Engine, Progress, Work
+from culturekit.storage.manifest import read_manifest
+from culturekit.storage.stage_folder import staging
+
+__all__ = ["run_part"]
+
+Result = TypeVar("Result")
+
+
+def run_part(
+    stage: Stage,
+    final: Path,
+    part: Callable[[Work], Result],
+    *,
+    engine: Engine,
+    progress: Progress,
+    wait: bool = False,
+) -> Result | None:
+    """Do a part of a stage where its run will go on; None, and nothing is done, where the stage is finished."""
+    inputs = input_records(stage.inputs, known=known_inputs(final, stage.inputs))
+    check_expected(stage, inputs)
+    key = key_of(stage, inputs)
+    with staging(final, stage=stage.kind, wait=wait) as place:
+        manifest = read_manifest(final)
+        if manifest is not None and manifest.key == key:
+            return None
+        place.open(key)
+        try:
+            return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress))
+        except OSError as error:
+            raise storage_error(error, place) from error
