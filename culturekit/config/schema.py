@@ -9,6 +9,7 @@ from culturekit.builders.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
+from culturekit.llm.prices import PriceList
 from culturekit.records.choices import SchemaKind
 
 __all__ = ["SHIPPED", "schema_of"]
@@ -21,6 +22,7 @@ MODELS: Mapping[SchemaKind, type[BaseModel]] = {
     "concept": Concept,
     "countries": CountryFile,
     "templates": TemplateFile,
+    "prices": PriceList,
 }
 
 SHIPPED: Mapping[SchemaKind, str] = {
@@ -28,6 +30,7 @@ SHIPPED: Mapping[SchemaKind, str] = {
     "concept": "kg/concepts/concept.schema.json",
     "countries": "kg/countries.schema.json",
     "templates": "builders/wording/templates.schema.json",
+    "prices": "llm/prices.schema.json",
 }
 """Where in the package the schema lies, beside the files whose first line names it."""
 

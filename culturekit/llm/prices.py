@@ -16,6 +16,7 @@ from culturekit.storage.yaml_model import StrictModel, load_model
 
 __all__ = [
     "Price",
+    "PriceList",
     "cost_of",
     "known_prices",
     "parse_price",
