@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.llm.redaction import redact
 
 if TYPE_CHECKING:
     from culturekit.llm.exchanges import Exchange
@@ -49,7 +50,7 @@ def exchange_data(exchange: "Exchange") -> dict[str, Any]:
     """Give an exchange as data; bytes that are no text are written as escapes."""
     data = asdict(exchange)
     for name in ("request", "reply"):
-        data[name] = data[name].decode("utf-8", "backslashreplace")
+        data[name] = redact(data[name].decode("utf-8", "backslashreplace"))
     return data
 
 
@@ -69,7 +70,7 @@ def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
 
 def shown(content: bytes) -> str:
     """Write what came from outside so that it cannot steer a terminal."""
-    text = content.decode("utf-8", "backslashreplace")
+    text = redact(content.decode("utf-8", "backslashreplace"))
     rest = f" ... {len(text) - SHOWN:,} more characters; --json shows them" if len(text) > SHOWN else ""
     safe = (character if character.isprintable() else ascii(character)[1:-1] for character in text[:SHOWN])
     return "".join(safe) + rest

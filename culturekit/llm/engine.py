@@ -23,6 +23,7 @@ from culturekit.llm.interrupts import interruptible
 from culturekit.llm.journal import Journal
 from culturekit.llm.limits import Limiter
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
@@ -100,7 +101,7 @@ class Pass:
         options = engine.options
         self.engine, self.client, self.journal, self.options = engine, client, journal, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
-        replay = Replay(journal, self.purse, client.read, run=engine.run, tries=options.tries)
+        replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
         self.asking = Asking(client, journal, replay, requests)
         self.total = total
         self.told = AskProgress(engine.progress, total=total) if engine.progress else None
@@ -137,6 +138,7 @@ class Pass:
         """Start the wire, once it is clear that what is sent can be paid for."""
         check_price(self.client, budget=self.options.budget)
         self.purse.remember_in(self.journal, self.engine.run)
+        probe_once(self.client, self.journal, self.purse, run=self.engine.run)
         limiter = Limiter(self.client.quota, self.options.concurrency)
         dispatch = Dispatch(
             self.client.model, limiter, self.purse, tries=self.options.tries, patience=self.options.patience

@@ -1,9 +1,10 @@
 """What the journal says of a row: its replies and failures, taken in again in the order they came."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from culturekit.llm.client import Failure, Reply
+from culturekit.llm.client import Client, Failure, Reply
+from culturekit.llm.counted_here import fully_counted
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import ANSWERS, Entry, Reading
 from culturekit.llm.outcomes import Answered
@@ -17,11 +18,11 @@ __all__ = ["Replay"]
 class Replay:
     """Takes questions through what is journalled; nothing is sent here."""
 
-    def __init__(self, journal: Journal, purse: Purse, read: Callable[[bytes], Reply], *, run: str, tries: int) -> None:
+    def __init__(self, journal: Journal, purse: Purse, client: Client, *, run: str, tries: int) -> None:
         """Name the run whose every entry counts; of other runs only answers do."""
         self.journal = journal
         self.purse = purse
-        self.read = read
+        self.client = client
         self.run = run
         self.tries = tries
 
@@ -46,7 +47,7 @@ class Replay:
                 return row
             failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
             return failed(replace(row, tries=entry.attempt), failure, tries=self.tries, charged=False)
-        reply = self.read(entry.raw)
+        reply = fully_counted(self.client.read(entry.raw), question.outgoing, self.client.identity)
         if reply.stop == "unreadable":
             row = replace(row, tries=entry.attempt)
         step = heard(row, reply, tries=self.tries, charged=False)

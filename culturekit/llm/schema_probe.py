@@ -4,12 +4,12 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.llm.client import Client, Failure, Outgoing, Reply, Request
+from culturekit.llm.client import Client, Reply, Request
 from culturekit.llm.endpoints import is_official
 from culturekit.llm.gemini_settings import OFFICIAL as GOOGLE
 from culturekit.llm.openai_settings import OFFICIAL as OPENAI
 
-__all__ = ["needs_probe", "probe", "probe_request", "probe_warning"]
+__all__ = ["needs_probe", "probe_request", "probe_warning"]
 
 
 class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,22 +45,6 @@ def probe_request() -> Request:
     """Ask for one thing in words and for another by the schema."""
     data = {"id": "Q0", "label": "bread"}
     return Request("schema.probe", INSTRUCTIONS, data, ProbeReply, {"id": ("Q0",)}, max_tokens=48)
-
-
-async def probe(client: Client) -> tuple[Outgoing, bytes, str]:
-    """Ask once; give what was sent, the raw reply for the journal, and a warning, empty where the schema held.
-
-    Raises:
-        Failure: of a kind that waiting does not mend.
-    """
-    outgoing = client.compose(probe_request())
-    try:
-        raw = await client.send(outgoing)
-    except Failure as failure:
-        if failure.kind == "fatal":
-            raise
-        return outgoing, failure.raw, said(client, UNKNOWN, failure.detail)
-    return outgoing, raw, probe_warning(client, client.read(raw))
 
 
 def probe_warning(client: Client, reply: Reply) -> str:

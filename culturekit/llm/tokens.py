@@ -11,7 +11,7 @@ ADDED_BY_SERVERS = 512
 """Tokens that a server may put around what was sent: roles, a default system prompt, how a schema is introduced."""
 
 BYTES_PER_TOKEN = 4.2
-"""Of English text and JSON; other scripts below. Measured with o200k, which is close enough for a plan."""
+"""Of English text and JSON; other scripts below. Rules of thumb, close enough for a plan; a pilot measures."""
 
 CHARACTERS_PER_TOKEN: tuple[tuple[re.Pattern[str], float], ...] = (
     (re.compile("[\u0080-\u024f\u1e00-\u1eff]"), 1.6),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 from culturekit.llm.client import Client, Failure
+from culturekit.llm.counted_here import fully_counted
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.journal import Journal
@@ -175,7 +176,7 @@ class Wire:
         """Journal a reply, then read it."""
         charged = self.dispatch.charges(question)
         number = await self.journal.append(self.entry(question, "reply", raw, 200, charged=charged))
-        reply = self.client.read(raw)
+        reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
         leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
         if question.ended is not None:
             outcome: str = question.ended.outcome
@@ -189,4 +190,5 @@ class Wire:
     def entry(self, question: Question, kind: str, raw: bytes, status: int, *, charged: bool) -> Entry:
         """Make the journal's entry of an exchange; its attempt is how many tries are used up with it."""
         attempt = question.row.tries + charged
-        return Entry(question.key, self.run, attempt, "online", status, kind, raw, question.outgoing.body)
+        body, model = question.outgoing.body, self.client.model
+        return Entry(question.key, self.run, attempt, "online", status, kind, raw, body, model=model)

@@ -1,32 +1,34 @@
-import asyncio
+import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from culturekit.llm.client import Failure
-from culturekit.llm.schema_probe import needs_probe, probe
+from culturekit.errors import UsageError
+from culturekit.llm.budget import Budget
+from culturekit.llm.durable_hold import DurableHold
+from culturekit.llm.journal import Journal
+from culturekit.llm.probing import probe_once
+from culturekit.llm.purse import Purse
+from culturekit.llm.schema_probe import needs_probe
 from tests.llm.questions import client
 from tests.llm.server import Fault, Rule, Script, running_server
 
 
-def warning(script: Script) -> tuple[str, int]:
-    with running_server(script) as server:
-        asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm")
-
-        async def once() -> str:
-            try:
-                outgoing, raw, text = await probe(asked)
-                assert outgoing.body
-                assert raw or text
-                return text
-            finally:
-                await asked.close()
-
-        return asyncio.run(once()), len(server.records())
+def probed(folder: Path, script: Script, *, times: int = 1) -> tuple[int, float]:
+    """Probe; give the number of requests that the server saw, and how long it asks to be left alone."""
+    with running_server(script) as server, Journal(folder) as journal:
+        asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm&price=1/2")
+        for _ in range(times):
+            probe_once(asked, journal, Purse(asked.rate, asked.identity, Budget(1.0)), run="r")
+        return len(server.records()), DurableHold(journal, asked.identity).left()
 
 
-def test_a_server_that_enforces_schemas_is_not_warned_of() -> None:
-    assert warning(Script()) == ("", 1)
+def test_a_server_that_enforces_schemas_is_asked_once_and_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert probed(tmp_path, Script(), times=3) == (1, 0.0)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -35,20 +37,27 @@ def test_a_server_that_enforces_schemas_is_not_warned_of() -> None:
         (Script(ignores_schema=True), "without holding the model qwen to the schema"),
         (Script(rules=(Rule(Fault("says", text='{"id":"Q0","verdict":"keep"}')),)), "without holding"),
         (Script(rules=(Rule(Fault("white-space")),)), "white space up to the limit"),
-        (Script(rules=(Rule(Fault("server-error")),)), "gave no reply that tells: HTTP 500"),
         (Script(rules=(Rule(Fault("broken-json")),)), "gave no reply that tells: unreadable"),
     ],
 )
-def test_a_server_that_does_not_is_warned_of_after_one_request(script: Script, said: str) -> None:
-    text, requests = warning(script)
-    assert said in text
+def test_a_server_that_does_not_is_warned_of_after_one_request(
+    script: Script, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert probed(tmp_path, script, times=2)[0] == 1
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert said in caplog.text
+
+
+def test_a_server_that_is_busy_is_asked_again_later_and_left_alone_as_long_as_it_wants(tmp_path: Path) -> None:
+    busy = Script(rules=(Rule(Fault("busy", hint="retry-after", wait=60.0)),))
+    requests, left = probed(tmp_path, busy, times=2)
     assert requests == 1
+    assert 50 < left <= 60
 
 
-def test_what_no_waiting_mends_is_said_at_once() -> None:
-    with pytest.raises(Failure) as caught:
-        warning(Script(rules=(Rule(Fault("unauthorized")),)))
-    assert caught.value.kind == "fatal"
+def test_what_no_waiting_mends_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="key"):
+        probed(tmp_path, Script(rules=(Rule(Fault("unauthorized")),)))
 
 
 def test_only_servers_of_ones_own_are_probed() -> None:

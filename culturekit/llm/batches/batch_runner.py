@@ -70,7 +70,7 @@ class BatchRunner:
         """Take what is asked; nothing is sent."""
         self.client, self.batches, self.journal, self.run, self.options = client, batches, journal, run, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget, spent))
-        replay = Replay(journal, self.purse, client.read, run=run, tries=options.tries)
+        replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
         self.rows = Rows(requests, Standing(client.identity, batches, journal, replay))
         self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
         self.progress = progress
@@ -193,4 +193,5 @@ class BatchRunner:
         """Close a row that fits into no job."""
         raw = f'{{"too large for a batch":{size}}}'.encode()
         body = ask.outgoing.body
-        self.journal.append_all([Entry(ask.key, self.run, ask.attempt, "batch", 413, "rejected", raw, body)])
+        entry = Entry(ask.key, self.run, ask.attempt, "batch", 413, "rejected", raw, body, model=self.client.model)
+        self.journal.append_all([entry])

@@ -165,8 +165,9 @@ class Collector:
     def keep(self, record: BatchRecord, fresh: Sequence[tuple[Planned, BatchResult, bytes]]) -> float:
         """Write results down in one commit; only then look into them for what they cost."""
         kept = [(row, result, body) for row, result, body in fresh if result.kind != "fatal"]
+        model = self.client.model
         entries = [
-            Entry(row.key, record.run, row.attempt, "batch", result.status, result.kind, result.raw, body)
+            Entry(row.key, record.run, row.attempt, "batch", result.status, result.kind, result.raw, body, model=model)
             for row, result, body in kept
         ]
         numbers = self.journal.append_all(entries) if entries else []

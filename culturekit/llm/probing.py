@@ -1,0 +1,76 @@
+"""Once per server and model, before the first question: does it hold replies to their schema? The answer only warns."""
+
+import asyncio
+import logging
+
+from culturekit.llm.client import Client, Failure
+from culturekit.llm.counted_here import fully_counted
+from culturekit.llm.dispatch import MAY_BE_BILLED
+from culturekit.llm.durable_hold import DurableHold
+from culturekit.llm.endings import run_ended_by
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.keys import key_of
+from culturekit.llm.purse import Purse
+from culturekit.llm.question import Question
+from culturekit.llm.row_automaton import Row
+from culturekit.llm.schema_probe import needs_probe, probe_request, probe_warning
+
+__all__ = ["probe_once"]
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 30.0
+"""How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
+
+
+def probe_once(client: Client, journal: Journal, purse: Purse, *, run: str) -> None:
+    """Ask a server whose habits are not known; what it said is kept in the journal.
+
+    Raises:
+        UsageError: the server says that the key or the model is wrong.
+    """
+    fact = f"probed:{client.identity.base_url} {client.model}"
+    hold = DurableHold(journal, client.identity)
+    if not needs_probe(client) or journal.recall(fact) is not None or hold.left() > 0.0:
+        return
+    outgoing = client.compose(probe_request())
+    question = Question(0, Row(probe_request()), outgoing, key_of(client.identity, outgoing))
+    if not purse.reserve(question):
+        return
+
+    def kept(kind: str, raw: bytes, status: int) -> int:
+        model = client.model
+        entry = Entry(question.key, run, 1, "online", status, kind, raw, outgoing.body, model=model)
+        return journal.append_all([entry])[0]
+
+    try:
+        raw = asyncio.run(sent(client, question))
+    except Failure as failure:
+        (purse.keep if failure.kind in MAY_BE_BILLED else purse.free)(question)
+        kept(failure.kind, failure.raw, failure.status)
+        if failure.kind == "fatal":
+            raise run_ended_by(failure, client.model) from None
+        if failure.wait is not None:
+            hold.keep(failure.wait)
+        logger.info("%s did not say whether it enforces schemas: %s", client.identity.base_url, failure.detail)
+        return
+    number = kept("reply", raw, 200)
+    reply = fully_counted(client.read(raw), outgoing, client.identity)
+    purse.settle(question, reply.usage)
+    journal.note(number, Reading("ok", reply.usage, purse.cost(reply.usage)))
+    warning = probe_warning(client, reply)
+    journal.remember(fact, warning.encode())
+    if warning:
+        logger.warning("%s", warning)
+
+
+async def sent(client: Client, question: Question) -> bytes:
+    """Send the probe, and close the connections that belong to this event loop."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await client.send(question.outgoing)
+    except TimeoutError:
+        raise Failure("timeout", f"no reply in {SECONDS:g} s") from None
+    finally:
+        await client.close()
