@@ -15,14 +15,11 @@ __all__ = ["needs_probe", "probe_request", "probe_warning"]
 class ProbeReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The only reply that the schema allows, and one that no model gives of its own accord."""
 
-    id: str
     verdict: Literal["zq-7713-lantern"]
 
 
-INSTRUCTIONS = (
-    "Judge the candidate. Reply with one JSON object that has two keys: id, which repeats the candidate's id, "
-    "and verdict, which is keep or remove."
-)
+INSTRUCTIONS = "Judge the candidate. Reply with one JSON object that has one key: verdict, which is keep or remove."
+OFFICIAL = {"openai": OPENAI, "google": GOOGLE}
 ENFORCED = ""
 NOT_ENFORCED = (
     "The server at {address} answers without holding the model {model} to the schema: expect more invalid "
@@ -37,14 +34,13 @@ UNKNOWN = "The server at {address} was asked whether it enforces schemas, and ga
 
 def needs_probe(client: Client) -> bool:
     """Tell whether it is not known beforehand that a client's server enforces schemas."""
-    official = OPENAI if client.identity.provider == "openai" else GOOGLE
-    return client.identity.base_url != "" and not is_official(client.identity.base_url, official)
+    official = OFFICIAL.get(client.identity.provider)
+    return official is not None and not is_official(client.identity.base_url, official)
 
 
 def probe_request() -> Request:
-    """Ask for one thing in words and for another by the schema."""
-    data = {"id": "Q0", "label": "bread"}
-    return Request("schema.probe", INSTRUCTIONS, data, ProbeReply, {"id": ("Q0",)}, max_tokens=48)
+    """Ask for one thing in words and for another by the schema; without an id, so that it is no row of anything."""
+    return Request("schema.probe", INSTRUCTIONS, {"label": "bread"}, ProbeReply, max_tokens=48)
 
 
 def probe_warning(client: Client, reply: Reply) -> str:

@@ -31,6 +31,10 @@ def server() -> Iterator[RunningServer]:
         yield running
 
 
+PROBE = 1
+"""Requests of a run that are about no candidate: whether the server enforces schemas."""
+
+
 def ran(command: list[str], *, key: bool = True) -> "subprocess.CompletedProcess[str]":
     given = environment() if key else {**os.environ, "PYTHONPATH": str(ROOT)}
     if not key:
@@ -54,7 +58,7 @@ def test_plan_pilot_budget_run_and_log(table: Path, server: RunningServer, tmp_p
     after = json.loads(tried.stdout)
     assert after["pilot"]["asked"] == 60
     of_pilot = server.stats()
-    assert of_pilot["rows"] == 60
+    assert of_pilot["rows"] == 60 + PROBE
 
     stopped = filtered("--budget", f"{server.stats()['usd'] + 0.003:.6f}")
     assert stopped.returncode == 5, stopped.stderr
@@ -65,7 +69,7 @@ def test_plan_pilot_budget_run_and_log(table: Path, server: RunningServer, tmp_p
     assert finished.returncode == 1, finished.stderr
     assert "30 refused" in finished.stderr
     sums = server.stats()
-    assert (sums["rows"], sums["bought_twice"]) == (ROWS, 0)
+    assert (sums["rows"], sums["bought_twice"]) == (ROWS + PROBE, 0)
     used = sums["online"]
     rest_in = used["input_tokens"] - of_pilot["online"]["input_tokens"]
     assert after["cost"]["input_tokens"] == pytest.approx(rest_in, rel=0.05)

@@ -35,7 +35,7 @@ def test_a_server_that_enforces_schemas_is_asked_once_and_not_warned_of(
     ("script", "said"),
     [
         (Script(ignores_schema=True), "without holding the model qwen to the schema"),
-        (Script(rules=(Rule(Fault("says", text='{"id":"Q0","verdict":"keep"}')),)), "without holding"),
+        (Script(rules=(Rule(Fault("says", text='{"verdict":"keep"}')),)), "without holding"),
         (Script(rules=(Rule(Fault("white-space")),)), "white space up to the limit"),
         (Script(rules=(Rule(Fault("broken-json")),)), "gave no reply that tells: unreadable"),
     ],
