@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.asking_money import Money
 from culturekit.llm.client import Failure, Reply
 from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
 from culturekit.llm.limits import Limiter
+from culturekit.llm.money import dollars
 from culturekit.llm.outage import Outage
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.retry_waits import retry_wait
 from culturekit.llm.row_automaton import CLOSING, Row, failed, failure_text, heard
@@ -40,11 +41,11 @@ Move: TypeAlias = Question | Later
 class Dispatch:
     """The state of all rows that are to be sent to one model."""
 
-    def __init__(self, model: str, limiter: Limiter, money: Money, *, tries: int, patience: float) -> None:
+    def __init__(self, model: str, limiter: Limiter, purse: Purse, *, tries: int, patience: float) -> None:
         """Start with nothing to send."""
         self.model = model
         self.limiter = limiter
-        self.money = money
+        self.purse = purse
         self.outage = Outage()
         self.tries = tries
         self.patience = patience
@@ -79,12 +80,12 @@ class Dispatch:
         if due > now:
             return Later(min(due, gives_up))
         question = self.choose()
-        if self.money.reserve(question):
+        if self.purse.reserve(question):
             return self.send(question, now)
         heapq.heappush(self.ready, (question.place, question))
         if self.in_flight == 0:
-            budget = self.money.budget
-            self.end(OutOfMoney(budget.limit or 0.0, budget.spent, question.reserved))
+            budget = self.purse.budget
+            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved))
         return Later()
 
     def due(self, now: float) -> float:
@@ -135,9 +136,9 @@ class Dispatch:
         """Take a failure in that is on disk; True when the row leaves."""
         self.in_flight -= 1
         if failure.kind in MAY_BE_BILLED:
-            self.money.keep(question)
+            self.purse.keep(question)
         else:
-            self.money.free(question)
+            self.purse.free(question)
         if failure.kind == "fatal":
             return False
         return self.stepped(question, failed(question.row, failure, tries=self.tries, charged=charged))
@@ -146,12 +147,12 @@ class Dispatch:
         """Take a reply in that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
         self.in_flight -= 1
         if reply.stop == "unreadable":
-            self.money.keep(question)
+            self.purse.keep(question)
             self.last_failure = "a reply that cannot be read"
             self.count_failure(question, now)
             question.ready = now + retry_wait(question.key, question.failures)
         else:
-            self.money.settle(question, reply.usage)
+            self.purse.settle(question, reply.usage)
             self.serving_again(question, now)
             self.limiter.succeeded(question.expected_tokens, question.input_guess, reply.usage, now)
         return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))

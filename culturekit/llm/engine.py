@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from culturekit.errors import CultureKitError
 from culturekit.llm.ask_progress import AskProgress
 from culturekit.llm.asking import Asking
-from culturekit.llm.asking_money import Money
 from culturekit.llm.asking_price import check_price
 from culturekit.llm.budget import Budget
 from culturekit.llm.client import Client, FreeClient, Request

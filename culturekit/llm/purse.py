@@ -7,6 +7,7 @@ spent is also written down before it is: whatever a kill interrupts counts as sp
 from culturekit.llm.budget import Budget
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Mode
 from culturekit.llm.money import dollars, picodollars
 from culturekit.llm.prices import cost_of, worst_cost
 from culturekit.llm.question import Question
@@ -51,9 +52,9 @@ class Purse:
         tokens_out = round(question.outgoing.max_tokens * self.output_factor)
         return worst_cost(self.rate, input_tokens=tokens_in, output_tokens=tokens_out)
 
-    def cost(self, usage: Usage) -> float | None:
-        """Give what a reply cost."""
-        return None if self.rate is None else cost_of(usage, self.rate)
+    def cost(self, usage: Usage, mode: Mode = "online") -> float | None:
+        """Give what a reply cost, by how it was bought."""
+        return None if self.rate is None else cost_of(usage, self.rate, mode=mode)
 
     def settle(self, question: Question, usage: Usage) -> None:
         """Count what a reply cost; bounds that a provider's count passed are raised from now on."""

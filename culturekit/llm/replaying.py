@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from culturekit.llm.asking_money import Money
 from culturekit.llm.client import Failure, Reply
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import ANSWERS, Entry, Reading
@@ -70,7 +69,7 @@ class Replay:
             outcome = "unreadable" if reply.stop == "unreadable" else "invalid"
         if entry.outcome and not question.row.repairing and outcome != "invalid":
             return
-        reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage))
+        reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage, entry.mode))
         if not entry.outcome:
             self.journal.note(entry.number, reading)
         if entry.outcome != "repaired":

@@ -1,4 +1,4 @@
-"""A provider and a wire in simulated time: hours of quotas and outages are played in a second, without waiting."""
+"""A provider and a wire in simulated time: hours of quotas and outages are played in a second, and none waited for."""
 
 import heapq
 import itertools
@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from culturekit.llm.asking_money import Money
+from culturekit.llm.budget import Budget
 from culturekit.llm.client import Failure, Identity, Quota, Rate, Request
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.limits import Limiter
+from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row
 from culturekit.llm.tokens import estimate
@@ -65,9 +66,9 @@ class SimulatedWire:
 
     def __post_init__(self) -> None:
         identity = Identity("fake", "http://127.0.0.1/v1", "/ask", "fake-1")
-        self.money = Money(self.rate, identity, limit=self.budget, spent=0.0)
+        self.purse = Purse(self.rate, identity, Budget(self.budget))
         self.limiter = Limiter(self.quota, self.concurrency)
-        self.dispatch = Dispatch("fake-1", self.limiter, self.money, tries=self.tries, patience=self.patience)
+        self.dispatch = Dispatch("fake-1", self.limiter, self.purse, tries=self.tries, patience=self.patience)
         self.events: list[tuple[float, int, Question, Turn, float]] = []
         self.exchanges: list[Exchange] = []
         self.counts: dict[str, int] = {}

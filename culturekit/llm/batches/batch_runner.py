@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.llm.asking_money import Money
 from culturekit.llm.asking_price import check_price
 from culturekit.llm.batches.batch_client import ENDED, BatchClient, Job
 from culturekit.llm.batches.collecting import Collector
@@ -18,10 +17,13 @@ from culturekit.llm.batches.planning import cut
 from culturekit.llm.batches.rows import Rows
 from culturekit.llm.batches.standing import Ask, Standing
 from culturekit.llm.batches.waiting import Caller, Clock, Pauses
+from culturekit.llm.budget import Budget
 from culturekit.llm.client import Client, Failure, Request
 from culturekit.llm.endings import OutOfMoney, out_of_money, run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
+from culturekit.llm.money import dollars
+from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
 from culturekit.records.work import Progress
@@ -67,7 +69,7 @@ class BatchRunner:
     ) -> None:
         """Take what is asked; nothing is sent."""
         self.client, self.batches, self.journal, self.run, self.options = client, batches, journal, run, options
-        self.money = Money(client.rate, client.identity, limit=options.budget, spent=spent)
+        self.money = Purse(client.rate, client.identity, Budget(options.budget, spent))
         replay = Replay(journal, self.money, client.read, run=run, tries=options.tries)
         self.rows = Rows(requests, Standing(client.identity, batches, journal, replay))
         self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
@@ -92,7 +94,7 @@ class BatchRunner:
         awaited = await self.ask()
         if self.short is not None and not awaited:
             budget = self.money.budget
-            ending = OutOfMoney(budget.limit or 0.0, budget.spent, self.short)
+            ending = OutOfMoney(dollars(budget.limit or 0), budget.spent, self.short)
             raise out_of_money(ending, self.client.model, done=self.rows.done(), total=len(self.rows.requests))
         await self.wait([self.book.records[number] for number in sorted(awaited)])
         return bool(self.rows.left())

@@ -8,7 +8,6 @@ from typing import TypeAlias
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.llm.asking_money import Money
 from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
@@ -16,6 +15,7 @@ from culturekit.llm.client import Client, Failure, FailureKind, Usage
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.purse import Purse
 
 __all__ = ["Collector", "Gathered", "closed_results", "gather"]
 
@@ -132,7 +132,7 @@ class Collector:
     caller: Caller
     book: JobBook
     journal: Journal
-    money: Money
+    money: Purse
 
     async def collect(self, record: BatchRecord, job: Job) -> float:
         """Put the results of a job into the journal, those that are not there yet, and give what they cost.

@@ -55,7 +55,7 @@ class GoogleBatches:
             seconds = self.client.settings.timeout
             self.http = http.AsyncClient(timeout=seconds, event_hooks={"response": [self.keep]})
             self.connected = genai.Client(
-                api_key=secret.value if secret else "no-key",
+                api_key=secret.reveal() if secret else "no-key",
                 vertexai=False,
                 http_options={
                     "base_url": self.client.identity.base_url,

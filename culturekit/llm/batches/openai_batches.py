@@ -50,7 +50,7 @@ class OpenAIBatches:
             self.client.secret = secret = self.client.key()
             openai = openai_sdk()
             self.connected = openai.AsyncOpenAI(
-                api_key=secret.value if secret else "no-key",
+                api_key=secret.reveal() if secret else "no-key",
                 base_url=self.client.identity.base_url,
                 max_retries=0,
                 timeout=self.client.settings.timeout,
