@@ -17,7 +17,7 @@ UNREAD = "unread"
 OUTCOME = f"CASE WHEN kind = 'reply' THEN coalesce(outcome, '{UNREAD}') ELSE kind END"
 
 LATEST = f"""
-SELECT replies.number, key, tag, model, attempt, at, mode, status, {OUTCOME} AS ended, raw, head || middle || tail,
+SELECT replies.number, key, tag, model, attempt, at, mode, status, {OUTCOME} AS ended, raw, head, middle, tail,
        input_tokens, output_tokens, thinking_tokens, cached_tokens, counted, picodollars
 FROM replies
 JOIN requests ON requests.number = replies.request
@@ -53,7 +53,9 @@ def latest_exchanges(path: Path, *, outcome: str = "", limit: int) -> Iterator[E
     with errors_explained(path), closing(open_for_reading(path)) as connection:
         rows = connection.execute(LATEST, (outcome, limit)).fetchall()
     for row in reversed(rows):
-        number, key, tag, model, attempt, at, mode, status, ended, raw, request, *counted, picodollars = row
+        number, key, tag, model, attempt, at, mode, status, ended, raw, *request = row[:13]
+        *counted, picodollars = row[13:]
         usage = None if counted[0] is None else Usage(*counted)
         usd = None if picodollars is None else dollars(picodollars)
-        yield Exchange(number, key.hex(), tag, model, attempt, at, mode, status, ended, raw, request, usage, usd)
+        body = b"".join(request)
+        yield Exchange(number, key.hex(), tag, model, attempt, at, mode, status, ended, raw, body, usage, usd)

@@ -16,6 +16,9 @@ OURS = 0x63_6B_6C_6D
 """The application id in the header of the file: `cklm`."""
 VERSION = 1
 
+CACHE = "PRAGMA cache_size = -48000"
+"""In kB: the index of keys of half a million requests, which are looked up all over it."""
+
 TABLES = f"""
 PRAGMA application_id = {OURS};
 PRAGMA user_version = {VERSION};
@@ -63,6 +66,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute(CACHE)
         connection.executescript(f"BEGIN IMMEDIATE;{TABLES}COMMIT;")
     return connection
 
@@ -74,6 +78,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=30
         )
         check_ours(connection, path)
+        connection.execute(CACHE)
     return connection
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from culturekit.errors import CultureKitError
 from culturekit.llm.bulk_rows import insert_rows
 from culturekit.llm.journal_entry import Entry, Reading
 from culturekit.llm.journal_file import explain
@@ -53,6 +54,8 @@ class JournalWriter:
         self.learn()
         self.notes: deque[tuple[int, Reading]] = deque()
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self.open = threading.Lock()
+        self.stopped = False
         self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
         self.thread.start()
 
@@ -60,13 +63,13 @@ class JournalWriter:
         """Wait until an entry is on disk, while other tasks go on. It is written also when the wait is cancelled."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[int]] = loop.create_future()
-        self.tasks.put(Task((entry,), (), future, loop))
+        self.take(Task((entry,), (), future, loop))
         return (await future)[0]
 
     def commit(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes]] = ()) -> list[int]:
         """Block until all of these are on disk, in one commit."""
         future: Future[list[int]] = Future()
-        self.tasks.put(Task(entries, facts, future))
+        self.take(Task(entries, facts, future))
         return future.result()
 
     def note(self, number: int, reading: Reading) -> None:
@@ -75,24 +78,38 @@ class JournalWriter:
         if len(self.notes) % NOTES_AT_ONCE == 0:
             self.tasks.put(Task(()))
 
+    def take(self, task: Task) -> None:
+        """Take a task, unless nobody would ever commit it."""
+        with self.open:
+            if self.stopped:
+                raise CultureKitError(
+                    "the journal is closed", where=str(self.path), hint="Open it again to write to it."
+                )
+            self.tasks.put(task)
+
     def stop(self) -> None:
         """Write what waits, and end the thread."""
-        self.tasks.put(None)
+        with self.open:
+            self.stopped = True
+            self.tasks.put(None)
         self.thread.join()
 
     def work(self) -> None:
         """Commit group after group until told to stop."""
         going_on = True
+        self.committed = 0.0
         while going_on:
             waiting: list[Task | None] = []
             with suppress(queue.Empty):
                 waiting.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
+            time.sleep(max(self.committed + GATHERING - time.monotonic(), 0.0))
             while not self.tasks.empty():
                 waiting.append(self.tasks.get())
             tasks = [task for task in waiting if task is not None]
             going_on = len(tasks) == len(waiting)
             if tasks or self.notes:
                 self.commit_group(tasks)
+                self.committed = time.monotonic()
 
     def commit_group(self, tasks: Sequence[Task]) -> None:
         """Write a group in one transaction and tell everybody how it went."""

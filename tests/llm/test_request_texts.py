@@ -1,6 +1,6 @@
 import sqlite3
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.llm.journal_file import TABLES
@@ -29,6 +29,7 @@ def test_shared_ends_are_ends_of_both_and_do_not_overlap(one: bytes, other: byte
     assert not left or not right or (left[0] != right[0] and left[-1] != right[-1])
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from([b"a" * 70, b"b" * 90, b"{}", b"Q1", b"\xff"]), max_size=5).map(b"".join)))
 def test_every_body_comes_back_whatever_it_shares(bodies: list[bytes]) -> None:
     kept = texts()

@@ -1,0 +1,228 @@
+"""Kills, a second process, a full disk, damaged bytes: what the journal does in bad times."""
+
+import asyncio
+import errno
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from culturekit.errors import CultureKitError, FolderInUse, IntegrityError
+from culturekit.llm.exchanges import latest_exchanges
+from culturekit.llm.journal import Journal
+from tests.llm.test_journal import entry
+
+WRITES_FOR_EVER = """
+import asyncio, sys
+from pathlib import Path
+from culturekit.llm.journal import Journal, Reading
+from tests.llm.test_journal import entry
+
+async def ask(journal, keys):
+    for key in keys:
+        number = await journal.append(entry(key, b"reply %d" % key))
+        print(key, flush=True)
+        journal.note(number, Reading("ok"))
+
+async def run(journal, start):
+    await asyncio.gather(*(ask(journal, range(start + task, start + 10**6, 16)) for task in range(16)))
+
+with Journal(Path(sys.argv[1])) as journal:
+    asyncio.run(run(journal, int(sys.argv[2])))
+"""
+
+
+def killed_after(folder: Path, start: int, seconds: float) -> set[int]:
+    """Let a process write, kill it, and tell what it was told is on disk."""
+    command = [sys.executable, "-c", WRITES_FOR_EVER, str(folder), str(start)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        lines = [first, *process.stdout.read().splitlines(keepends=True)]
+    return {int(line) for line in lines if line.endswith(b"\n")}
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_kill_at_any_moment_loses_nothing_that_was_told_to_be_on_disk(tmp_path: Path, kills: int) -> None:
+    told: set[int] = set()
+    for kill in range(kills):
+        told |= killed_after(tmp_path, kill * 10**6, 0.05 * (kill % 5))
+        if kill % 2:
+            assert len(list(latest_exchanges(tmp_path / "replies.sqlite", limit=10))) == 10
+    assert len(told) >= kills
+    with Journal(tmp_path) as journal:
+        found = journal.found([key.to_bytes(32, "big") for key in sorted(told)], run="one")
+    assert {int.from_bytes(key, "big") for key in found} == told
+    assert all(entries[0].raw == b"reply %d" % int.from_bytes(key, "big") for key, entries in found.items())
+    assert os.listdir(tmp_path) == ["replies.sqlite"]
+
+
+def test_a_second_writer_is_refused_by_name_and_readers_are_welcome(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(1)])
+        with pytest.raises(FolderInUse, match=f"process {os.getpid()}"), Journal(tmp_path):
+            pass
+        (seen,) = latest_exchanges(tmp_path / "replies.sqlite", limit=5)
+        assert (seen.reply, seen.outcome) == (b'{"a":1}', "unread")
+        journal.append_all([entry(2)])
+    assert len(list(latest_exchanges(tmp_path / "replies.sqlite", limit=5))) == 2
+    assert os.listdir(tmp_path) == ["replies.sqlite"]
+
+
+def test_a_reader_that_stays_does_not_keep_the_writer_from_closing(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(1)])
+        looking = sqlite3.connect(f"file:{tmp_path}/replies.sqlite?mode=ro", uri=True)
+        cursor = looking.execute("SELECT raw FROM replies")
+        assert cursor.fetchone() is not None
+        journal.append_all([entry(2)])
+    cursor.close()
+    looking.close()
+    with Journal(tmp_path) as journal:
+        assert len(journal.found([entry(1).key, entry(2).key], run="one")) == 2
+    assert os.listdir(tmp_path) == ["replies.sqlite"]
+
+
+FILLS_THE_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from culturekit.llm.journal import Journal
+from tests.llm.test_journal import entry
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+written = 0
+try:
+    with Journal(Path(sys.argv[1])) as journal:
+        journal.append_all([entry(0)])
+        written += 1
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+        while True:
+            journal.append_all([entry(written, b"x" * 5_000)])
+            written += 1
+except OSError as error:
+    print(written, error.errno, error.filename)
+"""
+
+
+def test_a_disk_that_takes_no_more_is_an_error_of_the_system_and_what_was_written_stays(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FILLS_THE_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    written, number, file = done.stdout.split()
+    assert int(written) > 10
+    assert int(number) in {errno.ENOSPC, errno.EIO}
+    assert file == str(tmp_path / "replies.sqlite")
+    with Journal(tmp_path) as journal:
+        keys = [key.to_bytes(32, "big") for key in range(int(written))]
+        assert len(journal.found(keys, run="one")) == int(written)
+
+
+def test_a_full_database_tells_everybody_who_waits_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    async def many(journal: Journal, keys: range) -> list[int | BaseException]:
+        waiting = (journal.append(entry(key, b"x" * 4_000)) for key in keys)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(0)])
+        connection = journal.writer.connection
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 40}")
+        ended = asyncio.run(many(journal, range(1, 200)))
+        failed = [error for error in ended if isinstance(error, OSError)]
+        assert failed
+        assert all(error.errno == errno.ENOSPC for error in failed)
+        connection.execute("PRAGMA max_page_count = 1000000")
+        again = asyncio.run(many(journal, range(1, 200)))
+        assert not any(isinstance(error, BaseException) for error in again)
+        found = journal.found([key.to_bytes(32, "big") for key in range(200)], run="one")
+        assert len(found) == 200
+        assert sum(map(len, found.values())) == 200 + len(ended) - len(failed)
+
+
+def damage(path: Path, *, at: int, with_bytes: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(with_bytes)
+
+
+@pytest.mark.parametrize("kind", ["header", "torn", "text", "empty pages"])
+def test_a_damaged_journal_is_an_integrity_error_that_says_what_to_do(tmp_path: Path, kind: str) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(key, b"r" * 3_000) for key in range(200)])
+    path = tmp_path / "replies.sqlite"
+    size = path.stat().st_size
+    if kind == "header":
+        damage(path, at=0, with_bytes=b"no database at all, really")
+    elif kind == "torn":
+        os.truncate(path, size // 2)
+    elif kind == "empty pages":
+        damage(path, at=4096, with_bytes=bytes(size - 4096))
+    else:
+        path.write_text("a text file, longer than the header of a database " * 100, encoding="ascii")
+    with (
+        pytest.raises(IntegrityError, match=r"replies\.sqlite.*(backup|recover|another --out)"),
+        Journal(tmp_path) as journal,
+    ):
+        journal.found([key.to_bytes(32, "big") for key in range(200)], run="one")
+
+
+def test_a_flipped_bit_in_a_reply_is_noticed(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(1, b'{"verdict":"keep"}' * 10)])
+    path = tmp_path / "replies.sqlite"
+    damage(path, at=path.read_bytes().index(b"keep"), with_bytes=b"kill")
+    with pytest.raises(IntegrityError, match="reply 1 is not what was written"), Journal(tmp_path) as journal:
+        journal.found([entry(1).key], run="one")
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "replies.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(IntegrityError, match="not a journal"), Journal(tmp_path):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_a_cancelled_wait_still_writes(tmp_path: Path) -> None:
+    async def give_up(journal: Journal) -> None:
+        task = asyncio.create_task(journal.append(entry(1)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with Journal(tmp_path) as journal:
+        asyncio.run(give_up(journal))
+    with Journal(tmp_path) as journal:
+        assert len(journal.found([entry(1).key], run="one")) == 1
+
+
+def test_a_closed_journal_refuses_and_nobody_waits_for_ever(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append_all([entry(1)])
+    with pytest.raises(CultureKitError, match="the journal is closed"):
+        journal.append_all([entry(2)])
+    with pytest.raises(CultureKitError, match="the journal is closed"):
+        asyncio.run(journal.append(entry(2)))
+
+
+def test_those_who_wait_together_share_commits(tmp_path: Path) -> None:
+    commits = []
+
+    async def many(journal: Journal) -> None:
+        await asyncio.gather(*(journal.append(entry(key)) for key in range(640)))
+
+    with Journal(tmp_path) as journal:
+        journal.writer.connection.set_trace_callback(lambda statement: commits.append(statement == "COMMIT"))
+        asyncio.run(many(journal))
+        journal.writer.connection.set_trace_callback(None)
+    assert 1 <= sum(commits) <= 640 / 8
