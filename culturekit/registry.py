@@ -18,17 +18,13 @@ from urllib.parse import parse_qsl, quote
 import msgspec
 
 from culturekit.errors import MissingDependency, UsageError
+from culturekit.records.literal_keys import key_problem, masked
 
-__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "masked", "parse_spec"]
+__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "parse_spec"]
 
 PLUGIN_GROUP = "culturekit.plugins"
 
-SECRET_VALUE = re.compile(
-    r"(?P<name>[\w.-]*(?:key|token(?!s)|secret|password|credential)[\w.-]*(?:=|%3D))"
-    r"(?!(?:\$|%24)(?:\{|%7B)\w+(?:\}|%7D)(?:&|$))[^&]*",
-    re.IGNORECASE,
-)
-USER_INFO = re.compile(r"(?P<scheme>(?::|%3A)(?:/|%2F){2})[^/?&\s]*(?:@|%40)", re.IGNORECASE)
+LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
 
 Thing = TypeVar("Thing")
 Options = TypeVar("Options")
@@ -45,7 +41,7 @@ class Spec:
     def __str__(self) -> str:
         """Write the SPEC again, options in alphabetical order."""
         text = f"{self.name}:{self.target}" if self.target else self.name
-        pairs = (f"{key}={quote(value, safe='/:,.@-')}" for key, value in sorted(self.options.items()))
+        pairs = (f"{key}={quote(value, safe='/:,.@-${}')}" for key, value in sorted(self.options.items()))
         joined = "&".join(pairs)
         return f"{text}?{joined}" if joined else text
 
@@ -57,19 +53,30 @@ class Spec:
             near = difflib.get_close_matches(unknown[0], known, n=1)
             raise UsageError(
                 f"{self.name} has no option {', '.join(unknown)}",
-                where=masked(str(self)),
+                where=str(self.without_keys(unknown)),
                 expected=" or ".join(known) if known else "no options",
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
         try:
             return msgspec.convert(dict(self.options), options, strict=False)
         except (msgspec.ValidationError, ValueError) as error:
-            raise UsageError(f"an option of {self.name} is wrong: {error}", where=masked(str(self))) from None
+            raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
+
+    def without_keys(self, unknown: Sequence[str]) -> "Spec":
+        """Blank what stands under unknown options that may be misspelled names of a key."""
+        return dataclasses.replace(
+            self,
+            options={
+                name: "..." if name in unknown and LIKE_KEY.search(name) else value
+                for name, value in self.options.items()
+            },
+        )
 
     def refuse_options(self) -> None:
         """Make sure that nothing but the name is given."""
         if self.target or self.options:
-            raise UsageError(f"{self.name} takes no target and no options", found=masked(str(self)))
+            found = ", ".join([*filter(None, [self.target]), *sorted(self.options)])
+            raise UsageError(f"{self.name} takes no target and no options", found=found)
 
 
 def parse_spec(text: str) -> Spec:
@@ -77,22 +84,27 @@ def parse_spec(text: str) -> Spec:
     head, _, query = text.strip().partition("?")
     name, _, target = head.partition(":")
     if not name:
-        raise UsageError(
-            "a SPEC begins with a name", expected="name[:target][?key=value&...]", found=repr(masked(text))
-        )
+        found = repr(masked(text))
+        raise UsageError("a SPEC begins with a name", expected="name[:target][?key=value&...]", found=found)
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
-        raise UsageError(
-            "the options of a SPEC cannot be read", where=masked(text), expected="key=value&key=value"
-        ) from error
+        expected = "key=value&key=value"
+        raise UsageError("the options of a SPEC cannot be read", where=masked(text), expected=expected) from error
+    for option, value in [("", name), ("", target), *pairs]:
+        refuse_key(option, value)
     return Spec(name, target, dict(pairs))
 
 
-def masked(text: str) -> str:
-    """Write a SPEC so that it can be shown: what could be a secret is starred out, the name of a variable stays."""
-    starred = SECRET_VALUE.sub(r"\g<name>***", text)
-    return USER_INFO.sub(r"\g<scheme>***@", starred)
+def refuse_key(option: str, value: str) -> None:
+    """Refuse a key that is written out, without repeating it: a SPEC stands in logs, manifests and reports."""
+    problem = key_problem(option) or key_problem(value, name=option)
+    if problem is not None:
+        raise UsageError(
+            f"a SPEC never holds a key: {problem}",
+            expected="the name of an environment variable, such as api_key=${MY_KEY}",
+            hint="Put the key into that variable, and write the SPEC in single quotes.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

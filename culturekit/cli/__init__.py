@@ -12,7 +12,9 @@ def main() -> None:
     """Run the command line and leave with the exit code that says how it went."""
     from culturekit.cli.app import app
     from culturekit.errors import ConfigError, CultureKitError
+    from culturekit.llm.redaction import install_redaction, redact
 
+    install_redaction()
     try:
         app(prog_name="culturekit")
     except ConfigError as error:
@@ -24,12 +26,14 @@ def main() -> None:
     except Exception:
         import traceback
 
-        traceback.print_exc()
+        print(redact(traceback.format_exc()), file=sys.stderr, end="")
         leave("error: this is a mistake in culturekit, not in what you did; please report it", INTERNAL_ERROR)
 
 
 def leave(message: str, code: int) -> None:
     """Say why, and go."""
+    from culturekit.llm.redaction import redact
+
     sys.stdout.flush()
-    print(message, file=sys.stderr)
+    print(redact(message), file=sys.stderr)
     sys.exit(code)

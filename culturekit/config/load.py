@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.records.literal_keys import key_problem, masked
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.yaml_model import validate
 from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, dotted, parse_yaml, read_yaml
@@ -14,6 +16,9 @@ from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue
 __all__ = ["find_recipe", "load_recipe", "shipped_recipes"]
 
 ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
+CLIENT_KEY = re.compile(r"(?<=[?&]api_key=)\$\{[A-Za-z_][A-Za-z0-9_]*\}(?=&|$)")
+OPTION_BORDER = re.compile(r"[?&]")
+REFUSED_KEY = "a key is written out here; write api_key=${NAME}, and keep the key in the environment variable NAME"
 
 
 def shipped_recipes() -> list[str]:
@@ -34,32 +39,61 @@ def find_recipe(name: str) -> Path:
 
 
 def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
-    """Read a recipe and set `key=value` pairs over it; all problems are raised together."""
+    """Read a recipe and set `key=value` pairs over it; all problems are raised together.
+
+    A key that is written out is refused alone and first: no other message may repeat it.
+    """
     source = read_yaml(path)
     for setting in settings:
         source = with_setting(source, setting)
+    keys = list(written_out(source))
+    if keys:
+        raise ConfigError(keys)
     return validate(replace(source, problems=(*source.problems, *unfilled(source))), Recipe)
 
 
 def unfilled(source: YamlSource) -> Iterator[Problem]:
-    """Find values that expect the environment to fill them in."""
+    """Find values that expect the environment to fill them in; the key of a client is left to the client."""
     for path, text in texts(source.value, ()):
-        for name in ENVIRONMENT.findall(text):
-            place = source.place(path)
-            problem = f"{name} is not filled in: the environment is for secrets, and nothing here takes one"
-            yield Problem(problem, place.where, place.line, dotted(path))
+        for name in ENVIRONMENT.findall(CLIENT_KEY.sub("", text)):
+            problem = f"{name} is not filled in: the environment is for secrets, and only api_key=${{NAME}} takes one"
+            yield problem_at(source, path, problem)
+
+
+def written_out(source: YamlSource) -> Iterator[Problem]:
+    """Find keys that are written out, as values, under names such as `api_key`, in SPECs, or as keys of a mapping."""
+    for path, text in texts(source.value, ()):
+        name = next((part for part in reversed(path) if isinstance(part, str)), "")
+        if any(isinstance(part, str) and key_problem(part) for part in path):
+            yield Problem(REFUSED_KEY, source.name, source.place(path).line)
+        elif key_problem(text, name=name) or any(
+            key_problem(value, name=option) for option, _, value in map(partition, OPTION_BORDER.split(text))
+        ):
+            yield problem_at(source, path, REFUSED_KEY)
+
+
+def partition(pair: str) -> tuple[str, str, str]:
+    """Part an option of a SPEC, percent signs read."""
+    name, equals, value = pair.partition("=")
+    return name, equals, unquote_plus(value) if equals else ""
+
+
+def problem_at(source: YamlSource, path: KeyPath, problem: str) -> Problem:
+    """Say something about a value, with its place."""
+    place = source.place(path)
+    return Problem(problem, place.where, place.line, dotted(path))
 
 
 def texts(value: YamlValue, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Give every text of a document with its key path."""
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
+    """Give every text of a document with its key path; what is no text and no container is an empty text."""
+    if isinstance(value, dict):
         for key, below in value.items():
             yield from texts(below, (*path, key))
     elif isinstance(value, list):
         for number, below in enumerate(value):
             yield from texts(below, (*path, number))
+    else:
+        yield path, value or ""
 
 
 def with_setting(source: YamlSource, setting: str) -> YamlSource:
@@ -67,7 +101,7 @@ def with_setting(source: YamlSource, setting: str) -> YamlSource:
     key, equals, text = setting.partition("=")
     where = f"--set {key}"
     if not equals or not key:
-        raise ConfigError([Problem(f"expected key=value, found {setting!r}", "--set")])
+        raise ConfigError([Problem(f"expected key=value, found {masked(setting)!r}", "--set")])
     path: KeyPath = tuple(int(part) if part.isdecimal() else part for part in key.split("."))
     value = parse_yaml(text, name=where).value
     places = {place: at for place, at in source.places.items() if place[: len(path)] != path}

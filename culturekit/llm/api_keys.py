@@ -1,6 +1,8 @@
 """Which key goes to which server, and which servers do without."""
 
-from culturekit.errors import MissingDependency, UsageError
+import os
+
+from culturekit.errors import MissingDependency
 from culturekit.llm.client_options import RemoteOptions
 from culturekit.llm.endpoints import is_encrypted, is_loopback, is_official
 from culturekit.llm.secrets import Secret, key_from_environment
@@ -19,25 +21,15 @@ def api_key(options: RemoteOptions, *, base_url: str, official: str, variables: 
 
     Raises:
         MissingDependency: the service needs a key and there is none.
+        UsageError: what the variable holds cannot be a key.
     """
     named = options.key_variable
-    if named or is_encrypted(base_url) or is_loopback(base_url):
-        found = key_from_environment(*((named,) if named else variables))
-        if found is not None:
-            return usable(found)
+    names = (named,) if named else variables
+    if any(os.environ.get(name, "").strip() for name in names):
+        private = is_encrypted(base_url) or is_loopback(base_url)
+        return key_from_environment(*names) if named or private else None
     if named:
-        raise MissingDependency(
-            f"the environment variable {named} is not set", hint="It is named by api_key in the SPEC."
-        )
+        raise MissingDependency(f"the variable {named} is not set", hint="The SPEC names it with api_key=${NAME}.")
     if is_official(base_url, official):
         raise MissingDependency(f"there is no key for {official}", hint=f"Set {' or '.join(variables)}.")
     return None
-
-
-def usable(key: Secret) -> Secret:
-    """Make sure that a key can stand in a header; nothing of it is repeated."""
-    if not key.value.isascii() or not key.value.isprintable() or " " in key.value:
-        raise UsageError(
-            f"{key.name} holds something that is not a key", expected="letters, digits and signs, no white space"
-        )
-    return key

@@ -25,5 +25,18 @@ CLIENTS: Registry[Client | FreeClient] = Registry(
             options=f"{OPTIONS}:GoogleOptions",
             extra="llm",
         ),
+        Entry(
+            "replay",
+            "culturekit.llm.replay_client:make",
+            "recorded or scripted replies, from a JSONL file or the journal of a run",
+            options=f"{OPTIONS}:ReplayOptions",
+        ),
+        Entry(
+            "local",
+            "culturekit.llm.local_client:make",
+            "a transformers model from a local folder, in this process",
+            options=f"{OPTIONS}:LocalOptions",
+            extra="embed",
+        ),
     ],
 )

@@ -12,10 +12,10 @@ from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Identity
 from culturekit.llm.client_options import GoogleOptions
 from culturekit.llm.endpoints import check_base_url, normal_base_url
-from culturekit.llm.exchange import http_client
 from culturekit.llm.gemini_settings import OFFICIAL, settings_of
 from culturekit.llm.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.secrets import Secret
+from culturekit.llm.sending import http_client
 from culturekit.registry import Spec
 
 __all__ = ["GoogleClient", "make"]
@@ -36,7 +36,7 @@ class GoogleConnection:
         self.model = model
         self.http: Any = http_client(http, seconds=options.timeout)
         self.sdk: Any = genai.Client(
-            api_key=secret.value if secret else NO_KEY,
+            api_key=secret.reveal() if secret else NO_KEY,
             vertexai=False,
             http_options={
                 "base_url": base_url,

@@ -12,10 +12,10 @@ from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Identity
 from culturekit.llm.client_options import OpenAIOptions
 from culturekit.llm.endpoints import check_base_url, is_official, normal_base_url
-from culturekit.llm.exchange import http_client
 from culturekit.llm.openai_settings import OFFICIAL, Settings, settings_of
 from culturekit.llm.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.secrets import Secret
+from culturekit.llm.sending import http_client
 from culturekit.registry import Spec
 
 __all__ = ["OpenAIClient", "make"]
@@ -39,7 +39,7 @@ class OpenAIConnection:
         self.endpoint = endpoint
         self.reply: Any = http.Response
         self.sdk: Any = sdk.AsyncOpenAI(
-            api_key=secret.value if secret else NO_KEY,
+            api_key=secret.reveal() if secret else NO_KEY,
             base_url=base_url,
             max_retries=0,
             timeout=seconds,

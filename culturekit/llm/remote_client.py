@@ -8,9 +8,9 @@ from typing import Protocol
 from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.client_options import RemoteOptions
-from culturekit.llm.exchange import exchanged, verdict
 from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.secrets import Secret
+from culturekit.llm.sending import sent_once, verdict
 from culturekit.registry import Spec
 
 __all__ = ["Connection", "RemoteClient", "WireFormat", "model_of"]
@@ -20,7 +20,7 @@ class Connection(Protocol):
     """An SDK that is ready to post to one endpoint."""
 
     async def post(self) -> object:
-        """Post once, without trying again; the content is that of the current exchange."""
+        """Post once, without trying again; the content is that of the current sending."""
         ...
 
     async def close(self) -> None:
@@ -101,7 +101,7 @@ class RemoteClient:
         content = self.written.wire(outgoing)
         connection = self.connection()
         try:
-            current = await exchanged(content, connection.post, seconds=self.settings.timeout)
+            current = await sent_once(content, connection.post, seconds=self.settings.timeout)
         except Failure as failure:
             failure.raw = self.without_key(failure.raw)
             raise
@@ -131,7 +131,7 @@ class RemoteClient:
 
     def without_key(self, received: bytes) -> bytes:
         """Take our key out of what a server echoes."""
-        secret = self.secret.value.encode() if self.secret else b""
+        secret = self.secret.reveal().encode() if self.secret else b""
         return received.replace(secret, b"[key]") if secret and secret in received else received
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.errors import FolderInUse
+from culturekit.records.literal_keys import masked
 
 __all__ = ["Holder", "hold"]
 
@@ -92,4 +93,5 @@ def in_use(lock: Path, holder: bytes) -> FolderInUse:
 def this_process() -> Holder:
     """Describe the running process."""
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    return Holder(os.getpid(), socket.gethostname(), since, " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
+    command = masked(" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]))
+    return Holder(os.getpid(), socket.gethostname(), since, command)

@@ -63,8 +63,8 @@ def test_a_shipped_schema_is_that_of_the_code(kind: SchemaKind) -> None:
 def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:
     said = problems(SMALL.read_text(encoding="utf-8") + "judge: rules?key=${HOME}\nquality: ${HOME}\n", tmp_path)
     assert [line.partition(": ")[2] for line in said if "environment" in line] == [
-        "judge: ${HOME} is not filled in: the environment is for secrets, and nothing here takes one",
-        "quality: ${HOME} is not filled in: the environment is for secrets, and nothing here takes one",
+        "judge: ${HOME} is not filled in: the environment is for secrets, and only api_key=${NAME} takes one",
+        "quality: ${HOME} is not filled in: the environment is for secrets, and only api_key=${NAME} takes one",
     ]
 
 

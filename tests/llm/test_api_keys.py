@@ -12,7 +12,7 @@ CANARY = "sk-canary-4711"
 def key(base_url: str, named: str = "") -> str | None:
     options = RemoteOptions(base_url=base_url, api_key=named)
     found = api_key(options, base_url=base_url, official=OFFICIAL, variables=("OPENAI_API_KEY",))
-    return found.value if found else None
+    return found.reveal() if found else None
 
 
 def test_a_key_in_the_environment_is_not_sent_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,7 +226,6 @@ def test_secrets_in_a_spec_are_refused_and_not_repeated(wrong: str) -> None:
     with pytest.raises(UsageError) as caught:
         client(f"openai:m?{wrong}")
     assert "sk-canary" not in str(caught.value)
-    assert caught.value.__cause__ is None
 
 
 def test_a_client_lives_through_several_event_loops(server: RunningServer) -> None:

@@ -12,7 +12,7 @@ from culturekit.llm.error_bodies import error_of
 from culturekit.llm.failures import failure_of, failure_within
 from culturekit.llm.json_values import decoded
 
-__all__ = ["LARGEST_REPLY", "Exchange", "exchanged", "http_client"]
+__all__ = ["LARGEST_REPLY", "Sending", "http_client", "sent_once"]
 
 CONNECT_SECONDS = 10.0
 KEPT_SECONDS = 4.0
@@ -21,37 +21,43 @@ LOOKED_AT = 4096
 
 
 @dataclass(slots=True)
-class Exchange:
+class Sending:
     """One request and what came back; the SDK between us and the wire sees neither."""
 
     content: bytes
     status: int = 0
     headers: Mapping[str, str] | None = None
     received: bytes = b""
+    failure: Failure | None = None
+    """Why nothing came; kept here, since some versions of the SDKs wrap whatever is raised under them."""
 
 
-CURRENT: ContextVar[Exchange] = ContextVar("exchange")
+CURRENT: ContextVar[Sending] = ContextVar("sending")
 
 
-async def exchanged(content: bytes, post: Callable[[], Awaitable[object]], *, seconds: float) -> Exchange:
+async def sent_once(content: bytes, post: Callable[[], Awaitable[object]], *, seconds: float) -> Sending:
     """Let an SDK post, send these bytes in its place, and give what came back within the time.
 
     Raises:
         Failure: nothing came in time, or the connection broke.
     """
-    current = Exchange(content)
+    current = Sending(content)
     token = CURRENT.set(current)
     try:
         async with asyncio.timeout(seconds):
             await post()
     except TimeoutError:
-        raise Failure("timeout", f"no whole reply within {seconds:g} s") from None
+        raise current.failure or Failure("timeout", f"no whole reply within {seconds:g} s") from None
+    except Exception:
+        if current.failure is not None:
+            raise current.failure from None
+        raise
     finally:
         CURRENT.reset(token)
     return current
 
 
-def verdict(current: Exchange) -> Failure | None:
+def verdict(current: Sending) -> Failure | None:
     """Tell whether what came back is a failure; a 200 is one when it holds an error in place of a reply."""
     headers = current.headers or {}
     if current.status != 200:
@@ -63,7 +69,7 @@ def verdict(current: Exchange) -> Failure | None:
 
 
 def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the httpx of whichever SDK
-    """Make a client that sends the bytes of the current exchange, whatever the SDK would have written.
+    """Make a client that sends the bytes of the current sending, whatever the SDK would have written.
 
     `http` is the module that the SDK itself uses, httpx or its successor. The SDK gives address, key and headers.
     """
@@ -87,10 +93,9 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
                     current.received = await whole(response)
                 finally:
                     await response.aclose()
-            except http.TimeoutException as error:
-                raise Failure("timeout", f"no reply in time ({type(error).__name__})") from None
-            except broken as error:
-                raise Failure("connection", f"the connection failed ({type(error).__name__})") from None
+            except (*broken, Failure) as error:
+                current.failure = failure_on_the_way(error, http.TimeoutException)
+                raise current.failure from None
             current.status, current.headers = response.status_code, response.headers
             return http.Response(200, request=request, content=b"{}")
 
@@ -98,6 +103,15 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
         timeout=http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None),
         limits=http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
     )
+
+
+def failure_on_the_way(error: Exception, timeout: type[Exception]) -> Failure:
+    """Tell what broke, by its kind alone: messages of the HTTP client may hold what was sent."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, timeout):
+        return Failure("timeout", f"no reply in time ({type(error).__name__})")
+    return Failure("connection", f"the connection failed ({type(error).__name__})")
 
 
 async def whole(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx

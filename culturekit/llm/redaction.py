@@ -1,0 +1,183 @@
+"""Keys are blanked wherever text leaves the process: in logs, tracebacks, warnings and messages.
+
+What is known to be a key is looked for by its value, in each of the forms it is commonly written in; what only looks
+like one is blanked by its shape. An exception that is shown loses the local variables of its frames first, since
+handlers that print these would print headers.
+"""
+
+import base64
+import contextlib
+import io
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from culturekit.records.literal_keys import masked
+
+__all__ = ["KeyFilter", "install_redaction", "know", "redact", "redact_bytes", "scrub"]
+
+SHORTEST = 6
+"""Characters; anything shorter would blank ordinary words."""
+
+SECRET_VARIABLE = re.compile(
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION)S?(?:_|$)|(?:^|_)(?:AUTH|PASS|PWD)$", re.IGNORECASE
+)
+PATHS = re.compile(r"(?:/[^/\0:]+)+|\d+|true|false", re.IGNORECASE)
+
+KNOWN: dict[str, str] = {}
+"""Each form of each key, and what stands for it."""
+
+PATTERNS: list[re.Pattern[str]] = []
+
+
+def know(name: str, value: str) -> None:
+    """Remember a key, so that it is never shown."""
+    if len(value) < SHORTEST:
+        return
+    encoded = value.encode("utf-8", "surrogateescape")
+    forms = {value, quote(encoded), quote(encoded, safe=""), quote_plus(encoded), json.dumps(value)[1:-1]}
+    forms |= {json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1], repr(encoded)[2:-1]}
+    forms |= {base64.b64encode(encoded).decode(), base64.urlsafe_b64encode(encoded).decode(), encoded.hex()}
+    KNOWN.update(dict.fromkeys(forms, f"[{name}]"))
+    longest_first = sorted(KNOWN, key=lambda form: (-len(form), form))
+    PATTERNS[:] = [re.compile("|".join(map(re.escape, longest_first)))]
+
+
+def redact(text: str) -> str:
+    """Blank every known key in a text, and whatever looks like one."""
+    for pattern in PATTERNS:
+        text = pattern.sub(lambda match: KNOWN[match[0]], text)
+    return masked(text)
+
+
+def redact_bytes(content: bytes) -> bytes:
+    """Blank every known key in bytes; nothing else of them changes."""
+    for pattern in PATTERNS:
+        text = content.decode("utf-8", "surrogateescape")
+        if pattern.search(text):
+            content = pattern.sub(lambda match: KNOWN[match[0]], text).encode("utf-8", "surrogateescape")
+    return content
+
+
+def scrub(error: BaseException) -> None:
+    """Take out of an exception, and of those behind it, all that may hold a key: locals of frames, requests, texts."""
+    for each in chain(error):
+        traceback.clear_frames(each.__traceback__)
+        with contextlib.suppress(Exception):
+            each.args = tuple(redacted(argument) for argument in each.args)
+        for name, value in list(getattr(each, "__dict__", {}).items()):
+            with contextlib.suppress(Exception):
+                setattr(each, name, None if name in {"request", "response"} else redacted(value))
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """Give an exception, what caused it, and what it groups, each once."""
+    waiting, met = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in met:
+            continue
+        met.add(id(each))
+        yield each
+        behind = [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+        waiting += [one for one in behind if isinstance(one, BaseException)]
+
+
+def redacted(value: Any) -> Any:  # noqa: ANN401 - any value of any exception
+    """Blank keys in texts, bytes and containers of them; other values stay."""
+    match value:
+        case str():
+            return redact(value)
+        case bytes():
+            return redact_bytes(value)
+        case dict():
+            return {redacted(key): redacted(below) for key, below in value.items()}
+        case list():
+            return [redacted(item) for item in value]
+        case tuple() if type(value) is tuple:
+            return tuple(redacted(item) for item in value)
+    return value
+
+
+class KeyFilter(logging.Filter):
+    """Blanks keys in a record that is about to be handled: its message, its traceback, and what was put beside them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record, and let it pass."""
+        clean_record(record)
+        for name, value in list(record.__dict__.items()):
+            if name not in {"msg", "args", "exc_info", "exc_text", "stack_info"}:
+                record.__dict__[name] = redacted(value)
+        return True
+
+
+def clean_record(record: logging.LogRecord) -> None:
+    """Write the message and the traceback of a record out as text without keys."""
+    try:
+        record.msg, record.args = redact(record.getMessage()), ()
+    except Exception:  # the arguments do not fit the message: logging says so itself, and prints both
+        record.msg, record.args = redact(str(record.msg)), ()
+    if record.exc_info and record.exc_info[1] is not None:
+        record.exc_text = redact("".join(traceback.format_exception(record.exc_info[1])).rstrip("\n"))
+        record.exc_info = None
+    elif record.exc_text:
+        record.exc_text = redact(record.exc_text)
+    if record.stack_info:
+        record.stack_info = redact(record.stack_info)
+
+
+def install_redaction() -> None:
+    """Blank keys in everything that this process logs, and in the exceptions, warnings and tracebacks it shows.
+
+    Variables of the environment whose name is one of a key are known from now on. A second call only looks at the
+    environment again.
+    """
+    know_environment()
+    if getattr(sys.excepthook, "redacts", False):
+        return
+    factory = logging.getLogRecordFactory()
+
+    def clean_factory(*arguments: Any, **options: Any) -> logging.LogRecord:  # noqa: ANN401 - as logging calls it
+        record = factory(*arguments, **options)
+        clean_record(record)
+        return record
+
+    logging.setLogRecordFactory(clean_factory)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(KeyFilter())
+    sys.excepthook = quietly(sys.excepthook, lambda arguments: arguments[1])
+    threading.excepthook = quietly(threading.excepthook, lambda arguments: arguments[0].exc_value)
+    sys.unraisablehook = quietly(sys.unraisablehook, lambda arguments: arguments[0].exc_value)
+    warnings.showwarning = quietly(warnings.showwarning, lambda arguments: arguments[0])
+
+
+def know_environment() -> None:
+    """Know the values of all variables that are named like keys."""
+    for name, value in os.environ.items():
+        if SECRET_VARIABLE.search(name) and not PATHS.fullmatch(value):
+            know(name, value.strip())
+
+
+def quietly(hook: Callable[..., Any], error_of: Callable[[tuple[Any, ...]], object]) -> Callable[..., Any]:
+    """Let a hook write, and blank keys in what it wrote; the exception is scrubbed before the hook sees it."""
+
+    def clean_hook(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - whatever the hook takes
+        error = error_of(arguments)
+        if isinstance(error, BaseException):
+            scrub(error)
+        written = io.StringIO()
+        with contextlib.redirect_stderr(written), contextlib.redirect_stdout(written):
+            hook(*arguments, **options)
+        if sys.stderr is not None:
+            sys.stderr.write(redact(written.getvalue()))
+
+    clean_hook.redacts = True  # type: ignore[attr-defined]
+    return clean_hook

@@ -1,0 +1,48 @@
+"""A key given in the wrong place on the command line is refused, and repeated nowhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from culturekit.storage.locks import this_process
+from tests.conftest import SMALL
+
+CANARY = "c4n4ry7f3a9d21b"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"openai:m?api_key={CANARY}",
+        f"openai:m?api_key=sk-{CANARY}{CANARY}",
+        f"openai:m?base_url=http://jane:{CANARY}@127.0.0.1:1/v1",
+        f"openai:sk-{CANARY}{CANARY}",
+        f"rules?password={CANARY}",
+        f"?api_key={CANARY}",
+        f"openai:m?api_key:{CANARY}=",
+    ],
+)
+def test_a_spec_with_a_key_ends_with_2_and_without_an_echo(spec: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(SMALL.read_text(encoding="utf-8"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "culturekit", "-v", "run", str(recipe), "--set", f"judge={spec}", "--workdir", str(out)],
+        env={**os.environ, "OPENAI_API_KEY": CANARY},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "a key is written out here" in done.stderr
+    assert CANARY not in done.stdout + done.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and CANARY in path.read_text(errors="replace")]
+    assert written == []
+
+
+def test_the_command_of_a_lock_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/culturekit", "run", "--llm", f"openai:m?api_key={CANARY}"])
+    assert this_process().command == "culturekit run --llm openai:m?api_key=[key]"
