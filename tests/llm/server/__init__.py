@@ -31,7 +31,7 @@ their defaults are left out:
        {"then": {"kind": "unavailable"}, "when": {"since": 5, "until": 65}},
        {"then": {"kind": "busy", "hint": "retry-info", "wait": 2}, "when": {"share": 0.1, "attempts": [1, 1]}},
        {"then": {"kind": "stall", "delay": null}, "when": {"rows": ["Q42"]}, "times": 1},
-       {"then": {"kind": "says", "text": "{\\"id\\": \\"{id}\\", \\"verdict\\": \\"keep\\"}"}, "when": {"rows": ["Q7"]}},
+       {"then": {"kind": "says", "text": "{\\"id\\": \\"{id}\\"}"}, "when": {"row_matches": "^Q7"}},
        {"then": {"kind": "server-error"}, "when": {"modes": ["batch"], "share": 0.05}}],
      "quota": {"requests": 500, "tokens": 200000, "kind": "window"},
      "jobs": [{"unsaid": true}, {"ends": "expired", "share": 0.4, "shuffled": true}],

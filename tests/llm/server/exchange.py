@@ -42,7 +42,7 @@ def answered(exchange: Exchange, endpoint: Endpoint, *, sells: bool) -> Departin
         if sells:
             return endpoint(exchange)
         record.digest = hashlib.sha256(exchange.arrived.body).hexdigest()
-        fault = service.fault_for(record, exchange.arrived.body)
+        fault = service.fault_for(record, exchange.arrived.body, asks=False)
         if fault is not None and (fault.kind in STATUS_FAULTS or fault.kind == "drop-before"):
             return refuse(service, record, fault)
         departing = endpoint(exchange)
@@ -52,8 +52,7 @@ def answered(exchange: Exchange, endpoint: Endpoint, *, sells: bool) -> Departin
         return service.finish(record, error_reply(record.provider, refused))
     if fault is not None:
         if fault.kind in BODY_FAULTS:
-            whole = orjson.loads(departing.body) if departing.body[:1] == b"{" else {}
-            departing = damaged(whole, fault, record.provider)
+            departing = damaged(departing.body, fault, record.provider)
         departing = connection_fault(departing, fault)
     return service.finish(record, departing, fault.kind if fault is not None else "")
 

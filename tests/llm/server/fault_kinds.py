@@ -6,6 +6,7 @@ __all__ = [
     "CONNECTION_FAULTS",
     "FAULT_KINDS",
     "LINE_FAULTS",
+    "PLAIN_FAULTS",
     "STATUS_FAULTS",
     "TEXT_FAULTS",
 ]
@@ -99,6 +100,12 @@ FAULT_KINDS: dict[str, str] = {
     **ANSWER_FAULTS,
     **TEXT_FAULTS,
 }
+
+PLAIN_FAULTS = frozenset(
+    {*CONNECTION_FAULTS, *STATUS_FAULTS}
+    | {"broken-json", "deep-envelope", "empty-body", "error-in-200", "html-page", "none"}
+)
+"""What can happen to a request that asks no model: files, batches, models."""
 
 LINE_FAULTS = (
     frozenset(FAULT_KINDS) - frozenset(CONNECTION_FAULTS) - {"broken-json", "deep-envelope", "empty-body", "html-page"}

@@ -6,7 +6,7 @@ from typing import Any
 from tests.llm.server.answers import Answer, answer_to
 from tests.llm.server.error_replies import Refused, error_body
 from tests.llm.server.fault_kinds import BODY_FAULTS, STATUS_FAULTS
-from tests.llm.server.jobs import Job, Line, LineResult, arranged, reaches
+from tests.llm.server.jobs import Job, Line, LineResult, arranged, reaching
 from tests.llm.server.questions import Question
 from tests.llm.server.schedule import Circumstances
 from tests.llm.server.script import Fault, JobPlan
@@ -47,10 +47,13 @@ def look_at(service: Service, job: Job, encode: Encode) -> Job:
 def _end(service: Service, job: Job, encode: Encode, ends: Any, share: float) -> None:
     done, job.undone = job.chosen(share)
     sold = [_worked(service, line, encode) for line in done]
-    job.results = arranged([result for result, _, _ in sold], job.plan)
+    made = [result for result, _, _ in sold]
+    job.results = arranged(made, job.plan)
+    reached = reaching(made, job.results)
     for result, answer, good in sold:
         if answer is not None and result.line.question is not None:
-            service.statistics.sold_line(result.line.question, answer, good=good and reaches(result, job.results))
+            job.sold.add(answer)
+            service.statistics.sold_line(result.line.question, answer, good=good and result.name in reached)
     job.state, job.ended = ends, service.now()
 
 
@@ -75,6 +78,7 @@ def _worked(service: Service, line: Line, encode: Encode) -> tuple[LineResult, A
 
 def _fault_of(service: Service, question: Question) -> Fault | None:
     service.attempts[question.row] += 1
+    service.lines += 1
     fault = service.schedule.fault(
         Circumstances(
             operation="batch-line",
@@ -82,7 +86,7 @@ def _fault_of(service: Service, question: Question) -> Fault | None:
             mode="batch",
             row=question.row,
             attempt=service.attempts[question.row],
-            number=service.statistics.batch.replies + 1,
+            number=service.lines,
             at=service.now(),
             model=question.model,
             body=question.user.encode("utf-8", "replace"),

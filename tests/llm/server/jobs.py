@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias
 from tests.llm.server.made_replies import fraction_of
 from tests.llm.server.questions import Question
 from tests.llm.server.script import JobPlan
+from tests.llm.server.statistics import Sales
 
-__all__ = ["Job", "JobState", "Line", "LineResult", "arranged"]
+__all__ = ["Job", "JobState", "Line", "LineResult", "arranged", "reaching"]
 
 JobState: TypeAlias = Literal["running", "cancelling", "completed", "expired", "failed", "cancelled"]
 
@@ -53,6 +54,7 @@ class Job:
     ended: float = 0.0
     results: list[LineResult] = field(default_factory=list)
     undone: list[Line] = field(default_factory=list)
+    sold: Sales = field(default_factory=Sales)
     output_file: str = ""
     error_file: str = ""
 
@@ -102,6 +104,7 @@ def _drawn(plan: JobPlan, what: str, result: LineResult) -> float:
     return fraction_of(plan.salt, what, result.name)
 
 
-def reaches(result: LineResult, told: list[LineResult]) -> bool:
-    """Say whether a client can use what it is told of a line: its own body, under its own name."""
-    return any(one.name == result.name and one.body is result.body for one in told)
+def reaching(results: list[LineResult], told: list[LineResult]) -> set[str]:
+    """Name the lines whose result a client can use: it is told their own body under their own name."""
+    bodies = {(one.name, id(one.body)) for one in told}
+    return {result.name for result in results if (result.name, id(result.body)) in bodies}

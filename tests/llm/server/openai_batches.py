@@ -138,7 +138,19 @@ def _told(service: Service, job: Job) -> dict[str, Any]:
             "completed": int(len(job.lines) * job.progress()) if running else answered,
             "failed": 0 if running else len(job.results) - answered,
         },
+        "usage": _usage(job) if job.sold.replies else None,
         "metadata": job.tag,
+    }
+
+
+def _usage(job: Job) -> dict[str, Any]:
+    sold = job.sold
+    return {
+        "input_tokens": sold.input_tokens,
+        "input_tokens_details": {"cached_tokens": sold.cached_tokens},
+        "output_tokens": sold.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": sold.thinking_tokens},
+        "total_tokens": sold.input_tokens + sold.output_tokens,
     }
 
 

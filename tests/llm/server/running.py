@@ -130,5 +130,9 @@ def server_process(
             yield RunningServer(url, process=process)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
             process.stdout.close()

@@ -4,18 +4,23 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from tests.llm.server.fault_kinds import FAULT_KINDS, LINE_FAULTS, PLAIN_FAULTS
 from tests.llm.server.made_replies import fraction_of
 from tests.llm.server.script import Fault, Rule, Script, When
 
 __all__ = ["Circumstances", "Schedule"]
 
+_STRIKES = {"online": frozenset(FAULT_KINDS), "batch": LINE_FAULTS}
+"""Which faults can strike where; a rule is never used up by a request that its fault cannot touch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """All that a condition can look at. `attempt` and `number` count from 1."""
+    """All that a condition can look at. `attempt` and `number` count from 1; `asks` is whether a model is asked."""
 
     operation: str
     provider: str
+    asks: bool = True
     mode: str = "online"
     row: str = ""
     attempt: int = 1
@@ -44,6 +49,8 @@ class Schedule:
 
     def _fits(self, place: int, rule: Rule, seen: Circumstances) -> bool:
         if rule.times is not None and self._used[place] >= rule.times:
+            return False
+        if rule.then.kind not in (_STRIKES[seen.mode] if seen.asks else PLAIN_FAULTS):
             return False
         return self._asked_for(rule.when, seen) and self._drawn(rule.when, seen)
 

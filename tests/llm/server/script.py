@@ -43,8 +43,9 @@ class When(_Part, frozen=True):
 
     `rows` are ids of rows, `row_matches` a regular expression they match, `share` a share of all rows drawn by the
     hash of id and `salt`. `attempts` counts the requests for a row, `requests` all requests since the script began,
-    both from 1, as [first, last]. `since` and `until` are seconds since the script began. `operations` are names such
-    as `chat`, `responses`, `generate`, `files.create`, `batches.create`; `contains` must occur in the body.
+    both from 1, as [first, last]; lines of batches are counted apart. `since` and `until` are seconds since the script
+    began. `operations` are names such as `chat`, `responses`, `generate`, `files.create`, `batches.create`,
+    `batch-line`; `contains` must occur in the body.
     """
 
     rows: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Selling one answer online: quota, fault, answer, damage, delivery, bill."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import orjson
 
 from tests.llm.server.answers import Answer, answer_to
 from tests.llm.server.error_replies import fault_reply
-from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, STATUS_FAULTS, TEXT_FAULTS
+from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, PLAIN_FAULTS, STATUS_FAULTS, TEXT_FAULTS
 from tests.llm.server.questions import Question
 from tests.llm.server.script import Fault
 from tests.llm.server.service import Service
@@ -29,7 +29,7 @@ _JSON = ("content-type", "application/json")
 def sell(service: Service, record: Record, question: Question, body: bytes, encode: Encode) -> Departing:
     """Answer a question, or fail to, as script and quota have it."""
     service.asked(record, question)
-    fault = service.fault_for(record, body)
+    fault = service.fault_for(record, body, asks=True)
     if fault is not None and (fault.kind in STATUS_FAULTS or fault.kind == "drop-before"):
         return refuse(service, record, fault)
     answer = answer_to(
@@ -76,9 +76,9 @@ def _written(service: Service, question: Question, answer: Answer, fault: Fault 
     if isinstance(whole, list):
         departing = Departing(200, [("content-type", "text/event-stream")], pieces=whole)
         if fault is not None and fault.kind in BODY_FAULTS:
-            departing.pieces = [b"data: " + damaged(whole_of(whole), fault, question.provider).body + b"\n\n"]
+            departing.pieces = [b"data: " + _damaged_value(whole_of(whole), fault, question.provider).body + b"\n\n"]
     elif fault is not None and fault.kind in BODY_FAULTS:
-        departing = damaged(whole, fault, question.provider)
+        departing = _damaged_value(whole, fault, question.provider)
     else:
         departing = Departing(200, [_JSON], encoded(whole))
     departing.delay = service.latency(question)
@@ -115,11 +115,16 @@ def encoded(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def damaged(whole: Mapping[str, Any], fault: Fault, provider: str) -> Departing:
-    """Damage what goes around an answer."""
+def _damaged_value(whole: dict[str, Any], fault: Fault, provider: str) -> Departing:
+    if fault.kind in PLAIN_FAULTS:
+        return damaged(encoded(whole), fault, provider)
+    return Departing(200, [_JSON], encoded(damaged_value(whole, fault)))
+
+
+def damaged(body: bytes, fault: Fault, provider: str) -> Departing:
+    """Damage a body, whatever it is."""
     match fault.kind:
         case "broken-json":
-            body = encoded(whole)
             return Departing(200, [_JSON], body[: len(body) * 2 // 3])
         case "empty-body":
             return Departing(200, [_JSON], b"")
@@ -128,10 +133,8 @@ def damaged(whole: Mapping[str, Any], fault: Fault, provider: str) -> Departing:
         case "deep-envelope":
             depth = fault.size or _DEEP
             return Departing(200, [_JSON], b'{"choices":' + b"[" * depth + b"]" * depth + b"}")
-        case "error-in-200":
-            return replace(fault_reply(provider, Fault("server-error", text=fault.text)), status=200)
         case _:
-            return Departing(200, [_JSON], encoded(damaged_value(dict(whole), fault)))
+            return replace(fault_reply(provider, Fault("server-error", text=fault.text)), status=200)
 
 
 def damaged_value(whole: dict[str, Any], fault: Fault) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Service:
     epoch: float = 0.0
     first: int = 0
     first_job: int = 0
+    lines: int = 0
 
     def __post_init__(self) -> None:
         """Begin."""
@@ -53,6 +54,7 @@ class Service:
         self.epoch = self.clock()
         self.first = len(self.statistics.records)
         self.first_job = self.statistics.jobs_made
+        self.lines = 0
         self.attempts.clear()
         self.windows.clear()
         self.promised.clear()
@@ -76,12 +78,13 @@ class Service:
         record.early = max(0.0, self.promised.get(f"row {question.row}", 0.0) - record.at)
         record.early_model = max(0.0, self.promised.get(f"model {question.model}", 0.0) - record.at)
 
-    def fault_for(self, record: Record, body: bytes) -> Fault | None:
+    def fault_for(self, record: Record, body: bytes, *, asks: bool) -> Fault | None:
         """Look up what is to go wrong with an online request."""
         return self.schedule.fault(
             Circumstances(
                 operation=record.operation,
                 provider=record.provider,
+                asks=asks,
                 row=record.row,
                 attempt=max(record.attempt, 1),
                 number=record.number,

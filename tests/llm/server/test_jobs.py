@@ -112,8 +112,9 @@ def test_lines_fail_one_by_one_and_say_odd_things() -> None:
 
 
 def test_a_batch_costs_half() -> None:
-    *_, stats = _run(Script())
+    job, *_, stats = _run(Script())
     sold = stats["batch"]
+    assert (job.usage.input_tokens, job.usage.output_tokens) == (sold["input_tokens"], sold["output_tokens"])
     full = (sold["input_tokens"] * 0.15 + sold["output_tokens"] * 0.60) / 1e6
     assert stats["usd"] == pytest.approx(full / 2)
 

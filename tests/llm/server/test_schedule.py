@@ -119,3 +119,11 @@ def test_faults_of_connections_are_none_of_lines() -> None:
     for kind in CONNECTION_FAULTS:
         with pytest.raises(ValueError, match="a line of a batch"):
             Rule(Fault(kind), When(modes=("batch",)))
+
+
+def test_a_rule_is_not_used_up_by_what_its_fault_cannot_touch() -> None:
+    schedule = Schedule(Script(rules=(Rule(Fault("wrong-id"), times=1), Rule(Fault("drop-inside"), times=1))))
+    listing = Circumstances("batches.list", "openai", asks=False)
+    line = Circumstances("batch-line", "openai", mode="batch")
+    kinds = [fault.kind for seen in (listing, listing, line, line) if (fault := schedule.fault(seen)) is not None]
+    assert kinds == ["drop-inside", "wrong-id"]
