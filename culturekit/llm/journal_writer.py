@@ -28,6 +28,9 @@ PATIENCE_OF_NOTES = 1.0
 
 NOTES_AT_ONCE = 1024
 
+GATHERING = 0.01
+"""Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU."""
+
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
 INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
