@@ -189,4 +189,5 @@ class Wire:
     def entry(self, question: Question, kind: str, raw: bytes, status: int, *, charged: bool) -> Entry:
         """Make the journal's entry of an exchange; its attempt is how many tries are used up with it."""
         attempt = question.row.tries + charged
-        return Entry(question.key, self.run, attempt, "online", status, kind, raw, question.outgoing.body)
+        body, model = question.outgoing.body, self.client.model
+        return Entry(question.key, self.run, attempt, "online", status, kind, raw, body, model=model)

@@ -1,0 +1,276 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
+from culturekit.llm.client import Failure, Rate, Reply, Request
+from culturekit.llm.engine import AskEngine, AskOptions
+from culturekit.llm.journal import Journal
+from culturekit.llm.outcomes import Answered
+from tests.conftest import HeardProgress
+from tests.llm.fake_client import Behaviour, FakeClient, Verdict, answer_for, questions
+
+FAST = AskOptions(concurrency=16)
+
+
+def ask(
+    client: FakeClient, folder: Path, requests: list[Request], options: AskOptions = FAST, run: str = "one"
+) -> list[Answered]:
+    with Journal(folder / "journal") as journal:
+        return list(AskEngine(client, journal, options, run=run).ask_all(requests))
+
+
+def said(text: str, stop: str = "end") -> bytes:
+    return json.dumps({"text": text, "in": 50, "out": 10, "stop": stop}).encode()
+
+
+def mixed(identifier: str, count: int) -> bytes | Failure:
+    """Good, refused, invalid for good, repaired, rejected: by the last digit of the row."""
+    match identifier[-1]:
+        case "1":
+            return said("No.", "refusal")
+        case "2":
+            return said("prose")
+        case "3":
+            return said("prose") if count == 1 else answer_for(identifier)
+        case "4":
+            return Failure("rejected", "bad", status=400, raw=b'{"error":"bad"}')
+        case _:
+            return answer_for(identifier)
+
+
+def test_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
+    client = FakeClient(delay=0.001)
+    answers = ask(client, tmp_path, questions(400))
+    assert [answered.value for answered in answers] == [Verdict(f"Q{number}", "keep") for number in range(400)]
+    assert client.most_in_flight <= 16
+    assert client.closed == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 256])
+def test_what_is_answered_does_not_depend_on_how_many_go_at_once(tmp_path: Path, concurrency: int) -> None:
+    answers = ask(FakeClient(mixed), tmp_path, questions(50), AskOptions(concurrency=concurrency))
+    expected = ["ok", "refused", "invalid", "repaired", "invalid", *["ok"] * 5] * 5
+    assert [answered.outcome for answered in answers] == expected
+
+
+def test_within_a_run_nothing_journalled_is_asked_again(tmp_path: Path) -> None:
+    first = ask(FakeClient(mixed), tmp_path, questions(50))
+    client = FakeClient(mixed)
+    again = ask(client, tmp_path, questions(50))
+    assert client.asked == {}
+    assert [(a.outcome, a.value, a.detail, a.raw) for a in again] == [
+        (a.outcome, a.value, a.detail, a.raw) for a in first
+    ]
+    assert all(answered.bought for answered in first)
+    assert not any(answered.bought for answered in again)
+
+
+def test_another_run_is_served_answers_only_repaired_ones_too(tmp_path: Path) -> None:
+    ask(FakeClient(mixed), tmp_path, questions(10))
+    client = FakeClient(mixed)
+    answers = ask(client, tmp_path, questions(10), run="two")
+    assert client.asked == {"Q1": 1, "Q2": 2, "Q4": 1}
+    assert answers[3].outcome == "repaired"
+
+
+def test_a_row_cut_short_goes_on_with_the_tries_it_has_left(tmp_path: Path) -> None:
+    failing: Behaviour = lambda *_: Failure("server", "", status=500)  # noqa: E731
+    client = FakeClient(failing)
+    with Journal(tmp_path / "journal") as journal, pytest.raises(UpstreamUnavailable):
+        list(AskEngine(client, journal, AskOptions(patience=1.5), run="one").ask_all(questions(1)))
+    asked_before = client.asked["Q0"]
+    assert 1 < asked_before < 6
+    client = FakeClient(failing)
+    (answered,) = ask(client, tmp_path, questions(1), AskOptions(tries=asked_before + 1))
+    assert answered.outcome == "exhausted"
+    assert client.asked["Q0"] == 1
+
+
+def test_the_same_question_twice_is_bought_once(tmp_path: Path) -> None:
+    client = FakeClient(mixed, delay=0.01)
+    requests = [*questions(10), *questions(10)]
+    answers = ask(client, tmp_path, requests)
+    assert [a.outcome for a in answers[:10]] == [a.outcome for a in answers[10:]]
+    assert sum(client.asked.values()) == 12
+    assert [a.bought for a in answers] == [True] * 10 + [False] * 10
+
+
+def test_samples_of_the_same_question_are_bought_apart(tmp_path: Path) -> None:
+    client = FakeClient()
+    (request,) = questions(1)
+    samples = [Request(request.task, request.instructions, request.data, Verdict, sample=n) for n in range(3)]
+    ask(client, tmp_path, samples)
+    assert client.asked["Q0"] == 3
+
+
+def test_requests_are_pulled_only_as_far_as_the_window_reaches(tmp_path: Path) -> None:
+    pulled = 0
+    stuck = threading.Event()
+
+    def endless() -> Iterator[Request]:
+        nonlocal pulled
+        for request in questions(30_000):
+            pulled += 1
+            yield request
+
+    def behaviour(identifier: str, _: int) -> bytes:
+        if identifier == "Q600":
+            stuck.wait(0.01)
+        return answer_for(identifier)
+
+    with Journal(tmp_path / "journal") as journal:
+        answers = AskEngine(FakeClient(behaviour), journal, FAST, run="one").ask_all(endless())
+        next(answers)
+        assert pulled <= 9000
+        answers.close()  # type: ignore[attr-defined]
+
+
+def test_a_budget_ends_the_run_before_it_is_passed_and_more_money_goes_on(tmp_path: Path) -> None:
+    client = FakeClient(delay=0.001)
+    one = 70e-6
+    with pytest.raises(BudgetReached) as caught:
+        ask(client, tmp_path, questions(100), AskOptions(budget=40 * one))
+    assert client.usd <= 40 * one
+    bought = sum(client.asked.values())
+    assert 20 < bought <= 40
+    assert f"{bought} of 100 rows are done" in str(caught.value)
+    assert caught.value.exit_code == 5
+    answers = ask(client, tmp_path, questions(100), AskOptions(budget=0.02))
+    assert {answered.outcome for answered in answers} == {"ok"}
+    assert sum(client.asked.values()) == 100
+
+
+def test_the_same_budget_again_buys_nothing_more(tmp_path: Path) -> None:
+    client = FakeClient()
+    options = AskOptions(budget=0.002)
+    for _ in range(3):
+        with pytest.raises(BudgetReached):
+            ask(client, tmp_path, questions(100), options)
+    assert client.usd <= 0.002
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, UsageError), (429, UpstreamUnavailable)])
+def test_a_fatal_failure_ends_the_run_with_what_to_do(tmp_path: Path, status: int, kind: type[Exception]) -> None:
+    client = FakeClient(lambda *_: Failure("fatal", "The key was refused.", status=status))
+    with pytest.raises(kind, match="The key was refused"):
+        ask(client, tmp_path, questions(200))
+    assert sum(client.asked.values()) <= 16
+    answers = ask(FakeClient(), tmp_path, questions(200))
+    assert {answered.outcome for answered in answers} == {"ok"}, "fatal failures count against no row"
+
+
+def test_a_reply_that_never_comes_is_a_failure(tmp_path: Path) -> None:
+    options = AskOptions(longest=0.05, tries=2)
+    (answered,) = ask(FakeClient(delay=30.0), tmp_path, questions(1), options)
+    assert answered.outcome == "exhausted"
+    assert "no reply in time" in answered.detail
+
+
+def test_an_error_of_the_client_itself_is_not_swallowed(tmp_path: Path) -> None:
+    def broken(*_: object) -> bytes:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ask(FakeClient(broken), tmp_path, questions(20))
+
+
+def test_an_unknown_price_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    client = FakeClient(rate=None)
+    with pytest.raises(UsageError, match="a budget was given"):
+        ask(client, tmp_path, questions(3), AskOptions(budget=1.0))
+    assert client.asked == {}
+    assert len(ask(client, tmp_path, questions(3))) == 3, "a server of one's own may have no price"
+
+
+def test_what_is_left_behind_is_kept(tmp_path: Path) -> None:
+    client = FakeClient(delay=0.05)
+    with Journal(tmp_path / "journal") as journal:
+        answers = AskEngine(client, journal, FAST, run="one").ask_all(questions(100))
+        next(answers)
+        answers.close()  # type: ignore[attr-defined]
+    bought = dict(client.asked)
+    ask(client, tmp_path, questions(100))
+    assert set(client.asked.values()) == {1}
+    assert 0 < len(bought) < 100
+
+
+def test_a_free_client_is_asked_directly() -> None:
+    class Scripted:
+        model = "scripted"
+        caveat = ""
+
+        def ask(self, request: Request) -> Reply:
+            identifier = str(request.data["id"])
+            if identifier == "Q1":
+                return Reply("", stop="refusal")
+            if identifier == "Q2" and request.instructions == "Judge.":
+                return Reply("prose")
+            return Reply(json.dumps({"id": identifier, "verdict": "keep"}))
+
+    answers = AskEngine(Scripted(), None, AskOptions()).ask_all(questions(4))
+    assert [answered.outcome for answered in answers] == ["ok", "refused", "repaired", "ok"]
+
+
+def test_progress_hears_of_rows_money_tokens_and_limits(tmp_path: Path) -> None:
+    heard = HeardProgress()
+    client = FakeClient(delay=0.06, rate=Rate(1.0, 2.0))
+    with Journal(tmp_path / "journal") as journal:
+        list(AskEngine(client, journal, AskOptions(concurrency=2), run="one", progress=heard).ask_all(questions(60)))
+    assert heard.units
+    for part in (" of 60 rows", "$0.0", "tokens/s", "left", "2 at once"):
+        assert part in heard.units[0]
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from culturekit.llm.engine import AskEngine, AskOptions
+from culturekit.llm.journal import Journal
+from tests.llm.fake_client import FakeClient, questions
+with Journal(Path(sys.argv[1]) / "journal") as journal:
+    client = FakeClient(delay=float(sys.argv[2]))
+    answers = AskEngine(client, journal, AskOptions(concurrency=8), run="one").ask_all(questions(100_000))
+    try:
+        for _ in answers:
+            print("row", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        raise SystemExit(130)
+"""
+
+
+def interrupted(folder: Path, delay: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", INTERRUPTED, str(folder), delay]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_press_drains_and_raises(tmp_path: Path, number: signal.Signals) -> None:
+    with interrupted(tmp_path, "0.02") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "row\n"
+        process.send_signal(number)
+        assert process.stdout.read().endswith("interrupted\n")
+        assert process.wait(30) == 130
+
+
+def test_the_second_press_leaves_at_once(tmp_path: Path) -> None:
+    with interrupted(tmp_path, "3.5") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "row\n"
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        pressed = os.times().elapsed
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert os.times().elapsed - pressed < 3.0, "it did not wait for what was under way"
+        assert "interrupted" not in process.stdout.read()
