@@ -1,91 +1,81 @@
-"""How fast half a million rows that the journal has are answered again: composed, keyed, looked up, read."""
+"""A run whose replies are all in the journal: what a row of it takes, and how much memory."""
 
-import argparse
 import resource
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
-import msgspec
-from llm_overhead import Verdict
+from llm_rows import IDENTITY, entry_of, outgoing_of
 from recording import record
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from culturekit.llm.client import Client, Request, Usage
-from culturekit.llm.clients import CLIENTS
-from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal import Entry, Journal, Reading
+from culturekit.llm.client import Usage
+from culturekit.llm.journal import Journal, Reading
 from culturekit.llm.keys import key_of
 
-AT_ONCE = 2000
-
-
-def requests(count: int) -> Iterator[Request]:
-    """Give the questions, one after another."""
-    for n in range(count):
-        data = {"id": f"Q{n}", "label": f"dish number {n}", "description": "a stew of black beans with pork"}
-        yield Request("bench", "Judge the candidate.", data, Verdict, {"id": (f"Q{n}",)})
-
-
-def reply(identifier: str) -> bytes:
-    """Give a reply as it comes over the wire."""
-    content = msgspec.json.encode({"id": identifier, "verdict": "keep"}).decode()
-    message = {"role": "assistant", "content": content, "refusal": None}
-    usage = {"prompt_tokens": 90, "completion_tokens": 12, "total_tokens": 102}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    whole = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini-2024-07-18"}
-    return msgspec.json.encode(whole | {"choices": [choice], "usage": usage})
-
-
-def fill(client: Client, journal: Journal, count: int) -> None:
-    """Put the replies of an earlier run into the journal."""
-    asked = requests(count)
-    while some := list(islice(asked, AT_ONCE)):
-        entries = []
-        for request in some:
-            outgoing = client.compose(request)
-            key = key_of(client.identity, outgoing)
-            raw = reply(str(request.data["id"]))
-            entries.append(Entry(key, "earlier", 1, "online", 200, "reply", raw, outgoing.body))
-        for number in journal.append_all(entries):
-            journal.note(number, Reading("ok", Usage(90, 12), 0.00002))
+ROWS = 500_000
+AT_ONCE = 1_000
 
 
 def main() -> None:
-    """Fill a journal, then time a run that finds everything in it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=500_000)
-    count = parser.parse_args().rows
-    client = CLIENTS.make("openai:gpt-4o-mini")
-    if not isinstance(client, Client):
-        raise TypeError(client)
+    """Fill a journal, then read it in a fresh process."""
     with tempfile.TemporaryDirectory() as folder:
-        with Journal(Path(folder) / "journal") as journal:
-            fill(client, journal, count)
-        with Journal(Path(folder) / "journal") as journal:
-            engine = AskEngine(client, journal, AskOptions(), run="later")
-            started, cpu = time.perf_counter(), time.process_time()
-            answers = sum(answered.outcome == "ok" for answered in engine.ask_all(requests(count)))
-            seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-    if answers != count:
-        raise RuntimeError(f"{answers} answers to {count} questions")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        began = time.perf_counter()
+        fill(Path(folder))
+        filled = time.perf_counter() - began
+        size = sum(path.stat().st_size for path in Path(folder).iterdir()) / ROWS
+        done = subprocess.run([sys.executable, __file__, folder], capture_output=True, text=True, check=True)
+    compose, key, found, memory = map(float, done.stdout.split())
     record(
         "llm_replay",
-        title=f"{count} rows answered from the journal",
+        title=f"{ROWS:,} replies from the journal, one core",
         command="python benchmarks/llm_replay.py",
         table=[
-            ["what", "value", "goal"],
-            ["rows per second of CPU", f"{count / cpu:,.0f}", "20,000"],
-            ["rows per second", f"{count / seconds:,.0f}", ""],
-            ["peak MB, filling included", f"{peak:,.0f}", "300"],
+            ["what", "figure"],
+            ["compose a body, CPU", f"{compose:.1f} µs a row"],
+            ["hash its key, CPU", f"{key:.1f} µs a row"],
+            ["find its reply, CPU", f"{found:.1f} µs a row"],
+            ["all three", f"{1e6 / (compose + key + found):,.0f} rows/s"],
+            ["peak memory", f"{memory:,.0f} MB"],
+            ["size on disk", f"{size:,.0f} bytes a row"],
+            ["written in commits of 1,000", f"{ROWS / filled:,.0f} rows/s"],
         ],
     )
 
 
+def fill(folder: Path) -> None:
+    """Write the replies of a finished run."""
+    with Journal(folder) as journal:
+        for start in range(0, ROWS, AT_ONCE):
+            numbers = journal.append_all([entry_of(number) for number in range(start, start + AT_ONCE)])
+            for number in numbers:
+                journal.note(number, Reading("ok", Usage(300, 14), 0.0000534))
+
+
+def replay(folder: Path) -> None:
+    """Read them all as another run would, and print what each part took."""
+    spent = [0.0, 0.0, 0.0]
+    rows = 0
+    with Journal(folder) as journal:
+        for start in range(0, ROWS, AT_ONCE):
+            began = time.process_time()
+            requests = [outgoing_of(number) for number in range(start, start + AT_ONCE)]
+            composed = time.process_time()
+            keys = [key_of(IDENTITY, outgoing) for outgoing in requests]
+            hashed = time.process_time()
+            rows += len(journal.found(keys, run="another"))
+            spent = [
+                total + part
+                for total, part in zip(
+                    spent, (composed - began, hashed - composed, time.process_time() - hashed), strict=True
+                )
+            ]
+    if rows != ROWS:
+        raise SystemExit(f"found {rows:,} of {ROWS:,} replies")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sys.stdout.write(" ".join(str(part / ROWS * 1e6) for part in spent) + f" {memory}")
+
+
 if __name__ == "__main__":
-    main()
+    replay(Path(sys.argv[1])) if len(sys.argv) > 1 else main()

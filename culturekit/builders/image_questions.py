@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -32,13 +32,6 @@ class ImageQuestion:
     answers: tuple[str, ...] = ()
     between: tuple[float, float] | None = None
     prompt_id: str | None = None
-
-
-class ChoiceReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the answers allowed."""
-
-    id: str
-    choice: str
 
 
 def check_questions(questions: Sequence[ImageQuestion]) -> None:
@@ -69,13 +62,22 @@ def image_request(question: ImageQuestion, image_id: str, image: Image, *, instr
         "question": question.question,
         "answers": list(question.answers or question.between or ()),
     }
-    allowed: dict[str, tuple[str, ...]] = {"id": (image_id,)}
-    if question.answers:
-        allowed["choice"] = question.answers
-    reply = ChoiceReply if question.between is None else number_reply(*question.between)
     return Request(
-        f"image.{question.task}", instructions, data, reply, allowed=allowed, images=(image,), max_tokens=REPLY_TOKENS
+        f"image.{question.task}",
+        instructions,
+        data,
+        choice_reply(question.answers) if question.between is None else number_reply(*question.between),
+        allowed={"id": (image_id,)},
+        images=(image,),
+        max_tokens=REPLY_TOKENS,
     )
+
+
+@cache
+def choice_reply(answers: tuple[str, ...]) -> Answers:
+    """Describe a reply that is one of some answers."""
+    fields: list[tuple[str, Any]] = [("id", str), ("choice", Literal[answers])]
+    return msgspec.defstruct("ChoiceReply", fields, frozen=True, forbid_unknown_fields=True)
 
 
 @cache
@@ -93,6 +95,7 @@ def said(answer: msgspec.Struct | None) -> tuple[float | None, str | None]:
     """
     if answer is None:
         return None, None
-    if not isinstance(answer, ChoiceReply):
+    choice: str | None = getattr(answer, "choice", None)
+    if choice is None:
         return float(answer.value), None  # type: ignore[attr-defined]
-    return (float(answer.choice) if NUMBER.fullmatch(answer.choice) else None), answer.choice
+    return (float(choice) if NUMBER.fullmatch(choice) else None), choice

@@ -32,6 +32,7 @@ def answers(
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.journal import Journal
     from culturekit.llm.run_tag import run_tag
+    from culturekit.llm.spent_in_run import spent_in_run
 
     options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
     if isinstance(client, FreeClient):
@@ -41,6 +42,7 @@ def answers(
     with Journal(work.out / JOURNAL) as journal:
         tag = run_tag(work)
         if batches is not None:
-            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress)
+            spent = spent_in_run(journal.path, tag)
+            yield from answer_batch(client, batches, journal, requests, options, tag, work.progress, spent=spent)
             return
         yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)

@@ -28,6 +28,9 @@ PATIENCE_OF_NOTES = 1.0
 
 NOTES_AT_ONCE = 1024
 
+GATHERING = 0.01
+"""Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU."""
+
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
 INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
@@ -97,16 +100,19 @@ class JournalWriter:
     def work(self) -> None:
         """Commit group after group until told to stop."""
         going_on = True
+        self.committed = 0.0
         while going_on:
             waiting: list[Task | None] = []
             with suppress(queue.Empty):
                 waiting.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
+            time.sleep(max(self.committed + GATHERING - time.monotonic(), 0.0))
             while not self.tasks.empty():
                 waiting.append(self.tasks.get())
             tasks = [task for task in waiting if task is not None]
             going_on = len(tasks) == len(waiting)
             if tasks or self.notes:
                 self.commit_group(tasks)
+                self.committed = time.monotonic()
 
     def commit_group(self, tasks: Sequence[Task]) -> None:
         """Write a group in one transaction and tell everybody how it went."""

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from json.encoder import encode_basestring
 from math import isfinite
 from typing import TypeAlias
@@ -89,10 +90,22 @@ def clean(value: object, path: str) -> Json:
 
 def clean_mapping(value: Mapping[str, object], path: str) -> dict[str, Json]:
     """Clean the keys and values of a mapping; two keys may not look the same."""
-    made = {clean_text(str(key), LONGEST_TEXT): clean(below, f"{path}.{key}") for key, below in value.items()}
+    made = {clean_key(str(key)): clean(below, f"{path}.{key}") for key, below in value.items()}
     if len(made) < len(value):
         raise UsageError("two keys are the same once what is hidden is taken out", where=path)
     return made
+
+
+@lru_cache(maxsize=1024)
+def clean_key(key: str) -> str:
+    """Strip a key; those of one task are always the same few."""
+    return clean_text(key, LONGEST_TEXT)
+
+
+@lru_cache(maxsize=1024)
+def written_key(key: str) -> str:
+    """Write a key as JSON."""
+    return written(key)
 
 
 def clean_text(text: str, longest: int) -> str:
@@ -110,7 +123,7 @@ def written(value: Json) -> str:
         case str():
             return ESCAPED.sub(escape, encode_basestring(value))
         case dict():
-            return "{" + ",".join(f"{written(key)}:{written(value[key])}" for key in sorted(value)) + "}"
+            return "{" + ",".join(f"{written_key(key)}:{written(value[key])}" for key in sorted(value)) + "}"
         case list():
             return "[" + ",".join(map(written, value)) + "]"
         case None | bool():

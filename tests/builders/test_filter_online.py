@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,3 +124,21 @@ def test_a_wrong_key_ends_the_run_with_what_to_do(table: Path, tmp_path: Path) -
     assert "key" in done.stderr
     assert "Traceback" not in done.stderr
     assert "sk-of-nobody" not in done.stderr + done.stdout
+
+
+def test_ctrl_c_leaves_soon_and_the_same_command_goes_on(table: Path, tmp_path: Path) -> None:
+    slowly = Script(rules=(Rule(then=Fault("stall", delay=0.1)),))
+    with server_process(slowly) as server:
+        command = filter_command(table, tmp_path / "kept", server, concurrency=4)
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(), cwd=ROOT)
+        while server.stats()["requests"] < 20:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "the same command goes on from there" in said
+        assert "Traceback" not in said
+        server.follow(Script())
+        assert ran(command).returncode == 0
+        assert server.stats()["bought_twice"] == 0

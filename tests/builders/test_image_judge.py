@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import polars as pl
@@ -78,7 +79,7 @@ def table(folder: Path, contents: Mapping[str, bytes | None], **changes: object)
 def right(request: Request) -> Mapping[str, object]:
     if request.task == "image.exaggeration":
         return {"id": request.data["id"], "value": 0.25}
-    return {"id": request.data["id"], "choice": request.allowed["choice"][1]}
+    return {"id": request.data["id"], "choice": cast(list[str], request.data["answers"])[1]}
 
 
 def judged(work: Work, path: Path, client: Scripted, *questions: ImageQuestion) -> tuple[Outcome, pl.DataFrame]:
