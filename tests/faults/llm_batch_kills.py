@@ -60,13 +60,12 @@ def server(script: Script, folder: Path, port: int) -> Iterator[str]:
     told = folder / "script.json"
     told.write_bytes(msgspec.json.encode(script))
     command = [sys.executable, "-m", "tests.llm.server", "--script", str(told), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
 
 
 def stats(url: str) -> dict[str, Any]:
