@@ -11,6 +11,7 @@ from culturekit.llm.client import Failure
 from culturekit.llm.error_bodies import error_of
 from culturekit.llm.failures import failure_of, failure_within
 from culturekit.llm.json_values import decoded
+from culturekit.llm.lanes import Lanes
 
 __all__ = ["LARGEST_REPLY", "Sending", "http_client", "sent_once"]
 
@@ -74,6 +75,12 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
     `http` is the module that the SDK itself uses, httpx or its successor. The SDK gives address, key and headers.
     """
     broken = (http.RequestError, ssl.SSLError, OSError)
+    settings = {
+        "timeout": http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None),
+        "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
+        "verify": http.create_ssl_context(),
+    }
+    lanes = Lanes(lambda: http.AsyncClient(**settings))
 
     class WireClient(http.AsyncClient):  # type: ignore[misc]
         """Sends our bytes and keeps theirs."""
@@ -86,9 +93,9 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
 
         async def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401
             """Send, keep the whole reply, and tell the SDK no more than that it came."""
-            current = CURRENT.get()
+            current, lane = CURRENT.get(), lanes.take()
             try:
-                response = await super().send(request, **{**options, "stream": True, "follow_redirects": False})
+                response = await lane.send(request, **{**options, "stream": True, "follow_redirects": False})
                 try:
                     current.received = await whole(response)
                 finally:
@@ -96,13 +103,17 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
             except (*broken, Failure) as error:
                 current.failure = failure_on_the_way(error, http.TimeoutException)
                 raise current.failure from None
+            finally:
+                lanes.give_back(lane)
             current.status, current.headers = response.status_code, response.headers
             return http.Response(200, request=request, content=b"{}")
 
-    return WireClient(
-        timeout=http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None),
-        limits=http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
-    )
+        async def aclose(self) -> None:
+            """Close the connections too."""
+            await lanes.close()
+            await super().aclose()
+
+    return WireClient(**settings)
 
 
 def failure_on_the_way(error: Exception, timeout: type[Exception]) -> Failure:
