@@ -9,13 +9,15 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 from culturekit.llm.client import Client, Failure
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.durable_hold import DurableHold
+from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.probing import is_due, probe_once
 from culturekit.llm.question import Question
 
 __all__ = ["Wire"]
@@ -44,6 +46,7 @@ class Wire:
         self.tasks: set[asyncio.Task[None]] = set()
         self.timer: asyncio.TimerHandle | None = None
         self.soon = self.ending = False
+        self.open = not is_due(client, journal, run)
         self.started = threading.Event()
         self.thread = threading.Thread(target=self.talk, name="wire", daemon=True)
         self.thread.start()
@@ -82,6 +85,8 @@ class Wire:
         self.loop = asyncio.get_running_loop()
         self.done = self.loop.create_future()
         self.started.set()
+        if not self.open:
+            self.begin(self.probe())
         try:
             await self.done
             await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -113,11 +118,9 @@ class Wire:
         """Send all that may be sent now, and come back when something changes."""
         self.soon = False
         self.hand_over()
-        move = self.dispatch.next(time.monotonic())
+        move = self.dispatch.next(time.monotonic()) if self.open else Later()
         while not isinstance(move, Later):
-            task = self.loop.create_task(self.exchange(move))
-            self.tasks.add(task)
-            task.add_done_callback(self.came_back)
+            self.begin(self.exchange(move))
             move = self.dispatch.next(time.monotonic())
         if self.timer is not None:
             self.timer.cancel()
@@ -132,6 +135,21 @@ class Wire:
             self.loop.call_later(LONGEST_FINISH, self.cancel)
         if not self.tasks and not self.done.done():
             self.done.set_result(None)
+
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Begin something that is waited for, and may be cancelled."""
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.came_back)
+
+    async def probe(self) -> None:
+        """Ask alone, before the rows, whether the server holds its model to the schema."""
+        try:
+            await probe_once(self.client, self.journal, self.dispatch.purse, run=self.run)
+        except Failure as failure:
+            self.dispatch.end(run_ended_by(failure, self.client.model))
+        finally:
+            self.open = True
 
     def came_back(self, task: "asyncio.Task[None]") -> None:
         """Look after what ended; an error that no client should raise ends the run."""
