@@ -1,4 +1,4 @@
-"""The probe at the start of a run, whether a server holds its model to the schema: once, journalled and paid for.
+"""The probe at the start of a run, whether a server holds its model to the schema: once, journalled and paid for."""
 
 import logging
 
