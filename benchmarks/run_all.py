@@ -15,6 +15,8 @@ LONG = (
     ("corrected_speed.py",),
     ("journal.py",),
     ("llm_replay.py",),
+    ("llm_engine_replay.py",),
+    ("llm_overhead.py",),
     ("llm_plan.py",),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),

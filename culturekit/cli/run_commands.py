@@ -1,6 +1,7 @@
 """`culturekit run`, `plan`, `demo` and `report`: whole recipes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,8 @@ import typer
 
 from culturekit.cli.options import AsJson, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
-from culturekit.cli.stages import as_data, line_about, run_one
+from culturekit.cli.stages import as_data, line_about, run_one, set_aside, stoppable, waiting_rows
+from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.config.recipe import Recipe
@@ -73,7 +75,7 @@ def run_all(
         if not as_json:
             typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
 
-    with progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
         runs = run_recipe(
             recipe,
             workdir,
@@ -87,6 +89,7 @@ def run_all(
     page = workdir / "report/report.html"
     if as_json:
         print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], "report": shown(page)}))
+        leave_if_set_aside(runs)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
     typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
@@ -94,6 +97,17 @@ def run_all(
         print_headline(workdir)
     if runs[-1].name == "report":
         print(f"report: {shown(page)}")
+    leave_if_set_aside(runs)
+
+
+def leave_if_set_aside(runs: "Sequence[StageRun]") -> None:
+    """Leave with 1 when rows of some stage wait for a person to look at."""
+    waiting = [stage_run for stage_run in runs if set_aside(stage_run)]
+    for stage_run in waiting:
+        if QUARANTINED in stage_run.manifest.counts:
+            typer.echo(f"{stage_run.name}: {waiting_rows(stage_run)}", err=True)
+    if waiting:
+        raise typer.Exit(1)
 
 
 def shown(path: Path) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
     from culturekit.pipeline.stage import Stage
 
-__all__ = ["line_about", "run_one", "set_aside", "stoppable"]
+__all__ = ["as_data", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
 
 MALFORMED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
@@ -52,7 +52,7 @@ def run_one(
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     if set_aside(run):
         if QUARANTINED in run.manifest.counts:
-            typer.echo(waiting_rows(run), err=True)
+            typer.echo(f"{waiting_rows(run)} The same command with --fresh asks about them once more.", err=True)
         raise typer.Exit(1)
 
 
@@ -78,7 +78,7 @@ def waiting_rows(run: "StageRun") -> str:
     why = ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if name not in {"ok", "repaired"})
     count = run.manifest.counts[QUARANTINED]
     rows = "1 row got no answer and waits" if count == 1 else f"{count:,} rows got no answer and wait"
-    return f"{rows} for a person to look at: {why}. The same command with --fresh asks about them once more."
+    return f"{rows} for a person to look at: {why}."
 
 
 def as_data(run: "StageRun") -> dict[str, object]:

@@ -1,5 +1,6 @@
 """What many requests will cost, told before any is sent: from their sizes alone, or from a pilot of some of them."""
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,13 @@ def cost_plan_lines(plan: CostPlan) -> Iterator[str]:
     if plan.usd is None or plan.most is None:
         yield "the price of the model is not known: state one in the SPEC, ?price=IN/OUT in USD per million tokens"
         return
-    spread = "" if plan.margin is None else f", give or take {plan.margin:,.2f}"
+    spread = "" if plan.margin is None else f", give or take {amount(plan.margin)}"
     word = "at most about " if plan.basis == "sizes" else ""
-    yield f"{word}{plan.usd:,.2f} USD{spread}; a budget of {plan.most:,.2f} USD surely suffices, repairs apart"
+    yield f"{word}{amount(plan.usd)} USD{spread}; a budget of {amount(plan.most, up=True)} USD surely suffices, repairs apart"
+
+
+def amount(usd: float, *, up: bool = False) -> str:
+    """Write dollars so that small sums can be told from nothing; `up` never says less than it is."""
+    digits = 2 if usd >= 1 or usd == 0 else 1 - math.floor(math.log10(usd))
+    step = 10.0**-digits
+    return f"{math.ceil(usd / step) * step if up else usd:,.{digits}f}"

@@ -10,9 +10,12 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
+from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from culturekit.llm.client import Client, Request
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
+from culturekit.llm.journal_file import FILE
 from culturekit.llm.openai_client import openai_sdk
 from tests.llm.questions import Verdict, question
 from tests.llm.server.running import RunningServer, server_process
@@ -30,6 +34,7 @@ __all__ = ["SCRIPT", "Result", "kill_and_count"]
 ROWS = 300
 CONCURRENCY = 16
 RUN = "killed"
+QUIET = 0.25
 
 SCRIPT = Script(
     rules=(
@@ -47,11 +52,16 @@ SCRIPT = Script(
 
 @dataclass
 class Result:
-    """What came of it; `twice` has, for each kill, how many replies were bought again because of it."""
+    """What came of it.
+
+    `lost` has, for each kill, how many replies were sold that are not on disk; these are bought again.
+    `twice` counts what the seller sold a second time, over all kills.
+    """
 
     kills: int = 0
     rounds: int = 0
-    twice: list[int] = field(default_factory=list)
+    twice: int = 0
+    lost: list[int] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
@@ -109,13 +119,38 @@ def ended_within(process: int, seconds: float) -> bool:
     return False
 
 
+def sold(server: RunningServer) -> int:
+    """Count the replies that the seller bills, once it has been quiet for a while.
+
+    A killed process leaves requests in the socket that the server has not read yet: counted too early, they would pass
+    for losses of the next kill.
+    """
+    seen, since = -1, time.monotonic()
+    while time.monotonic() - since < QUIET:
+        stats = server.stats()
+        if stats["in_flight"] or stats["requests"] != seen:
+            seen, since = stats["requests"], time.monotonic()
+        time.sleep(0.02)
+    return sum(record.billed for record in server.records())
+
+
 def bought_twice(server: RunningServer) -> int:
-    """Count, on the seller's side, the good replies that were sold for a question that had one already."""
-    sold: dict[str, int] = {}
-    for record in server.records():
-        if record.good:
-            sold[record.digest] = sold.get(record.digest, 0) + 1
-    return sum(sold.values()) - len(sold)
+    """Count the good replies that the seller sold for a question that had one already."""
+    times = Counter(record.digest for record in server.records() if record.good)
+    return times.total() - len(times)
+
+
+def journalled(folder: Path) -> int:
+    """Count the replies that a killed process left on disk."""
+    path = folder / "journal" / FILE
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            (count,) = connection.execute("SELECT count(*) FROM replies WHERE kind = 'reply'").fetchone()
+        except sqlite3.OperationalError:  # killed before there was a table
+            return 0
+    return int(count)
 
 
 def kill_and_count(scratch: Path, *, kills: int, seed: int, longest: float) -> Result:
@@ -133,6 +168,7 @@ def kill_and_count(scratch: Path, *, kills: int, seed: int, longest: float) -> R
             if (folder / "answers").read_bytes() != (calm / "answers").read_bytes():
                 result.different.append(folder.name)
             result.rounds += 1
+        result.twice = bought_twice(server)
         result.broken = server.stats()["broken"]
     return result
 
@@ -141,22 +177,18 @@ def one_round(
     server: RunningServer, folder: Path, result: Result, *, chance: random.Random, kills: int, longest: float
 ) -> None:
     """Ask a set of questions to its end, with kills on the way."""
-    twice = bought_twice(server)
+    before, lost = sold(server), 0
     while True:
         process = start(server.openai_url, folder)
         patience = chance.uniform(0.0, longest) if result.kills < kills else 120.0
         if ended_within(process, patience):
-            break
+            return
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         result.kills += 1
-        result.twice.append(0)
-        if len(result.twice) > 1:
-            now = bought_twice(server)
-            result.twice[-2] += now - twice
-            twice = now
-    if result.twice:
-        result.twice[-1] += bought_twice(server) - twice
+        lost_by_now = sold(server) - before - journalled(folder)
+        result.lost.append(lost_by_now - lost)
+        lost = lost_by_now
 
 
 def main() -> int:
@@ -168,13 +200,14 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         result = kill_and_count(Path(folder), kills=arguments.kills, seed=arguments.seed, longest=arguments.longest)
-    most = max(result.twice, default=0)
+    most = max(result.lost, default=0)
     sys.stdout.write(
-        f"{result.kills} kills in {result.rounds} rounds of {ROWS} rows; bought twice: {sum(result.twice)} in all, "
-        f"{most} at most for one kill, {CONCURRENCY} at once; {len(result.different)} runs with other answers; "
-        f"{len(result.broken)} mistakes of the server\n"
+        f"{result.kills} kills in {result.rounds} rounds of {ROWS} rows; {CONCURRENCY} at once\n"
+        f"lost by kills: {sum(result.lost)} replies, {most} at most by one; bought twice: {result.twice}\n"
+        f"{len(result.different)} runs with other answers; {len(result.broken)} mistakes of the server\n"
     )
-    return 0 if most <= CONCURRENCY and not result.different and not result.broken else 1
+    fair = most <= CONCURRENCY and result.twice <= sum(result.lost)
+    return 0 if fair and not result.different and not result.broken else 1
 
 
 if __name__ == "__main__":

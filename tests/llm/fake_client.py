@@ -46,7 +46,7 @@ class FakeClient:
     delay: float = 0.0
     rate: Rate | None = field(default_factory=lambda: Rate(1.0, 2.0))
     quota: Quota = field(default_factory=Quota)
-    identity: Identity = field(default_factory=lambda: Identity("fake", "http://127.0.0.1/v1", "/ask", "fake-1"))
+    identity: Identity = field(default_factory=lambda: Identity("fake", "", "/ask", "fake-1"))
     asked: Counter[str] = field(default_factory=Counter)
     in_flight: int = 0
     most_in_flight: int = 0
