@@ -131,7 +131,8 @@ def cost_plan_lines(plan: CostPlan) -> Iterator[str]:
         return
     spread = "" if plan.margin is None else f", give or take {amount(plan.margin)}"
     word = "at most about " if plan.basis == "sizes" else ""
-    yield f"{word}{amount(plan.usd)} USD{spread}; a budget of {amount(plan.most, up=True)} USD surely suffices, repairs apart"
+    suffices = amount(plan.most, up=True)
+    yield f"{word}{amount(plan.usd)} USD{spread}; a budget of {suffices} USD surely suffices, repairs apart"
 
 
 def amount(usd: float, *, up: bool = False) -> str:

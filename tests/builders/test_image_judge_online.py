@@ -25,9 +25,7 @@ def test_pictures_reach_the_judge_and_their_answers_the_table(
         outcome = judge_images(work, path, [YES_NO, LIKERT, SHARE], client)
         first = server.stats()
         again = judge_images(work, path, [YES_NO, LIKERT, SHARE], client)
-        assert server.stats()["requests"] == first["requests"] == 6 + 1, (
-            "the one more asks whether schemas are enforced"
-        )
+        assert server.stats()["requests"] == first["requests"] == 6 + 1, "one probes the server"
     assert first["broken"] == []
     rows = pl.read_parquet(work.out / "judgments.parquet")
     assert outcome.counts == again.counts == {"judgments": 6, "images": 3, "drops": 1}
