@@ -9,6 +9,7 @@ from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.image_slots import data_url, filled, slot_of
 from culturekit.llm.json_values import counted, decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
+from culturekit.llm.plain_completions import plain_reply
 from culturekit.llm.schemas import response_format
 from culturekit.llm.untrusted import user_message
 
@@ -66,6 +67,11 @@ def fill(body: Any, images: dict[str, Image]) -> int:  # noqa: ANN401 - JSON of 
 
 def read(raw: bytes) -> Reply:
     """Read a reply."""
+    return plain_reply(raw) or any_reply(raw)
+
+
+def any_reply(raw: bytes) -> Reply:
+    """Read a reply of which nothing is certain."""
     body = record(decoded(raw))
     choices = records(body.get("choices"))
     message = record(choices[0].get("message")) if choices else {}

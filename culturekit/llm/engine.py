@@ -6,7 +6,6 @@ requests -> composed, looked up in the journal (asking) -> answered from there (
 ```
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,7 +32,6 @@ from culturekit.records.work import Progress
 
 __all__ = ["AskEngine", "AskOptions"]
 
-LOG = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 4.0
 """How long replies under way are waited for when a run is interrupted."""
@@ -139,9 +137,7 @@ class Pass:
 
     def start(self) -> Wire:
         """Start the wire, once it is clear that what is sent can be paid for."""
-        unpriced = check_price(self.client, budget=self.options.budget)
-        if unpriced:
-            LOG.warning(unpriced)
+        check_price(self.client)
         self.purse.remember_in(self.journal, self.engine.run)
         probe_once(self.client, self.journal, self.purse, run=self.engine.run)
         limiter = Limiter(self.client.quota, self.options.concurrency)

@@ -16,14 +16,13 @@ from culturekit.llm.bulk_rows import pieces
 from culturekit.llm.journal_entry import ANSWERS, Entry, Mode, Reading
 from culturekit.llm.journal_file import FILE, damaged, errors_explained, open_for_reading, open_for_writing
 from culturekit.llm.journal_writer import JournalWriter
-from culturekit.llm.request_texts import read_templates
 from culturekit.storage.atomic import sync_folder
 from culturekit.storage.locks import hold
 
 __all__ = ["ANSWERS", "Entry", "Journal", "Mode", "Reading"]
 
 FOUND = f"""
-SELECT key, replies.run, attempt, mode, status, kind, raw, template, middle, at, replies.number, outcome, checksum
+SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum
 FROM requests
 CROSS JOIN replies ON replies.request = requests.number
 LEFT JOIN readings ON readings.number = replies.number
@@ -80,7 +79,7 @@ class Journal:
 
         Entries come in order of arrival: all of this run, failures and refusals too; of other runs the replies noted as
         answers, and those that a kill left unread: what these say decides whether they count. An entry without
-        `outcome` has still to be read, and noted.
+        `outcome` has still to be read, and noted. None of them has its `request`: whoever has the key knows it.
         """
         found: dict[bytes, list[Entry]] = {}
         with self.reading, errors_explained(self.path):
@@ -95,21 +94,18 @@ class Journal:
 
     def entry_of(self, row: tuple[Any, ...]) -> Entry:
         """Make an entry of a row of the query, and make sure that its bytes are those that came."""
-        key, run, attempt, mode, status, kind, raw, template, middle, at, number, outcome, checksum = row
+        key, run, attempt, mode, status, kind, raw, at, number, outcome, checksum = row
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
-        if run not in self.runs or template not in self.templates:
+        if run not in self.runs:
             self.learn()
-        ends = self.templates[template]
-        request = ends.head + middle + ends.tail
         tag, model = self.runs[run]
-        return Entry(key, tag, attempt, mode, status, kind, raw, request, at, model, number, outcome or "")
+        return Entry(key, tag, attempt, mode, status, kind, raw, b"", at, model, number, outcome or "")
 
     def learn(self) -> None:
-        """Read the small tables that the rows of the large ones point to."""
+        """Read the small table that replies point to."""
         rows = self.reader.execute("SELECT number, tag, model FROM runs")
         self.runs: dict[int, tuple[str, str]] = {number: (tag, model) for number, tag, model in rows}
-        self.templates = read_templates(self.reader)
 
     async def append(self, entry: Entry) -> int:
         """Write an entry; it is on disk when this returns. Entries that wait together share one commit.

@@ -28,6 +28,12 @@ ESCAPED = re.compile("[<>\\[\\]{}`|#~\\x7f\uff1c\uff1e\uff5c\u2581]")
 """What opens markup, templates, code and the turns of chat templates, in look-alikes too where a model uses these."""
 
 
+PLAIN = re.compile(r"[\w !$%'()*+,./:;=?@^-]*")
+"""Texts of letters, digits and harmless marks are sent as they are, between quotes. Most labels are such texts."""
+
+FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")
+"""Letters, as Unicode has it, that nobody sees."""
+
 LITERALS = {None: "null", True: "true", False: "false"}
 
 MOST_HIDDEN = 20
@@ -48,9 +54,35 @@ def user_message(data: Mapping[str, object]) -> str:
     Raises:
         UsageError: a value is no text, number, boolean, None, list or mapping.
     """
-    body = written(cleaned(data))
+    body = plainly_written(data) or written(cleaned(data))
     fence = f"<untrusted-data-{hashlib.sha256(body.encode()).hexdigest()[:16]}>"
     return f"{fence}\n{body}\n{fence}"
+
+
+def plainly_written(data: Mapping[str, object]) -> str:
+    """Write plain texts and lists of them as `written(cleaned(data))` would; empty where there is more to do."""
+    parts = []
+    for key in sorted(data):
+        value = data[key]
+        if type(value) is str and is_plain(value):
+            shown = f'"{value}"'
+        elif type(value) is list and all(type(item) is str and is_plain(item) for item in value):
+            shown = "[" + ",".join([f'"{item}"' for item in value]) + "]"
+        elif value is None:
+            shown = "null"
+        else:
+            return ""
+        if clean_key(key) != key:
+            return ""
+        parts.append(f"{written_key(key)}:{shown}")
+    return "{" + ",".join(parts) + "}"
+
+
+def is_plain(text: str) -> bool:
+    """Tell whether a text is sent as it is."""
+    if len(text) > LONGEST_TEXT or PLAIN.fullmatch(text) is None:
+        return False
+    return text.isascii() or FILLERS.search(text) is None
 
 
 def strip_hidden(text: str) -> str:

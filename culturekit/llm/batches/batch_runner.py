@@ -175,7 +175,7 @@ class BatchRunner:
 
     def reserve(self, ask: Ask) -> float | None:
         """Set aside what a row can cost at worst in a batch, if there is enough."""
-        check_price(self.client, budget=self.options.budget)
+        check_price(self.client)
         rate = self.client.rate
         question = Question(0, ask.row, ask.outgoing, ask.key)
         worst = 0.0 if rate is None else rate.batch * self.purse.worst(question)

@@ -1,0 +1,76 @@
+"""The usual reply of chat completions, read by its type: one text, done, and counted."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from culturekit.llm.client import Reply, Usage
+
+__all__ = ["plain_reply"]
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Message(msgspec.Struct, gc=False):
+    """What was said; nothing was refused."""
+
+    content: Annotated[str, msgspec.Meta(min_length=1)]
+    refusal: None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """An answer that came to its end."""
+
+    message: Message
+    finish_reason: Literal["stop"]
+
+
+class InputDetails(msgspec.Struct, gc=False):
+    """Tokens that a cache knew."""
+
+    cached_tokens: Count | None = None
+
+
+class OutputDetails(msgspec.Struct, gc=False):
+    """Tokens that were thought."""
+
+    reasoning_tokens: Count | None = None
+
+
+class Counts(msgspec.Struct, gc=False):
+    """What the provider counted."""
+
+    prompt_tokens: Count
+    completion_tokens: Count
+    prompt_tokens_details: InputDetails | None = None
+    completion_tokens_details: OutputDetails | None = None
+
+
+class Completion(msgspec.Struct, gc=False):
+    """A reply with nothing odd about it."""
+
+    choices: Annotated[list[Choice], msgspec.Meta(min_length=1)]
+    usage: Counts
+    model: str = ""
+    system_fingerprint: str | None = None
+
+
+USUAL = msgspec.json.Decoder(Completion)
+
+
+def plain_reply(raw: bytes) -> Reply | None:
+    """Read the usual reply; None for any other, which is looked at field by field."""
+    try:
+        body = USUAL.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    counts = body.usage
+    thought, known = counts.completion_tokens_details, counts.prompt_tokens_details
+    usage = Usage(
+        counts.prompt_tokens,
+        counts.completion_tokens,
+        (thought.reasoning_tokens or 0) if thought else 0,
+        (known.cached_tokens or 0) if known else 0,
+    )
+    version = " ".join(part for part in (body.model, body.system_fingerprint) if part)
+    return Reply(body.choices[0].message.content, usage, model_version=version)

@@ -1,0 +1,89 @@
+"""What is usual takes a shorter way; it leads to the same place."""
+
+import json
+import sys
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.llm.chat_completions import any_reply
+from culturekit.llm.plain_completions import plain_reply
+from culturekit.llm.strict_json import plain_object, read_json
+from culturekit.llm.untrusted import PLAIN, cleaned, is_plain, plainly_written, written
+
+TEXTS = st.text(max_size=12) | st.sampled_from(
+    ["", "a b", "pâté", "寿司", "<b>", '"', "a\\b", "ㅤ", "क्षेत्र", "a\u200db", "[x]"]
+)
+VALUES = TEXTS | st.none() | st.lists(TEXTS, max_size=3) | st.integers() | st.booleans()
+
+
+def test_every_character_that_passes_as_plain_is_sent_as_it_is() -> None:
+    plain = [character for character in map(chr, range(sys.maxunicode + 1)) if is_plain(character)]
+    assert len(plain) > 100_000
+    assert not [each for each in plain if written(cleaned({"a": each})) != f'{{"a":"{each}"}}']
+    assert PLAIN.fullmatch("ㅤ") is not None
+    assert not is_plain("ㅤ")
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4))
+def test_plain_data_is_written_as_any_data_is(data: dict[str, object]) -> None:
+    if body := plainly_written(data):
+        assert body == written(cleaned(data))
+
+
+def test_plain_data_takes_the_short_way() -> None:
+    assert plainly_written({"id": "Q1", "label": "pâté de foie", "classes": ["dish", "寿司"], "description": None})
+    assert not plainly_written({"label": "x" * 8_001})
+    assert not plainly_written({"label": "a<b"})
+
+
+REPLIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.none() | st.text(max_size=4),
+        "system_fingerprint": st.none() | st.just("fp"),
+        "choices": st.lists(
+            st.fixed_dictionaries(
+                {"message": st.fixed_dictionaries({"content": st.none() | st.text(max_size=5)},
+                                                  optional={"refusal": st.none() | st.just("no")})},
+                optional={"finish_reason": st.sampled_from(["stop", "length", "content_filter", None])},
+            ), max_size=2),
+        "usage": st.none() | st.fixed_dictionaries(
+            {"prompt_tokens": st.integers(-1, 9) | st.booleans(), "completion_tokens": st.integers(0, 9)},
+            optional={"prompt_tokens_details": st.sampled_from([None, {"cached_tokens": 2}, {"cached_tokens": None}]),
+                      "completion_tokens_details": st.none() | st.just({"reasoning_tokens": 3}) | st.just({})},
+        ),
+    },
+)  # fmt: skip
+
+
+@given(REPLIES)
+def test_the_usual_reply_is_read_as_any_is(body: dict[str, object]) -> None:
+    raw = msgspec.json.encode(body)
+    reply = plain_reply(raw)
+    assert reply is None or reply == any_reply(raw)
+
+
+def test_the_usual_reply_takes_the_short_way() -> None:
+    usage = {"prompt_tokens": 90, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": 1}}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "{}", "refusal": None}, "finish_reason": "stop"}
+    assert plain_reply(msgspec.json.encode({"choices": [choice], "usage": usage, "model": "m"})) is not None
+
+
+OBJECTS = st.dictionaries(st.text("ab", max_size=2), st.text('ab"\\ ', max_size=4), max_size=3).map(json.dumps)
+
+
+@given(OBJECTS | st.from_regex(r'\s?\{("[ab]" ?: ?"[ab\\"]{0,2}",?){0,3}\}', fullmatch=True))
+def test_a_plain_object_is_read_as_any_is(text: str) -> None:
+    plain = plain_object(text)
+    if plain is None:
+        return
+    longer = text + " " * 2_000  # too long for the short way
+    assert plain_object(longer) is None
+    assert read_json(longer) == plain
+
+
+def test_no_key_stands_twice_in_a_plain_object() -> None:
+    assert plain_object('{"a":"b","a":"c"}') is None
+    assert plain_object('{"id": "Q1", "verdict": "keep"}') == {"id": "Q1", "verdict": "keep"}
