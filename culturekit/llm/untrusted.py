@@ -61,8 +61,11 @@ def user_message(data: Mapping[str, object]) -> str:
 
 def plainly_written(data: Mapping[str, object]) -> str:
     """Write plain texts and lists of them as `written(cleaned(data))` would; empty where there is more to do."""
+    heads = plain_keys(tuple(data))
+    if heads is None:
+        return ""
     parts = []
-    for key in sorted(data):
+    for key, head in heads:
         value = data[key]
         if type(value) is str and is_plain(value):
             shown = f'"{value}"'
@@ -72,10 +75,15 @@ def plainly_written(data: Mapping[str, object]) -> str:
             shown = "null"
         else:
             return ""
-        if clean_key(key) != key:
-            return ""
-        parts.append(f"{written_key(key)}:{shown}")
+        parts.append(head + shown)
     return "{" + ",".join(parts) + "}"
+
+
+@lru_cache(maxsize=1024)
+def plain_keys(keys: tuple[str, ...]) -> list[tuple[str, str]] | None:
+    """Write keys in their order, each with its colon; None where one is not sent as it is."""
+    heads = [(key, f"{written_key(key)}:") for key in sorted(keys)]
+    return heads if all(clean_key(key) == key for key in keys) else None
 
 
 def is_plain(text: str) -> bool:
