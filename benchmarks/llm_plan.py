@@ -6,9 +6,7 @@ from recording import record
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.cost_plan import plan_cost
 from culturekit.llm.keys import key_of
-from culturekit.llm.pilot_estimate import pilot_rows
 from culturekit.llm.spending import Spent
-from culturekit.llm.tokens import estimate
 from culturekit.storage.digests import canonical_json
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")
@@ -48,7 +46,7 @@ def error_of(task: str, rng: np.random.Generator) -> tuple[float, float]:
         for number, length in enumerate(lengths)
     ]
     truth = [usage_of(task, outgoing, rng) for outgoing in requests]
-    chosen = pilot_rows([estimate(outgoing) for outgoing in requests], rows=PILOT, rng=rng)
+    chosen = sorted(int(row) for row in rng.choice(ROWS, PILOT, replace=False))
     spent = [
         Spent(key_of(IDENTITY, requests[row]), "pilot", truth[row].input_tokens, truth[row].output_tokens, True)
         for row in chosen

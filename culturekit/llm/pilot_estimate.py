@@ -1,13 +1,12 @@
 """From the tokens that a pilot took to those of all requests: separate ratios by size of the request."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "Pilot", "Total", "estimate_total", "pilot_rows"]
+__all__ = ["Floats", "Pilot", "Total", "estimate_total"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -78,9 +77,3 @@ def boundaries(estimates: Floats, rows: int) -> Floats:
     """Part requests by size into groups of about equal number, as many as the rows of a pilot allow."""
     strata = min(MOST_STRATA, max(1, rows // ROWS_PER_STRATUM))
     return np.unique(np.quantile(estimates, np.linspace(0, 1, strata + 1)[1:-1])) if strata > 1 else np.zeros(0)
-
-
-def pilot_rows(estimates: Sequence[float], *, rows: int, rng: np.random.Generator) -> list[int]:
-    """Choose the rows of a pilot: by size from the smallest to the largest, one by chance from each of equal parts."""
-    order = np.argsort(np.asarray(estimates, dtype=np.float64), kind="stable")
-    return sorted(int(rng.choice(part)) for part in np.array_split(order, min(rows, len(order))))

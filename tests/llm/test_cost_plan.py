@@ -10,7 +10,6 @@ from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.journal import Entry, Journal, Reading
 from culturekit.llm.keys import key_of
-from culturekit.llm.pilot_estimate import pilot_rows
 from culturekit.llm.spending import Spent, read_spending
 from culturekit.llm.tokens import estimate, input_bound
 from culturekit.storage.digests import canonical_json
@@ -49,7 +48,7 @@ def pilot_plan(seed: int) -> tuple[CostPlan, int, int]:
     rng = np.random.default_rng(seed)
     requests = outgoings(5_000, rng)
     truth = [true_usage(outgoing, rng) for outgoing in requests]
-    rows = pilot_rows([estimate(outgoing) for outgoing in requests], rows=200, rng=rng)
+    rows = sorted(int(row) for row in rng.choice(len(requests), 200, replace=False))
     spent = [spent_on(requests[row], truth[row]) for row in rows]
     repaired_in, repaired_out = (sum(tokens) // 10 for tokens in totals(truth, rows))
     repair = Spent(b"r" * 32, "pilot", repaired_in, repaired_out, True)
@@ -115,11 +114,3 @@ def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
     assert plan.input_tokens > 0
     assert read_spending(tmp_path / "nowhere.sqlite") == []
     assert any("30 answered in the journal, 10 to send" in line for line in cost_plan_lines(plan))
-
-
-def test_the_rows_of_a_pilot_reach_from_the_smallest_to_the_largest() -> None:
-    sizes = list(np.random.default_rng(4).permutation(1000).astype(float))
-    rows = pilot_rows(sizes, rows=100, rng=np.random.default_rng(5))
-    assert len(set(rows)) == 100
-    assert sorted(int(sizes[row]) // 10 for row in rows) == list(range(100))
-    assert pilot_rows([1.0, 2.0], rows=200, rng=np.random.default_rng(5)) == [0, 1]
