@@ -4,10 +4,10 @@ from typing import Any
 
 from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.counted_here import told_usage
 from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.image_slots import data_url, filled, slot_of
-from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.plain_completions import plain_reply
 from culturekit.llm.schemas import response_format
@@ -101,12 +101,4 @@ def content_text(content: object) -> str:
 
 def usage(value: object, said: str) -> Usage:
     """Read what the provider counted; count here where it did not."""
-    counts = record(value)
-    if not {"prompt_tokens", "completion_tokens"} & counts.keys():
-        return usage_of_text(said)
-    return Usage(
-        counted(counts.get("prompt_tokens")),
-        counted(counts.get("completion_tokens")),
-        counted(record(counts.get("completion_tokens_details")).get("reasoning_tokens")),
-        counted(record(counts.get("prompt_tokens_details")).get("cached_tokens")),
-    )
+    return told_usage(value, said, sent="prompt_tokens", came="completion_tokens")

@@ -1,11 +1,25 @@
-"""The cost of a reply whose server counts nothing."""
+"""What a reply cost: as the server counted it, or counted here where it did not."""
 
 from dataclasses import replace
 
 from culturekit.llm.client import Identity, Outgoing, Reply, Usage
+from culturekit.llm.json_values import counted, record
 from culturekit.llm.tokens import estimate
 
-__all__ = ["fully_counted", "usage_of_text"]
+__all__ = ["fully_counted", "told_usage", "usage_of_text"]
+
+
+def told_usage(value: object, said: str, *, sent: str, came: str) -> Usage:
+    """Read the counts of OpenAI's protocols, by the names they give to tokens sent and tokens that came."""
+    counts = record(value)
+    if not {sent, came} & counts.keys():
+        return usage_of_text(said)
+    return Usage(
+        counted(counts.get(sent)),
+        counted(counts.get(came)),
+        counted(record(counts.get(f"{came}_details")).get("reasoning_tokens")),
+        counted(record(counts.get(f"{sent}_details")).get("cached_tokens")),
+    )
 
 
 def usage_of_text(text: str) -> Usage:

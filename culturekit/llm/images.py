@@ -58,14 +58,7 @@ def image_from_bytes(
             with Picture.open(io.BytesIO(content), formats=FORMATS) as opened:
                 pixels = small_enough(opened, where)
                 upright = ImageOps.exif_transpose(pixels)
-    except (
-        UnidentifiedImageError,
-        OSError,
-        SyntaxError,
-        ValueError,
-        EOFError,
-        Picture.DecompressionBombError,
-    ) as error:
+    except UNREADABLE as error:
         raise IntegrityError(
             "a picture cannot be read", where=where, expected=", ".join(FORMATS), found=type(error).__name__
         ) from error

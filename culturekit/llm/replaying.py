@@ -10,7 +10,7 @@ from culturekit.llm.journal_entry import ANSWERS, Entry, Reading
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
-from culturekit.llm.row_automaton import Row, failed, heard
+from culturekit.llm.row_automaton import Row, failed, heard, reading_of
 
 __all__ = ["Replay"]
 
@@ -64,10 +64,7 @@ class Replay:
 
     def note(self, question: Question, entry: Entry, reply: Reply, step: Row | Answered) -> None:
         """Note what an entry says, where a kill came before that."""
-        if isinstance(step, Answered):
-            outcome: str = step.outcome
-        else:
-            outcome = "unreadable" if reply.stop == "unreadable" else "invalid"
+        outcome = reading_of(step, reply)
         if entry.outcome and not question.row.repairing and outcome != "invalid":
             return
         reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage, entry.mode))

@@ -4,10 +4,10 @@ from typing import Any
 
 from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.counted_here import told_usage
 from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.image_slots import data_url, filled, slot_of
-from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.schemas import response_format
 from culturekit.llm.untrusted import user_message
@@ -86,12 +86,4 @@ def ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Stop, str]:
 
 def usage(value: object, said: str) -> Usage:
     """Read what the provider counted; count here where it did not."""
-    counts = record(value)
-    if not {"input_tokens", "output_tokens"} & counts.keys():
-        return usage_of_text(said)
-    return Usage(
-        counted(counts.get("input_tokens")),
-        counted(counts.get("output_tokens")),
-        counted(record(counts.get("output_tokens_details")).get("reasoning_tokens")),
-        counted(record(counts.get("input_tokens_details")).get("cached_tokens")),
-    )
+    return told_usage(value, said, sent="input_tokens", came="output_tokens")

@@ -11,7 +11,7 @@ from culturekit.llm.outcomes import Answered, RowOutcome
 from culturekit.llm.repair import repair_request
 from culturekit.llm.reply_reading import ParseFailure, read_reply
 
-__all__ = ["CLOSING", "Row", "failed", "failure_text", "heard"]
+__all__ = ["CLOSING", "Row", "failed", "failure_text", "heard", "reading_of"]
 
 STOPPED: Mapping[Stop, RowOutcome] = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
 
@@ -54,6 +54,13 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
     if row.repairing:
         return Answered("invalid", detail=answer.code, raw=reply.text)
     return Row(repair_request(row.request, answer), repairing=True, text=reply.text)
+
+
+def reading_of(step: Row | Answered | None, reply: Reply) -> str:
+    """Name what a reply turned out to be, for the journal: how its row ended, or why it did not."""
+    if isinstance(step, Answered):
+        return step.outcome
+    return "unreadable" if reply.stop == "unreadable" else "invalid"
 
 
 def failed(row: Row, failure: Failure, *, tries: int, charged: bool = True) -> Row | Answered:
