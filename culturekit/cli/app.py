@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from culturekit.cli import (
-    image_commands,
+    generate_command,
+    index_commands,
     kg_commands,
     llm_commands,
     look_commands,
@@ -61,7 +62,7 @@ app.command(epilog="Example: culturekit plan recipes/cube.yaml")(run_commands.pl
 app.command(
     epilog="Example: culturekit generate --backend 'simulated?temperature=2' --prompts prompts/prompts.parquet "
     "--repeats 50 --slots 8 --out images"
-)(image_commands.generate)
+)(generate_command.generate)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace
@@ -70,7 +71,7 @@ app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")
 app.add_typer(space_commands.prompts_app, name="prompts")
-app.add_typer(image_commands.index_app, name="index")
+app.add_typer(index_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
 app.add_typer(llm_commands.llm_app, name="llm")
 app.add_typer(metric_commands.metrics_app, name="metrics")

@@ -36,8 +36,11 @@ class EmbeddingShard:
 
 @cache
 def encoder_of(spec: str) -> ImageEncoder:
-    """Make an encoder once per process."""
-    return ENCODERS.make(spec)
+    """Make an encoder of pictures once per process."""
+    encoder = ENCODERS.make(spec)
+    if not isinstance(encoder, ImageEncoder):
+        raise UsageError("the encoder reads no pictures", where=spec, expected="an encoder of pictures")
+    return encoder
 
 
 def embed_shard(shard: EmbeddingShard) -> int:

@@ -80,12 +80,22 @@ class EmbeddedEncoder:
         "and is not a cultural encoder: what it finds in other images says nothing about them."
     )
 
-    def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
-        """Encode pictures of any size, one after the other."""
+    batch_size = 64
+
+    def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Bring a picture to the encoder's size."""
+        return resampled(picture)
+
+    def encode_prepared(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
+        """Encode pictures of the encoder's size, one after the other."""
         vectors = np.empty((len(pictures), DIMENSIONS), np.float32)
         for vector, picture in zip(vectors, pictures, strict=True):
-            vector[:] = described(resampled(picture))
+            vector[:] = described(picture)
         return vectors
+
+    def encode_images(self, pictures: Sequence[NDArray[np.uint8]]) -> Vectors:
+        """Encode pictures of any size, one after the other."""
+        return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
 
 def resampled(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

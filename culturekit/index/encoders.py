@@ -1,11 +1,11 @@
-"""The image encoders that culturekit knows by name."""
+"""The encoders that culturekit knows by name."""
 
-from culturekit.index.encoder import ImageEncoder
+from culturekit.index.encoder import Encoder
 from culturekit.registry import Entry, Registry
 
 __all__ = ["ENCODERS"]
 
-ENCODERS: Registry[ImageEncoder] = Registry(
+ENCODERS: Registry[Encoder] = Registry(
     "encoder",
     [
         Entry(

@@ -10,15 +10,11 @@ from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.filter_run import FilterRun
+from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
-from culturekit.pipeline.image_stages import (
-    generate_stage,
-    index_stage,
-    map_stage,
-    quality_stage,
-    score_stage,
-    truth_stage,
-)
+from culturekit.pipeline.image_stages import quality_stage, truth_stage
+from culturekit.pipeline.index_stages import index_stage, map_stage
+from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders

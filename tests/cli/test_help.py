@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from culturekit.cli import (
+    generate_command,
     graph_commands,
-    image_commands,
+    index_commands,
     kg_commands,
     look_commands,
     metric_commands,
@@ -75,5 +76,13 @@ def test_commands_print_only_in_the_command_line_package() -> None:
     assert printing == []
     assert all(
         module.__doc__
-        for module in (graph_commands, image_commands, kg_commands, look_commands, metric_commands, space_commands)
+        for module in (
+            generate_command,
+            graph_commands,
+            index_commands,
+            kg_commands,
+            look_commands,
+            metric_commands,
+            space_commands,
+        )
     )

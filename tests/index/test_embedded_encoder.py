@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.errors import UsageError
-from culturekit.index.embedded_encoder import described
+from culturekit.index.embedded_encoder import EmbeddedEncoder, described
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.picture_statistics import block_means, edge_planes, opponent_planes, ring_means_and_spread
 
-ENCODER = ENCODERS.make("embedded")
+ENCODER = EmbeddedEncoder()
 
 
 def painted(height: int, width: int, *, seed: int) -> NDArray[np.uint8]:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.generation.backend import Picture
+from culturekit.index.embedded_encoder import EmbeddedEncoder
 from culturekit.index.encoder import Vectors
-from culturekit.index.encoders import ENCODERS
 from tests.generation.simulated_models import COUNTRIES, asked, model, pictures, portraits, wide_space
 
-ENCODER = ENCODERS.make("embedded")
+ENCODER = EmbeddedEncoder()
 ARTIFACTS = 300
 REFERENCES = 4
 QUERIES = 4

@@ -1,0 +1,52 @@
+"""The stage from prompts to images."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from culturekit.generation.backends import BACKENDS
+from culturekit.generation.runner import ImagePlan, Maker, generate
+from culturekit.pipeline.public_files import prompts_table, space_table
+from culturekit.pipeline.stage import Stage
+from culturekit.registry import Spec, parse_spec
+from culturekit.storage.manifest import read_manifest
+from culturekit.trail.upstream import upstream
+
+__all__ = ["cspace_behind", "generate_stage"]
+
+
+def cspace_behind(prompts: Path) -> Path | None:
+    """Find the cultural space that prompts were built from, where their folder still knows it."""
+    manifest = read_manifest(prompts.parent)
+    return upstream(prompts.parent, "cspace") if manifest is not None and "cspace" in manifest.inputs else None
+
+
+def generate_stage(
+    prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, name: str, cspace: Path | None = None
+) -> Stage:
+    """Make the images of a model; a backend that draws from a cultural space has it as an input."""
+    spec, space = parse_spec(backend), None
+    inputs = {"prompts": prompts}
+    if "cspace" in BACKENDS.find(spec).needs:
+        stated = spec.options.get("cspace")
+        spec = Spec(spec.name, spec.target, {key: text for key, text in spec.options.items() if key != "cspace"})
+        space = Path(stated) if stated else cspace
+        if space is not None:
+            inputs["cspace"] = space
+    BACKENDS.check(str(spec))
+    return Stage(
+        name,
+        "generate",
+        1,
+        lambda work: generate(
+            work, prompts_table(prompts, work.scratch), plan, maker_of(model, str(spec), space, work.scratch), seed=seed
+        ),
+        inputs,
+        {**asdict(plan), "backend": str(spec), "model": model},
+        {"images": seed},
+        packages=("numpy", "pillow", "polars"),
+    )
+
+
+def maker_of(model: str, backend: str, space: Path | None, scratch: Path) -> Maker:
+    """Describe who makes images; a backend that draws from a cultural space gets it as a table."""
+    return Maker(model, backend, None if space is None else space_table(space, scratch))

@@ -1,0 +1,94 @@
+"""The stage from matches and quality to the scores of diversity."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
+from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
+from culturekit.metrics.scoring.scored import Scored
+from culturekit.pipeline.family_stage import write_scored
+from culturekit.pipeline.public_files import prompts_table
+from culturekit.pipeline.stage import Stage
+from culturekit.records.schemas import AUDITS, MATCHES, PROMPTS, QUALITY
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table
+
+__all__ = ["score_stage"]
+
+
+def score_stage(
+    matches: Mapping[str, Path],
+    quality: Mapping[str, Path],
+    options: QvsOptions,
+    *,
+    truth: Mapping[str, Path] | None = None,
+    audits: Mapping[str, Path] | None = None,
+    correction: Correction = NO_CORRECTION,
+    prompts: Path | None = None,
+    name: str = "scores",
+) -> Stage:
+    """Score the diversity of what images show: by mapping, corrected by audits, and in truth where it is known."""
+    truth, audits = truth or {}, audits or {}
+
+    def run(work: Work) -> Outcome:
+        images = pl.concat([read_table(path, QUALITY) for path in quality.values()]) if quality else None
+        mapped = [read_table(path, MATCHES) for path in matches.values()]
+        true = [read_table(path, MATCHES) for path in truth.values()]
+        said = pl.concat([read_table(path, AUDITS) for path in audits.values()]) if audits else None
+        countries = None if prompts is None else countries_of(prompts_table(prompts, work.scratch))
+        return score(work, mapped, true, said, images, options, correction, countries)
+
+    return Stage(
+        name,
+        "score-qvs",
+        3,
+        run,
+        {**matches, **truth, **quality, **audits, **({} if prompts is None else {"prompts": prompts})},
+        {**asdict(options), **(asdict(correction) if audits else {})},
+        {"correction": correction.seed} if audits else {},
+        packages=("numpy", "polars", "scipy"),
+    )
+
+
+def score(
+    work: Work,
+    matches: Sequence[pl.DataFrame],
+    truth: Sequence[pl.DataFrame],
+    audits: pl.DataFrame | None,
+    quality: pl.DataFrame | None,
+    options: QvsOptions,
+    correction: Correction,
+    countries: Mapping[str, str] | None,
+) -> Outcome:
+    """Score every table of matches together with the quality of its images.
+
+    In truth a culture-free image shows none of the artifacts, and all such images are alike in that.
+    """
+    work.progress.begin(len(matches) + len(truth), "tables of matches")
+    none_alike = replace(options, missing="equal")
+    found, left_out = [], Counter[str]()
+    for table, how in [*((table, options) for table in matches), *((table, none_alike) for table in truth)]:
+        found.append(score_qvs(table, quality, options=how, countries=countries))
+        left_out.update(found[-1].left_out)
+        if table["concept"].n_unique() > 1:
+            found.append(score_qvs(over_all_prompts(table), quality, options=how, countries=countries))
+        work.progress.advance(1)
+    if audits is not None:
+        found.append(score_corrected(pl.concat(matches), audits, quality, options=correction.of(options)))
+        left_out.update(found[-1].left_out)
+    scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
+    return write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+
+
+def countries_of(prompts: Path) -> dict[str, str]:
+    """Read which country each prompt names; those that name none are left out."""
+    return dict(read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls().iter_rows())
+
+
+def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:
+    """Take the prompts of all concepts together: their scores have no concept."""
+    return matches.with_columns(concept=pl.lit(None, pl.String))
