@@ -22,6 +22,7 @@ NAMES = {
     "corrected.raters": "rater_model",
     "corrected.references": "homogeneity_test",
     "diversity.batch_diversity": "vendi_batches",
+    "diversity.bounds": "vendi_bounds",
     "diversity.cosine_means": "mean_cosine",
     "diversity.kernel_diversity": "vendi_features vendi_kernel",
     "diversity.kernels": "STANDARD_KERNELS",

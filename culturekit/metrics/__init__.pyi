@@ -51,6 +51,7 @@ from culturekit.metrics.corrected.corrected_diversity import vendi_corrected as 
 from culturekit.metrics.corrected.raters import rater_model as rater_model
 from culturekit.metrics.corrected.references import homogeneity_test as homogeneity_test
 from culturekit.metrics.diversity.batch_diversity import vendi_batches as vendi_batches
+from culturekit.metrics.diversity.bounds import vendi_bounds as vendi_bounds
 from culturekit.metrics.diversity.cosine_means import mean_cosine as mean_cosine
 from culturekit.metrics.diversity.kernel_diversity import vendi_features as vendi_features
 from culturekit.metrics.diversity.kernel_diversity import vendi_kernel as vendi_kernel

@@ -108,6 +108,7 @@ def scores_of(recipe: Recipe, workdir: Path) -> Stage:
         recipe.scores,
         truth={f"truth-{name}": workdir / f"truth-{name}/matches.parquet" for name in truthful},
         audits=audits_of(recipe, workdir),
+        images={f"images-{name}": workdir / f"images-{name}/images.parquet" for name in names},
         correction=Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False),
     )
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.metrics.scoring.score_bounds import score_bounds
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.pipeline.family_stage import write_scored
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.pipeline.stage import Stage
-from culturekit.records.schemas import AUDITS, MATCHES, PROMPTS, QUALITY
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table
 
@@ -27,27 +28,32 @@ def score_stage(
     *,
     truth: Mapping[str, Path] | None = None,
     audits: Mapping[str, Path] | None = None,
+    images: Mapping[str, Path] | None = None,
     correction: Correction = NO_CORRECTION,
     prompts: Path | None = None,
     name: str = "scores",
 ) -> Stage:
-    """Score the diversity of what images show: by mapping, corrected by audits, and in truth where it is known."""
-    truth, audits = truth or {}, audits or {}
+    """Score the diversity of what images show: by mapping, corrected by audits, and in truth where it is known.
+
+    With the tables of images, those that were refused, or of which the mapping abstained, give bounds.
+    """
+    truth, audits, images = truth or {}, audits or {}, images or {}
 
     def run(work: Work) -> Outcome:
-        images = pl.concat([read_table(path, QUALITY) for path in quality.values()]) if quality else None
+        judged = pl.concat([read_table(path, QUALITY) for path in quality.values()]) if quality else None
         mapped = [read_table(path, MATCHES) for path in matches.values()]
         true = [read_table(path, MATCHES) for path in truth.values()]
         said = pl.concat([read_table(path, AUDITS) for path in audits.values()]) if audits else None
         countries = None if prompts is None else countries_of(prompts_table(prompts, work.scratch))
-        return score(work, mapped, true, said, images, options, correction, countries)
+        asked = [read_table(path, IMAGES) for path in images.values()]
+        return score(work, mapped, true, said, judged, asked, options, correction, countries)
 
     return Stage(
         name,
         "score-qvs",
-        3,
+        4,
         run,
-        {**matches, **truth, **quality, **audits, **({} if prompts is None else {"prompts": prompts})},
+        {**matches, **truth, **quality, **audits, **images, **({} if prompts is None else {"prompts": prompts})},
         {**asdict(options), **(asdict(correction) if audits else {})},
         {"correction": correction.seed} if audits else {},
         packages=("numpy", "polars", "scipy"),
@@ -60,6 +66,7 @@ def score(
     truth: Sequence[pl.DataFrame],
     audits: pl.DataFrame | None,
     quality: pl.DataFrame | None,
+    images: Sequence[pl.DataFrame],
     options: QvsOptions,
     correction: Correction,
     countries: Mapping[str, str] | None,
@@ -77,6 +84,9 @@ def score(
         if table["concept"].n_unique() > 1:
             found.append(score_qvs(over_all_prompts(table), quality, options=how, countries=countries))
         work.progress.advance(1)
+    if images:
+        asked = pl.concat([with_prompts(table) for table in images])
+        found.append(score_bounds(pl.concat(matches), asked, options=options))
     if audits is not None:
         found.append(score_corrected(pl.concat(matches), audits, quality, options=correction.of(options)))
         left_out.update(found[-1].left_out)
@@ -92,3 +102,9 @@ def countries_of(prompts: Path) -> dict[str, str]:
 def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:
     """Take the prompts of all concepts together: their scores have no concept."""
     return matches.with_columns(concept=pl.lit(None, pl.String))
+
+
+def with_prompts(images: pl.DataFrame) -> pl.DataFrame:
+    """Keep what bounds read of images; a table that does not say their concept has null there."""
+    missing = [] if "concept" in images.columns else [pl.lit(None, pl.String).alias("concept")]
+    return images.with_columns(missing).select(*IMAGES.columns, "concept")

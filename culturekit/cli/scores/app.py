@@ -17,6 +17,7 @@ from culturekit.cli.scores import (
     questions,
     qvs,
     realism,
+    stability,
 )
 
 __all__ = ["score_app"]
@@ -42,6 +43,10 @@ score_app.command(
 score_app.command(epilog="Example: culturekit score compare --values scores/values.parquet --out compared")(
     compare.compare
 )
+score_app.command(
+    epilog="Example: culturekit score stability --scores clip=scores/scores.parquet "
+    "--scores siglip=others/scores.parquet --out stability"
+)(stability.stability)
 score_app.command(epilog="Example: culturekit score gaps --values scores/values.parquet --scheme cultivate --out gaps")(
     gaps.gaps
 )

@@ -26,6 +26,10 @@ def qvs(
     audits: Annotated[
         Path | None, typer.Option(help="What people say that some of the images show; adds corrected diversity.")
     ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="All images asked for; those without a match, and abstained ones, then give bounds."),
+    ] = None,
     pool: Annotated[str | None, typer.Option(help="Whose answers correct, when several pools answered.")] = None,
     seed: Seed = 0,
     kernel: Annotated[
@@ -78,6 +82,7 @@ def qvs(
         {} if quality is None else {"quality": quality},
         options,
         audits={} if audits is None else {"audits": audits},
+        images={} if images is None else {"images": images},
         correction=Correction(pool, seed),
         prompts=prompts,
     )

@@ -72,5 +72,38 @@ QVS = Metric(
     licence=QUALITY.licence,
 )
 
-DIVERSITY = (QUALITY, QVS, VS)
+BOUNDS_PITFALLS = (
+    "The bounds know nothing of the images that are missing; they say how far these could move the score, not how far "
+    "they do. They hold no sampling error of their own: the interval beside each is that of its mean over prompts.",
+    "With several levels of labels the lowest value is the lowest among repeats of what a batch shows; with one level "
+    "nothing lower is possible. The highest is exact for every kernel.",
+)
+
+VS_BEST = Metric(
+    name="vs_best",
+    title="Mapped diversity if every unknown image were unlike all others",
+    formula="VS/N of each batch with its unknown images as labels of their own; params: unknown of images",
+    low=0.0,
+    high=1.0,
+    direction="neither",
+    unit="share",
+    paper=CUBE,
+    inputs=("matches: as for vs, abstained", "images: image_id, model, prompt_id, concept, repeat, slot, status"),
+    pitfalls=BOUNDS_PITFALLS,
+)
+
+VS_WORST = Metric(
+    name="vs_worst",
+    title="Mapped diversity if every unknown image showed what lowers it most",
+    formula="least VS/N of each batch with its unknown images as repeats of one it shows; params: unknown of images",
+    low=0.0,
+    high=1.0,
+    direction="neither",
+    unit="share",
+    paper=CUBE,
+    inputs=VS_BEST.inputs,
+    pitfalls=BOUNDS_PITFALLS,
+)
+
+DIVERSITY = (QUALITY, QVS, VS, VS_BEST, VS_WORST)
 """In alphabetical order."""

@@ -215,8 +215,23 @@ JUDGE_AGREEMENT = agreement(
     pitfalls=("People's means are compared, so it exceeds the agreement of the judge with a single person.",),
 )
 
+STABILITY = describe(
+    "ranking_stability",
+    "Stability of a ranking of models",
+    "Kendall's tau-b of the models' values of params.metric by two instruments (params.between): encoders or channels "
+    "that mapped the same images",
+    paper="Kendall 1945",
+    inputs=("scores: metric, model, benchmark, concept, country, group, params, value",),
+    pitfalls=(
+        "Below 0.8 (params.stable is false) the order of the models depends on the encoder: tell no order.",
+        "With few models tau has few values: of four models a single exchange makes it 0.67. It has no interval.",
+        "Two encoders trained on the same pictures can agree in the same error.",
+    ),
+    direction="higher",
+)
+
 STATISTICS = (
     COHEN, FLEISS, GROUP_GAP, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
-    MODEL_DIFFERENCE, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, UNANIMOUS,
+    MODEL_DIFFERENCE, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, UNANIMOUS,
 )  # fmt: skip
 """In alphabetical order of their names."""

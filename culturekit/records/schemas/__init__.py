@@ -16,7 +16,16 @@ from culturekit.records.schemas.ground_truth import (
     STATEMENTS,
     STEREOTYPES,
 )
-from culturekit.records.schemas.images import ARTIFACTS, IMAGES, JUDGMENTS, MATCHES, QUALITY, VECTOR_IDS
+from culturekit.records.schemas.images import (
+    ARTIFACTS,
+    HUBS,
+    IMAGES,
+    JUDGMENTS,
+    MATCHES,
+    QUALITY,
+    RECOGNITION,
+    VECTOR_IDS,
+)
 from culturekit.records.schemas.people import ANNOTATIONS, AUDIT_SAMPLE, AUDITS, SURVEY_CODES, TASK1, TASK2, TRIPLETS
 from culturekit.records.schemas.scores import (
     DESCRIPTOR_MATCHES,
@@ -43,6 +52,7 @@ __all__ = [
     "DISTRIBUTIONS",
     "DROPS",
     "EXAGGERATIONS",
+    "HUBS",
     "IMAGES",
     "ITEMS",
     "JUDGMENTS",
@@ -51,6 +61,7 @@ __all__ = [
     "PROMPTS",
     "QUALITY",
     "QUESTIONS",
+    "RECOGNITION",
     "SCORES",
     "SELECTION",
     "STATEMENTS",
@@ -81,6 +92,7 @@ TABLES: Mapping[str, Table] = {
         DISTRIBUTIONS,
         DROPS,
         EXAGGERATIONS,
+        HUBS,
         IMAGES,
         ITEMS,
         JUDGMENTS,
@@ -89,6 +101,7 @@ TABLES: Mapping[str, Table] = {
         PROMPTS,
         QUALITY,
         QUESTIONS,
+        RECOGNITION,
         SCORES,
         SELECTION,
         STATEMENTS,

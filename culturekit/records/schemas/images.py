@@ -4,10 +4,12 @@ from culturekit.records.tables import declare
 
 __all__ = [
     "ARTIFACTS",
+    "HUBS",
     "IMAGES",
     "JUDGMENTS",
     "MATCHES",
     "QUALITY",
+    "RECOGNITION",
     "VECTOR_IDS",
 ]
 
@@ -58,3 +60,22 @@ ARTIFACTS = declare(
 
 VECTOR_IDS = declare("ids", key="row", columns="row u32, id str")
 """Which vector of `vectors.npy` belongs to what."""
+
+HUBS = declare(
+    "hubs",
+    key="model rank",
+    columns="""
+    model str, rank u32, artifact_id str, artifact str, country str, neighbours u64, nearest u64, share f64
+    """,
+)
+"""The artifacts that most images of a model have among their neighbours: in how many images' k nearest one is, and of
+how many it is the nearest; `share` is of the images."""
+
+RECOGNITION = declare(
+    "recognition",
+    key="country",
+    columns="country str?, shown u64, recognised u64, recall f64?, mapped u64, right u64, precision f64?",
+)
+"""How often held-out references are mapped to the right country, by country; the row without one counts artifacts, over
+all. Of `shown` pictures of a country's artifacts `recognised` were mapped to an artifact that has that country; of
+`mapped` pictures that were given to a country `right` showed an artifact that has it."""
