@@ -10,6 +10,7 @@ from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
 from culturekit.report.data import Figure, KernelTable, ModelLine, ReportData, StageLine
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
+from culturekit.report.trust import limits_of, trust_in
 from culturekit.report.verdict import verdict_on
 from culturekit.version import VERSION
 
@@ -41,6 +42,7 @@ def collect(run: RunFolders) -> ReportData:
         versions={"culturekit": VERSION, **run.manifest("scores").packages},
         thumbnails=dict(sorted(thumbnails.items())),
         withheld=tuple(withheld(run)),
+        trust=trust_in(run, scores),
     )
 
 
@@ -98,7 +100,8 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[Kerne
                 if all(cell[0] is not None for cell in cells):
                     rows.append((model, tuple(cells)))
             if rows:
-                yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(labels), tuple(rows))
+                limits = tuple(limits_of(about, kernels))
+                yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(labels), tuple(rows), limits)
 
 
 def withheld(run: RunFolders) -> Iterator[str]:

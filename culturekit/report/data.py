@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from culturekit.trail.evidence import ArtifactEvidence
 
 __all__ = [
+    "BoundLine",
+    "CountryLine",
     "Figure",
+    "HubLine",
     "KernelTable",
     "ModelLine",
     "Near",
     "ReportData",
     "Shot",
+    "StabilityLine",
     "StageLine",
+    "Trust",
     "Verdict",
 ]
 
@@ -45,7 +50,10 @@ class ModelLine:
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """One metric of one concept: models down, kernels across, and for each kernel a score per kind of labels."""
+    """One metric of one concept: models down, kernels across, and for each kernel a score per kind of labels.
+
+    `limits` are floor and ceiling: what pictures that show nothing score, and pictures that show everything.
+    """
 
     concept: str
     metric: str
@@ -53,6 +61,7 @@ class KernelTable:
     kernels: tuple[str, ...]
     labels: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[Figure | None, ...], ...]], ...]
+    limits: tuple[tuple[str, tuple[Figure | None, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,69 @@ class StageLine:
 
 
 @dataclass(frozen=True, slots=True)
+class CountryLine:
+    """How well the mapping tells a country's artifacts, on held-out references; None is the line over all."""
+
+    country: str | None
+    shown: int
+    recall: float | None
+    mapped: int
+    precision: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HubLine:
+    """An artifact that is near to many images of a model."""
+
+    model: str
+    artifact: str
+    artifact_id: str
+    country: str
+    share: float
+    nearest: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLine:
+    """How far unknown images could move a model's score."""
+
+    model: str
+    concept: str | None
+    worst: Figure
+    best: Figure
+    unknown: int
+    images: int
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityLine:
+    """How far two instruments agree on the order of the models."""
+
+    between: tuple[str, ...]
+    metric: str
+    concept: str | None
+    kernel: str
+    tau: float
+    stable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far the mapping can be trusted."""
+
+    countries: tuple[CountryLine, ...]
+    hubs: tuple[HubLine, ...]
+    skew: Mapping[str, float]
+    bounds: tuple[BoundLine, ...]
+    stability: tuple[StabilityLine, ...]
+
+    @property
+    def stable(self) -> bool | None:
+        """Tell whether all rankings compared are stable; None where none was compared."""
+        return all(line.stable for line in self.stability) if self.stability else None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer on the first screen."""
 
@@ -121,6 +193,7 @@ class ReportData:
     """Name of a thumbnail to the path of the picture it is a copy of."""
     withheld: tuple[str, ...] = ()
     """Why kernels of models and concepts stand uncorrected although some of their images were audited."""
+    trust: Trust | None = None
 
     @property
     def audited(self) -> bool:

@@ -24,7 +24,7 @@ def render(data: ReportData) -> str:
         "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
     )
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count}
+    environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
     page = environment.from_string(template_text("report.html")).render(
         data=data,
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
@@ -62,6 +62,11 @@ def shade(figure: Figure | None) -> str:
     if figure is None or math.isnan(figure.value):
         return "none"
     return f"s{min(int(max(figure.value, 0.0) * SHADES), SHADES - 1)}"
+
+
+def share(value: float | None) -> str:
+    """Write a share of 0 to 1 in per cent; a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{value:.1%}".replace("%", "\N{NO-BREAK SPACE}%")
 
 
 def count(value: int) -> str:

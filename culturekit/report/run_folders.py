@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.records.schemas import CSPACE, IMAGES, MATCHES, SCORES
+from culturekit.records.schemas import CSPACE, HUBS, IMAGES, MATCHES, RECOGNITION, SCORES
 from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
@@ -21,6 +21,8 @@ class RunFolders:
     models: tuple[str, ...]
     truthful: frozenset[str]
     audited: bool = False
+    diagnosed: bool = False
+    compared: bool = False
 
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
@@ -42,6 +44,18 @@ class RunFolders:
             return None
         return read_table(self.root / f"truth-{model}/matches.parquet", MATCHES)
 
+    def recognition(self) -> pl.DataFrame | None:
+        """Read how well held-out references are recognised, where that was tried."""
+        return read_table(self.root / "diagnosis/recognition.parquet", RECOGNITION) if self.diagnosed else None
+
+    def hubs(self) -> pl.DataFrame | None:
+        """Read which artifacts many images are near to."""
+        return read_table(self.root / "diagnosis/hubs.parquet", HUBS) if self.diagnosed else None
+
+    def stability(self) -> pl.DataFrame | None:
+        """Read how far encoders agree on the order of the models, where there are several."""
+        return read_table(self.root / "stability/scores.parquet", SCORES) if self.compared else None
+
     def references(self) -> pl.DataFrame:
         """Read the reference pictures."""
         return read_table(self.root / "references/images.parquet", IMAGES)
@@ -56,7 +70,10 @@ class RunFolders:
         names = ["graph", "candidates", "filter", "cspace", "prompts", "references", "index"]
         for model in self.models:
             names += [f"{kind}-{model}" for kind in per_model if kind != "truth" or model in self.truthful]
-        return [*names, "scores"]
+        if self.diagnosed:
+            names += ["images-floor-culture-free", "matches-floor-culture-free"]
+            names += ["images-floor-shuffled", "matches-floor-shuffled", "diagnosis"]
+        return [*names, "scores", *(["stability"] if self.compared else [])]
 
     def manifest(self, stage: str) -> Manifest:
         """Read the manifest of a stage."""

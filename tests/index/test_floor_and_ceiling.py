@@ -35,7 +35,8 @@ def test_shuffled_images_are_files_of_their_own_and_the_same_every_time(tmp_path
         (tmp_path / f"in/{number}.png").write_bytes(content)
         rows.append(
             {
-                "image_id": f"i{number}", "path": f"{number}.png", "prompt_id": "p", "model": "m", "repeat": number // 4,
+                "image_id": f"i{number}", "path": f"{number}.png", "prompt_id": "p", "model": "m",
+                "repeat": number // 4,
                 "slot": number % 4, "rewriter": "off", "provider_params": "{}", "sha256": digest_bytes(content),
                 "width": 48, "height": 32, "status": "ok", "concept": "cuisine",
             }

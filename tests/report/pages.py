@@ -2,7 +2,20 @@
 
 from dataclasses import replace
 
-from culturekit.report.data import Figure, KernelTable, ModelLine, Near, ReportData, Shot, StageLine
+from culturekit.report.data import (
+    BoundLine,
+    CountryLine,
+    Figure,
+    HubLine,
+    KernelTable,
+    ModelLine,
+    Near,
+    ReportData,
+    Shot,
+    StabilityLine,
+    StageLine,
+    Trust,
+)
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
 
@@ -88,6 +101,7 @@ def page() -> ReportData:
         ("country", "uniform"),
         ("mapped", "truth"),
         tuple((m.model, cells) for m in models),
+        (("floor: shuffled images", (figure(0.7, 11), None)),),
     )
     stage = StageLine(
         "graph", "ingest", "ab" * 32, {"dump-0": "cd" * 32}, {"items": 998}, {"malformed": 1}, {"draw": 7}
@@ -104,6 +118,13 @@ def page() -> ReportData:
         stages=(stage,),
         versions={"culturekit": "0", "polars": "2"},
         thumbnails={},
+        trust=Trust(
+            countries=(CountryLine(None, 400, 0.97, 400, 0.97), CountryLine("IN", 60, 0.9, 62, 0.87)),
+            hubs=(HubLine("mirage", "Khakhra", "Q2878618", "IN", 0.31, 12),),
+            skew={"atlas": 0.4, "mirage": 3.2},
+            bounds=(BoundLine("atlas", "cuisine", figure(0.4, 7), figure(0.6, 8), 90, 1200),),
+            stability=(StabilityLine(("clip", "embedded"), "vs", None, "country", 0.33, stable=False),),
+        ),
     )
 
 
@@ -119,7 +140,9 @@ def hostile_page(text: str) -> ReportData:
     )
     model = replace(data.models[0], model=text, backend=text)
     stage = replace(data.stages[0], folder=text, stage=text, inputs={text: text}, counts={text: 1}, drops={text: 1})
-    table = replace(data.tables[0], concept=text, rows=((text, data.tables[0].rows[0][1]),))
+    table = replace(
+        data.tables[0], concept=text, rows=((text, data.tables[0].rows[0][1]),), limits=((text, (None, None)),)
+    )
     return replace(
         data,
         models=(model, data.models[1]),
@@ -129,4 +152,16 @@ def hostile_page(text: str) -> ReportData:
         stages=(stage,),
         caveats=(text,),
         versions={text: text},
+        trust=hostile_trust(text),
+    )
+
+
+def hostile_trust(text: str) -> Trust:
+    """A hostile text in every place of what is said of the mapping."""
+    return Trust(
+        countries=(CountryLine(text, 1, None, 1, None),),
+        hubs=(HubLine(text, text, text, text, 0.5, 1),),
+        skew={text: 1.0},
+        bounds=(BoundLine(text, text, figure(0.1, 1), figure(0.2, 2), 1, 2),),
+        stability=(StabilityLine((text, text), text, text, text, 0.1, stable=False),),
     )

@@ -1,0 +1,92 @@
+"""From a finished run to what its report says of the mapping: floor, ceiling, countries, hubs, bounds, stability."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from culturekit.report.data import BoundLine, CountryLine, Figure, HubLine, StabilityLine, Trust
+from culturekit.report.run_folders import RunFolders
+
+__all__ = ["LIMITS", "limits_of", "trust_in"]
+
+LIMITS = {
+    "ceiling": "ceiling: every artifact equally often",
+    "floor-culture-free": "floor: pictures of nothing",
+    "floor-shuffled": "floor: shuffled images",
+}
+"""The models in the scores that nobody is asked to judge, and how the page calls them."""
+
+HUBS_SHOWN = 5
+"""Of each model; the table has more."""
+
+
+def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
+    """Collect what is known of the mapping; None for a run without a diagnosis."""
+    recognition, hubs = run.recognition(), run.hubs()
+    if recognition is None or hubs is None:
+        return None
+    stability = run.stability()
+    return Trust(
+        countries=tuple(country_lines(recognition)),
+        hubs=tuple(hub_lines(hubs, run.models)),
+        skew=run.manifest("diagnosis").notes["neighbour_skew"],
+        bounds=tuple(bound_lines(scores, run.models)),
+        stability=() if stability is None else tuple(stability_lines(stability)),
+    )
+
+
+def country_lines(recognition: pl.DataFrame) -> Iterator[CountryLine]:
+    """Give the line over all, then the countries that are told worst first."""
+    for row in recognition.sort("recall", "country", nulls_last=True).sort(pl.col("country").is_not_null()).to_dicts():
+        yield CountryLine(row["country"], row["shown"], row["recall"], row["mapped"], row["precision"])
+
+
+def hub_lines(hubs: pl.DataFrame, models: Sequence[str]) -> Iterator[HubLine]:
+    """Give the largest hubs of each model."""
+    for model in models:
+        for row in hubs.filter(pl.col("model") == model).sort("rank").head(HUBS_SHOWN).to_dicts():
+            yield HubLine(model, row["artifact"], row["artifact_id"], row["country"], row["share"], row["nearest"])
+
+
+def bound_lines(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[BoundLine]:
+    """Pair the worst and the best case of each model and concept, at the kernel that is furthest apart."""
+    counts = pl.Struct({"unknown": pl.Int64, "images": pl.Int64})
+    about = scores.filter(pl.col("metric").is_in(["vs_worst", "vs_best"]), pl.col("model").is_in(list(models)))
+    about = about.with_columns(c=pl.col("params").str.json_decode(counts)).unnest("c")
+    for (model, concept), own in about.group_by("model", "concept", maintain_order=True):
+        pairs = own.filter(pl.col("metric") == "vs_worst").join(
+            own.filter(pl.col("metric") == "vs_best"), on=["kernel", "country"], nulls_equal=True, suffix="_best"
+        )
+        widest = pairs.sort(pl.col("value_best") - pl.col("value"), descending=True).head(1).to_dicts()
+        for row in widest:
+            worst = Figure(row["value"], row["ci_low"], row["ci_high"], row["n"], row["row"])
+            best = Figure(row["value_best"], row["ci_low_best"], row["ci_high_best"], row["n_best"], row["row_best"])
+            yield BoundLine(
+                str(model), None if concept is None else str(concept), worst, best, row["unknown"], row["images"]
+            )
+
+
+def stability_lines(scores: pl.DataFrame) -> Iterator[StabilityLine]:
+    """Read how far instruments agree."""
+    params = pl.Struct({"between": pl.List(pl.String), "metric": pl.String, "kernel": pl.String, "stable": pl.Boolean})
+    about = scores.drop("metric").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    for row in about.sort("value").to_dicts():
+        yield StabilityLine(
+            tuple(row["between"]), row["metric"], row["concept"], row["kernel"] or "", row["value"], row["stable"]
+        )
+
+
+def limits_of(about: pl.DataFrame, kernels: Sequence[str]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:
+    """Give floor and ceiling beside the scores of one concept and metric, kernel by kernel."""
+    for model, title in LIMITS.items():
+        own = about.filter(pl.col("model") == model)
+        if own.is_empty():
+            continue
+        cells = []
+        for kernel in kernels:
+            found = own.filter(pl.col("kernel") == kernel).to_dicts()
+            one = found[0] if len(found) == 1 else None
+            cells.append(
+                None if one is None else Figure(one["value"], one["ci_low"], one["ci_high"], one["n"], one["row"])
+            )
+        yield title, tuple(cells)
