@@ -135,8 +135,7 @@ class TransformersEncoder(TransformersImageEncoder):
         """Take a model and its tokenizer."""
         super().__init__(loaded, texts=f"{tokens}{', in small letters' if lowercase else ''}")
         self.tokens = tokens
-        self.lowercase = lowercase
-        if loaded.family.texts == "full" and not lowercase and self.keeps_capitals():
+        if loaded.family.texts == "full" and tokens.keeps_capitals():
             self.caveat = (
                 "The tokenizer of this model tells capitals from small letters. SigLIP and SigLIP 2 were taught with "
                 "small letters only: unless this one was not, write ?lowercase=true."
@@ -152,28 +151,19 @@ class TransformersEncoder(TransformersImageEncoder):
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
         vectors = np.empty((len(texts), self.identity.dim), np.float32)
-        for group in self.tokens.groups(self.cased(texts)):
+        for group in self.tokens.groups(texts):
             vectors[list(group.places)] = self.batches.run(self.forward_texts, group.rows, dim=self.identity.dim)
         return unit(vectors, where=self.identity.dtype)
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """List the texts that are longer than the model's context."""
-        return self.tokens.too_long(self.cased(texts))
+        return self.tokens.too_long(texts)
 
     def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Vectors:
         """Run the model over one batch of tokens."""
         torch = needed_package("torch", kind="encoder transformers", extra="embed")
         columns = torch.as_tensor(np.stack(rows), device=self.loaded.device).unbind(1)
         return as_array(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
-
-    def cased(self, texts: Sequence[str]) -> Sequence[str]:
-        """Write texts in small letters if that was asked for."""
-        return [text.lower() for text in texts] if self.lowercase else texts
-
-    def keeps_capitals(self) -> bool:
-        """Find out whether the tokenizer tells capitals from small letters."""
-        large, small = self.tokens.tokenizer(["KYIV", "kyiv"], padding=False)["input_ids"]
-        return bool(large != small)
 
 
 def as_array(told: Any) -> Vectors:  # noqa: ANN401 - a model's output
@@ -194,14 +184,19 @@ def make(spec: Spec) -> ImageEncoder:
     device = chosen_device(options.device)
     dtype = chosen_dtype(options.dtype, device)
     plan = plan_of(folder, family)
-    tokenizer = load_tokenizer(folder) if family.texts else None
+    tokenizer, rewrite = load_tokenizer(folder) if family.texts else (None, str)
     network = load_model(folder, family, device=device, dtype=dtype)
     loaded = LoadedModel(folder, family, network, plan, device, dtype, usual_batch(options, device))
     check_size(loaded)
     if tokenizer is None:
         return TransformersImageEncoder(loaded)
     context = min(int(network.config.text_config.max_position_embeddings), int(tokenizer.model_max_length))
-    tokens = Tokens(tokenizer, most=context, fill=family.texts == "full")
+    tokens = Tokens(
+        tokenizer,
+        most=context,
+        fill=family.texts == "full",
+        rewrite=(lambda text: rewrite(text.lower())) if options.lowercase else rewrite,
+    )
     return TransformersEncoder(loaded, tokens, lowercase=options.lowercase)
 
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.errors import CultureKitError, IntegrityError, MissingDependency, UsageError
 from culturekit.index.torch_device import needed_package
+from culturekit.index.transformers_texts import Rewrite, canonical
 from culturekit.index.weights_identity import ModelFolder, check_safetensors, read_json, weight_files
 
 __all__ = ["FAMILIES", "Family", "family_of", "load_model", "load_tokenizer", "picture_settings", "quietly"]
+
+VOCABULARIES = ("vocab.json", "vocab.txt", "spiece.model", "tokenizer.model")
 
 TextLength: TypeAlias = Literal["own", "full"]
 
@@ -117,19 +120,34 @@ def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) 
     return model.to(device).eval()
 
 
-def load_tokenizer(folder: ModelFolder) -> Any:  # noqa: ANN401 - a tokenizer
-    """Load a tokenizer from its folder alone."""
+def load_tokenizer(folder: ModelFolder) -> tuple[Any, Rewrite]:
+    """Load a tokenizer from its folder alone, with what is to be done to a text first.
+
+    SigLIP's own tokenizer needs sentencepiece. Where the same pieces are in tokenizer.json they are read from there,
+    on every machine alike, after the rewriting that SigLIP's tokenizer does in Python.
+    """
     transformers = needed_package("transformers", kind="encoder transformers", extra="embed")
-    if not any(
-        (folder.path / name).is_file() for name in ("tokenizer.json", "vocab.json", "vocab.txt", "spiece.model")
-    ):
+    whole, settings = folder.path / "tokenizer.json", folder.path / "tokenizer_config.json"
+    if not whole.is_file() and not any((folder.path / name).is_file() for name in VOCABULARIES):
         raise UsageError("the tokenizer is missing", where=str(folder.path), expected="tokenizer.json")
+    named = str(read_json(settings).get("tokenizer_class", "")) if settings.is_file() else ""
+    of_siglip = named.removesuffix("Fast") == "SiglipTokenizer"
+    kind = transformers.PreTrainedTokenizerFast if of_siglip and whole.is_file() else transformers.AutoTokenizer
     try:
         with quietly():
-            return transformers.AutoTokenizer.from_pretrained(
-                folder.path, local_files_only=True, trust_remote_code=False
-            )
-    except (OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError) as error:
-        raise IntegrityError(
-            "the tokenizer cannot be loaded", where=str(folder.path), found=str(error).strip().partition("\n")[0]
-        ) from error
+            tokenizer = kind.from_pretrained(folder.path, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # which tokenizers raises itself
+        raise unloaded_tokenizer(folder, error) from error
+    return tokenizer, canonical if of_siglip else str
+
+
+def unloaded_tokenizer(folder: ModelFolder, error: BaseException) -> CultureKitError:
+    """Say why a tokenizer was not loaded."""
+    found = str(error).strip().partition("\n")[0]
+    if isinstance(error, ImportError) and "sentencepiece" in found.lower():
+        return MissingDependency(
+            "this tokenizer needs the package sentencepiece, which is not installed",
+            where=str(folder.path),
+            hint="Install it with: pip install -c constraints.txt sentencepiece protobuf",
+        )
+    return IntegrityError("the tokenizer cannot be loaded", where=str(folder.path), found=found)

@@ -81,6 +81,6 @@ def patch_plan(told: Mapping[str, Any], *, processor: str, where: str) -> PatchP
     return PatchPlan(
         patch=positive(settings["patch_size"], where, least=2),
         most=positive(settings["max_num_patches"], where),
-        resample=filter_of(settings),
+        resample=filter_of(settings, where),
         normalisation=normalisation_of(settings, where),
     )

@@ -165,7 +165,7 @@ def picture_plan(told: Mapping[str, Any], *, processor: str, where: str) -> Pict
         exact, shortest = target_of(settings["size"], cropped=crop is not None, where=where)
     if crop is None and exact is None:
         raise unusable(where, "pictures of differing sizes")
-    return PicturePlan(exact, shortest, crop, filter_of(settings), normalisation_of(settings, where))
+    return PicturePlan(exact, shortest, crop, filter_of(settings, where), normalisation_of(settings, where))
 
 
 def usual(told: Mapping[str, Any], processor: str) -> dict[str, Any]:
@@ -199,9 +199,12 @@ def positive(value: Any, where: str, *, least: int = 1) -> int:  # noqa: ANN401 
     return value
 
 
-def filter_of(settings: Mapping[str, Any]) -> Image.Resampling:
+def filter_of(settings: Mapping[str, Any], where: str) -> Image.Resampling:
     """Read the filter that pictures are resized with."""
-    return Image.Resampling(int(settings["resample"]))
+    number = settings["resample"]
+    if number not in list(Image.Resampling):
+        raise unusable(where, f"resample {number!r}")
+    return Image.Resampling(number)
 
 
 def normalisation_of(settings: Mapping[str, Any], where: str) -> Normalisation:

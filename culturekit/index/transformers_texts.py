@@ -2,16 +2,18 @@
 
 import string
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from culturekit.index.encoder import TooLong
 
-__all__ = ["LengthGroup", "Tokens", "canonical"]
+__all__ = ["LengthGroup", "Rewrite", "Tokens", "canonical"]
+
+Rewrite: TypeAlias = Callable[[str], str]
 
 STEP = 16
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -32,9 +34,20 @@ class Tokens:
     next multiple of 16. So its vector does not depend on the texts beside it.
     """
 
-    def __init__(self, tokenizer: Any, *, most: int, fill: bool) -> None:  # noqa: ANN401 - a tokenizer
-        """Take a tokenizer, the most tokens that are read, and whether every text is filled up to that."""
+    def __init__(
+        self,
+        tokenizer: Any,  # noqa: ANN401 - a tokenizer
+        *,
+        most: int,
+        fill: bool,
+        rewrite: Rewrite = str,
+    ) -> None:
+        """Take a tokenizer, the most tokens that are read, and whether every text is filled up to that.
+
+        `rewrite` is done to every text first.
+        """
         self.tokenizer = tokenizer
+        self.rewrite = rewrite
         self.most = most
         self.fill = fill
         self.turn = threading.Lock()
@@ -51,7 +64,7 @@ class Tokens:
         if not texts:
             return []
         with self.turn:
-            written = self.tokenizer(list(texts), truncation=False, padding=False, verbose=False)
+            written = self.tokenizer(list(map(self.rewrite, texts)), truncation=False, padding=False, verbose=False)
         return [len(tokens) for tokens in written["input_ids"]]
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
@@ -66,7 +79,7 @@ class Tokens:
             places = tuple(place for place, filled in enumerate(lengths) if filled == length)
             with self.turn:
                 written = self.tokenizer(
-                    [texts[place] for place in places],
+                    [self.rewrite(texts[place]) for place in places],
                     padding="max_length",
                     truncation=True,
                     max_length=length,
@@ -74,6 +87,11 @@ class Tokens:
                 )
             columns = [np.asarray(written[name], np.int64) for name in self.names]
             yield LengthGroup(places, list(np.stack(columns, axis=1)))
+
+    def keeps_capitals(self) -> bool:
+        """Find out whether capitals and small letters are told apart."""
+        large, small = self.tokenizer(list(map(self.rewrite, ["KYIV", "kyiv"])), padding=False)["input_ids"]
+        return bool(large != small)
 
     def filled(self, count: int) -> int:
         """Give the length that a text of so many tokens is filled up to, or cut to."""
