@@ -8,6 +8,7 @@ import pytest
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.llm.client import Client, Failure
 from culturekit.llm.local_client import LocalClient
+from culturekit.torchvision_schemas import mend_torchvision
 from tests.llm.questions import client, picture, question, send
 
 HAS_MODELS = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
@@ -24,6 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a tiny model of random weights that knows bytes, and save it as models are saved."""
     torch: Any = pytest.importorskip("torch")
     transformers: Any = pytest.importorskip("transformers")
+    mend_torchvision()
     tokenizers: Any = pytest.importorskip("tokenizers")
     place = tmp_path_factory.mktemp("models") / "tiny"
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
