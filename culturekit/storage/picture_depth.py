@@ -44,7 +44,9 @@ def from_unbounded(strip: Image.Image, out: NDArray[np.uint8], *, white: float, 
 
     Nothing of it is transparent.
     """
-    grey = np.nan_to_num(np.asarray(strip, np.float64), nan=0.0, posinf=white, neginf=0.0).clip(0, white)
+    with np.errstate(invalid="ignore"):
+        wide = np.asarray(strip, np.float64)
+    grey = np.nan_to_num(wide, nan=0.0, posinf=white, neginf=0.0).clip(0, white)
     eight = np.rint(grey * (255 / white)).astype(np.uint8)
     out[...] = (~eight if inverted else eight)[:, :, np.newaxis]
     return False
