@@ -18,8 +18,8 @@ ENCODERS: Registry[Encoder] = Registry(
         Entry(
             "open_clip",
             "culturekit.index.open_clip_encoder:make",
-            "a model and a checkpoint of open_clip: pictures and texts",
-            options="culturekit.index.open_clip_encoder:OpenClipOptions",
+            "any model of open_clip, pictures and texts: a folder, a safetensors file or a name with weights",
+            options="culturekit.index.open_clip_encoder:Options",
             extra="openclip",
         ),
         Entry(
@@ -31,9 +31,9 @@ ENCODERS: Registry[Encoder] = Registry(
         ),
         Entry(
             "inception",
-            "culturekit.index.inception:make",
-            "InceptionV3 from a converted checkpoint, for realism scores: pictures only",
-            options="culturekit.index.inception:InceptionOptions",
+            "culturekit.index.inception_encoder:make",
+            "InceptionV3: features for FID and KID, class probabilities for the inception score; pictures only",
+            options="culturekit.index.inception_encoder:Options",
             extra="embed",
         ),
         Entry(

@@ -1,6 +1,5 @@
 """Sentence-transformers, such as LaBSE, from a folder: texts to unit vectors."""
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from culturekit.index.torch_device import (
     chosen_device,
     chosen_dtype,
     needed_package,
+    on_device,
     usual_batch,
 )
 from culturekit.index.transformers_models import quietly
@@ -73,13 +73,10 @@ class SentenceEncoder:
         """List the texts that are longer than the model's context."""
         return self.tokens.too_long(self.written(texts))
 
-    def forward(self, rows: Sequence[NDArray[np.int64]]) -> Vectors:
+    def forward(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
-        torch = importlib.import_module("torch")
-        columns = torch.as_tensor(np.stack(rows), device=self.device).unbind(1)
-        features = dict(zip(self.tokens.names, columns, strict=True))
-        vectors: Vectors = self.network(features)["sentence_embedding"].float().cpu().numpy()
-        return vectors
+        columns = on_device(rows, self.device).unbind(1)
+        return self.network(dict(zip(self.tokens.names, columns, strict=True)))["sentence_embedding"]
 
     def written(self, texts: Sequence[str]) -> list[str]:
         """Write texts as the model was taught: after its prompt, without space around, in small letters if so."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.index.encoder import Vectors
@@ -20,6 +21,7 @@ __all__ = [
     "chosen_device",
     "chosen_dtype",
     "needed_package",
+    "on_device",
     "same_bits",
     "usual_batch",
 ]
@@ -119,20 +121,25 @@ class Batches:
         """Take how many to encode at once."""
         self.size = size
 
-    def run(self, encode: Callable[[Sequence[Item]], Vectors], items: Sequence[Item], *, dim: int) -> Vectors:
-        """Encode items of one shape, in their order: (n, dim)."""
+    def run(self, encode: Callable[[Sequence[Item]], Any], items: Sequence[Item], *, dim: int) -> Vectors:
+        """Encode items of one shape, in their order: (n, dim).
+
+        `encode` gives an array, or a tensor: then a GPU still computes it while the next batch is laid ready.
+        """
         vectors = np.empty((len(items), dim), np.float32)
-        start = 0
+        start, computing = 0, None
         while start < len(items):
             batch = items[start : start + self.size]
-            full = [*batch, *([batch[-1]] * (self.size - len(batch)))]
-            encoded = self.unless_full(encode, full)
-            if encoded is not None:
-                vectors[start : start + len(batch)] = encoded[: len(batch)]
-                start += len(batch)
+            encoded = self.unless_full(encode, [*batch, *([batch[-1]] * (self.size - len(batch)))])
+            if computing is not None:
+                keep(vectors, *computing)
+            computing = None if encoded is None else (start, start + len(batch), encoded)
+            start += 0 if encoded is None else len(batch)
+        if computing is not None:
+            keep(vectors, *computing)
         return vectors
 
-    def unless_full(self, encode: Callable[[Sequence[Item]], Vectors], batch: Sequence[Item]) -> Vectors | None:
+    def unless_full(self, encode: Callable[[Sequence[Item]], Any], batch: Sequence[Item]) -> Any:  # noqa: ANN401
         """Encode one batch; None when it did not fit, and batches are half as large from now on."""
         torch = importlib.import_module("torch")
         try:
@@ -149,3 +156,23 @@ class Batches:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         return None
+
+
+def keep(vectors: Vectors, start: int, stop: int, encoded: Any) -> None:  # noqa: ANN401 - an array or a tensor
+    """Put what a batch gave into its rows; what filled the batch up is left out."""
+    array = encoded if isinstance(encoded, np.ndarray) else encoded.float().cpu().numpy()
+    vectors[start:stop] = array[: stop - start]
+
+
+def on_device(arrays: Sequence[NDArray[Any]], device: Any) -> Any:  # noqa: ANN401 - torch types
+    """Stack arrays of one shape into one tensor on a device.
+
+    On its way to a GPU a batch lies in memory that the GPU reads on its own, so that nobody waits for the copy.
+    """
+    torch = importlib.import_module("torch")
+    if device.type != "cuda":
+        return torch.as_tensor(np.stack(arrays), device=device)
+    kind = torch.from_numpy(np.empty(0, arrays[0].dtype)).dtype
+    staged = torch.empty((len(arrays), *arrays[0].shape), dtype=kind, pin_memory=True)
+    np.stack(arrays, out=staged.numpy())
+    return staged.to(device, non_blocking=True)

@@ -1,8 +1,8 @@
 """CLIP, SigLIP, SigLIP 2 and DINOv2 from a folder: pictures, and for all but DINOv2 texts, to unit vectors."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from culturekit.index.torch_device import (
     chosen_device,
     chosen_dtype,
     needed_package,
+    on_device,
     usual_batch,
 )
 from culturekit.index.transformers_models import (
@@ -26,7 +27,7 @@ from culturekit.index.transformers_models import (
     load_tokenizer,
     picture_settings,
 )
-from culturekit.index.transformers_patches import PatchPlan, patch_plan, shapes_and_patches
+from culturekit.index.transformers_patches import PatchPlan, patch_plan, shape_of
 from culturekit.index.transformers_pictures import PicturePlan, picture_plan
 from culturekit.index.transformers_texts import Tokens
 from culturekit.index.unit_vectors import unit
@@ -79,6 +80,12 @@ class TransformersImageEncoder:
         self.loaded = loaded
         self.batch_size = loaded.batch
         self.batches = Batches(loaded.batch)
+        colours = loaded.plan.normalisation
+        deviation = np.array(colours.deviation)
+        self.factor, self.shift = (
+            on_device(list(numbers.astype(np.float32)), loaded.device)
+            for numbers in (colours.scale / deviation, -np.array(colours.mean) / deviation)
+        )
         self.identity = EncoderIdentity(
             name="transformers",
             weights=loaded.folder.digest(),
@@ -100,32 +107,30 @@ class TransformersImageEncoder:
         """Prepare and encode pictures."""
         return self.encode_prepared([self.prepare(picture) for picture in pictures])
 
-    def forward(self, pictures: Sequence[Prepared]) -> Vectors:
+    def forward(self, pictures: Sequence[Prepared]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch."""
-        network = self.loaded.network
-        inputs = self.inputs(np.stack(pictures))
+        network, inputs = self.loaded.network, self.inputs(pictures)
         told = network.get_image_features(**inputs) if self.loaded.family.texts else network(**inputs)
-        return as_array(told)
+        return pooled(told)
 
-    def inputs(self, prepared: NDArray[np.uint8]) -> Mapping[str, Any]:
+    def inputs(self, pictures: Sequence[Prepared]) -> Mapping[str, Any]:
         """Bring a batch to the device, and its bytes to the numbers that the model reads."""
-        torch = needed_package("torch", kind="encoder transformers", extra="embed")
-        plan, device = self.loaded.plan, self.loaded.device
-        tensor = partial(torch.as_tensor, device=device)
-        colours = plan.normalisation
-        mean, deviation = tensor(colours.mean, dtype=torch.float32), tensor(colours.deviation, dtype=torch.float32)
+        device, dtype, plan = self.loaded.device, self.loaded.dtype, self.loaded.plan
+        prepared = on_device(pictures, device)
         if isinstance(plan, PicturePlan):
-            pixels = tensor(prepared).float().mul_(colours.scale).sub_(mean).div_(deviation)
-            return {"pixel_values": pixels.permute(0, 3, 1, 2).to(self.loaded.dtype)}
-        shapes, patches = shapes_and_patches(prepared)
-        pixels = tensor(np.ascontiguousarray(patches)).float().unflatten(-1, (-1, 3))
-        pixels = pixels.mul_(colours.scale).sub_(mean).div_(deviation).flatten(-2)
-        there = np.arange(plan.most) < shapes.prod(axis=1, keepdims=True)
+            return {"pixel_values": self.numbers(prepared).permute(0, 3, 1, 2).to(dtype)}
+        shapes = [shape_of(picture) for picture in pictures]
+        there = [(np.arange(plan.most) < shape.prod()).astype(np.int64) for shape in shapes]
         return {
-            "pixel_values": pixels.to(self.loaded.dtype),
-            "pixel_attention_mask": tensor(there.astype(np.int64)),
-            "spatial_shapes": tensor(shapes),
+            "pixel_values": self.numbers(prepared[:, 1:].unflatten(-1, (-1, 3))).flatten(-2).to(dtype),
+            "pixel_attention_mask": on_device(there, device),
+            "spatial_shapes": on_device(shapes, device),
         }
+
+    def numbers(self, pixels: Any) -> Any:  # noqa: ANN401 - tensors
+        """Make numbers of bytes (..., 3), scaled, centred and divided in one go."""
+        torch = importlib.import_module("torch")
+        return torch.addcmul(self.shift, pixels.float(), self.factor)
 
 
 class TransformersEncoder(TransformersImageEncoder):
@@ -159,17 +164,15 @@ class TransformersEncoder(TransformersImageEncoder):
         """List the texts that are longer than the model's context."""
         return self.tokens.too_long(texts)
 
-    def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Vectors:
+    def forward_texts(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
-        torch = needed_package("torch", kind="encoder transformers", extra="embed")
-        columns = torch.as_tensor(np.stack(rows), device=self.loaded.device).unbind(1)
-        return as_array(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
+        columns = on_device(rows, self.loaded.device).unbind(1)
+        return pooled(self.loaded.network.get_text_features(**dict(zip(self.tokens.names, columns, strict=True))))
 
 
-def as_array(told: Any) -> Vectors:  # noqa: ANN401 - a model's output
-    """Take the pooled vectors from what a model says, as float32 in this machine's memory."""
-    vectors: Vectors = getattr(told, "pooler_output", told).float().cpu().numpy()
-    return vectors
+def pooled(told: Any) -> Any:  # noqa: ANN401 - tensors
+    """Take one vector per picture or text from what a model says."""
+    return getattr(told, "pooler_output", told)
 
 
 def make(spec: Spec) -> ImageEncoder:

@@ -18,7 +18,7 @@ from culturekit.index.transformers_pictures import (
     usual,
 )
 
-__all__ = ["PatchPlan", "patch_plan", "shapes_and_patches"]
+__all__ = ["PatchPlan", "patch_plan", "shape_of"]
 
 STEP = 1e-5
 LARGEST_SCALE = 100.0
@@ -69,10 +69,9 @@ class PatchPlan:
         return prepared
 
 
-def shapes_and_patches(prepared: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Take a batch of prepared pictures apart: patches each way (n, 2), and the patches (n, most, values)."""
-    shapes = np.ascontiguousarray(prepared[:, 0, :8]).view("<u4").astype(np.int64)
-    return shapes, prepared[:, 1:]
+def shape_of(prepared: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Read how many patches each way a prepared picture has: rows, columns."""
+    return prepared[0, :8].view("<u4").astype(np.int64)
 
 
 def patch_plan(told: Mapping[str, Any], *, processor: str, where: str) -> PatchPlan:

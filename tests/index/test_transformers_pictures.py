@@ -11,7 +11,7 @@ from PIL import Image
 
 from culturekit.errors import UsageError
 from culturekit.index import transformers_pictures
-from culturekit.index.transformers_patches import patch_plan, shapes_and_patches
+from culturekit.index.transformers_patches import patch_plan, shape_of
 from culturekit.index.transformers_pictures import picture_plan
 from culturekit.index.transformers_texts import canonical
 
@@ -66,10 +66,11 @@ def test_patches_are_those_of_transformers(size: tuple[int, int]) -> None:
     plan = patch_plan(theirs.to_dict(), processor="Siglip2ImageProcessor", where="here")
     picture = noise(*size)
     expected = theirs(Image.fromarray(picture), return_tensors="np")
-    shapes, patches = shapes_and_patches(plan.prepare(picture)[np.newaxis])
-    assert shapes.tolist() == expected["spatial_shapes"].tolist()
-    there = int(shapes.prod())
-    numbers = normal(patches[0, :there].reshape(there, -1, 3), plan).reshape(there, -1)
+    prepared = plan.prepare(picture)
+    assert shape_of(prepared).tolist() == expected["spatial_shapes"][0].tolist()
+    there = int(shape_of(prepared).prod())
+    numbers = normal(prepared[1 : 1 + there].reshape(there, -1, 3), plan).reshape(there, -1)
+    assert not prepared[1 + there :].any()
     assert np.abs(numbers - expected["pixel_values"][0, :there]).max() < 2e-6
 
 
