@@ -25,7 +25,8 @@ class CountrySets:
     def foreign(self, artifacts: NDArray[np.int64], to: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell, pair by pair, whether an artifact shares no country with another and is not that other itself."""
         shared = (self.kinds[self.sets[artifacts]] & self.kinds[self.sets[to]]).any(axis=-1)
-        return ~shared & (artifacts != to)
+        foreign: NDArray[np.bool_] = ~shared & (artifacts != to)
+        return foreign
 
 
 def country_sets(countries: pl.Series | Sequence[Sequence[str]]) -> CountrySets:

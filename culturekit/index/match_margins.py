@@ -1,7 +1,5 @@
 """How clear a match is: its lead over the best other artifact, and over the best one of other countries."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 

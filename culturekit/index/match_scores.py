@@ -32,7 +32,8 @@ def slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
     if scope.adjusted is not None:
         offsets = scope.adjusted.offsets[scope.artifacts]
         bound = scope.adjusted.scale * bound + 8 * ROUNDING * (np.abs(offsets).max(initial=0.0) + scope.adjusted.scale)
-    return np.nextafter(bound.astype(np.float32), np.float32(np.inf))
+    slack: NDArray[np.float32] = np.nextafter(bound.astype(np.float32), np.float32(np.inf))
+    return slack
 
 
 def near_scores(scope: Scope, queries: Vectors, begin: int, end: int) -> NDArray[np.float32]:

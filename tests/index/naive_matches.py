@@ -45,7 +45,7 @@ def artifact_scores(
     for artifact in range(world.count):
         total = weight = 0.0
         for name, channel in sorted(world.channels.items()):
-            rows = [row for row in np.flatnonzero(channel.owners == artifact).tolist()]
+            rows = np.flatnonzero(channel.owners == artifact).tolist()
             if name == "image" and left_out is not None:
                 rows = [row for row in rows if row != left_out]
             if rows and weights.get(name, 0.0) > 0:
