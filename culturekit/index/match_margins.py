@@ -61,13 +61,13 @@ def best_abroad(
     for begin, end in scope.blocks():
         scores: NDArray[np.float32] | None = None
         for mask, pairs in zip(elsewhere, members, strict=True):
-            columns = np.flatnonzero(mask[begin:end])
-            if len(columns):
+            places = np.flatnonzero(mask[begin:end])
+            if len(places):
                 scores = near_scores(scope, queries[asked], begin, end) if scores is None else scores
-                part = scores[row[pairs]][:, columns]
-                best[pairs] = np.maximum(best[pairs], part.max(axis=1))
-                hit, column = np.nonzero(part >= (best[pairs] - 2 * slack[pairs])[:, np.newaxis])
-                kept.append(Pairs(pairs[hit], columns[column] + begin, part[hit, column]))
+                part = scores[places][:, row[pairs]]
+                best[pairs] = np.maximum(best[pairs], part.max(axis=0))
+                place, hit = np.nonzero(part >= best[pairs] - 2 * slack[pairs])
+                kept.append(Pairs(pairs[hit], places[place] + begin, part[place, hit]))
     return exactly(scope, queries, which, kept, best - 2 * slack)
 
 

@@ -61,18 +61,21 @@ class Candidates:
         return lowest
 
     def offer(self, scores: NDArray[np.float32], begin: int) -> None:
-        """Look at the near scores of a block of artifacts, the first at place `begin`; -inf is never taken."""
+        """Look at the near scores, (some, n), of artifacts from place `begin` on; -inf is never taken."""
         count = self.best.shape[1]
-        enough = scores >= (self.last - 2 * self.slack)[:, np.newaxis]
+        enough = scores >= (self.last - 2 * self.slack)
         enough &= scores != NOTHING
-        if enough.sum(axis=1).max(initial=0) > 2 * count:
-            self.raise_best(np.partition(scores, scores.shape[1] - count, axis=1)[:, -count:])
-            enough &= scores >= (self.last - 2 * self.slack)[:, np.newaxis]
-            which, columns = np.nonzero(enough)
-        else:
-            which, columns = np.nonzero(enough)
-            self.raise_best(padded(which, scores[which, columns], len(scores)))
-        self.kept.append(Pairs(which, columns + begin, scores[which, columns]))
+        crowded = enough.sum(axis=0).max(initial=0) > 2 * count
+        if crowded:
+            self.raise_best(np.partition(scores.T, len(scores) - count, axis=1)[:, -count:])
+            enough &= scores >= (self.last - 2 * self.slack)
+        places, which = np.nonzero(enough)
+        order = np.argsort(which, kind="stable")
+        which, places = which[order], places[order]
+        near = scores[places, which]
+        if not crowded:
+            self.raise_best(padded(which, near, scores.shape[1]))
+        self.kept.append(Pairs(which, places + begin, near))
         self.waiting += len(which)
         if self.waiting > PAIRS_AT_ONCE:
             self.prune()
@@ -117,7 +120,7 @@ def ranked_by_blocks(
     for begin, end in scope.blocks():
         scores = near_scores(scope, queries, begin, end)
         inside = np.flatnonzero((own >= begin) & (own < end))
-        scores[inside, own[inside] - begin] = NOTHING
+        scores[own[inside] - begin, inside] = NOTHING
         candidates.offer(scores, begin)
     pairs = candidates.prune()
     held = np.flatnonzero(own >= 0)

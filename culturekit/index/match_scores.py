@@ -37,17 +37,18 @@ def slack_of(scope: Scope, queries: Vectors) -> NDArray[np.float32]:
 
 
 def near_scores(scope: Scope, queries: Vectors, begin: int, end: int) -> NDArray[np.float32]:
-    """Score queries against the artifacts at places `begin` to `end`, within the slack: (n, end - begin)."""
-    total = np.zeros((len(queries), end - begin), np.float32)
-    weights = np.zeros(end - begin, np.float32)
+    """Score queries against the artifacts at places `begin` to `end`, within the slack: (end - begin, n)."""
+    total = np.zeros((end - begin, len(queries)), np.float32)
+    weights = np.zeros((end - begin, 1), np.float32)
     for channel in scope.channels:
         starts = channel.starts[begin : end + 1] - channel.starts[begin]
         known = np.diff(starts) > 0
         if known.any():
-            scores = gathered(queries @ channel.block(begin, end).T, starts, known, scope.aggregate)
+            scores = gathered(channel.block(begin, end) @ queries.T, starts[:-1][known], np.diff(starts)[known],
+                              scope.aggregate)  # fmt: skip
             if len(scope.channels) == 1 and known.all():
                 return adjusted_near(scope, scores, begin, end)
-            total[:, known] += np.float32(channel.weight) * scores
+            total[known] += np.float32(channel.weight) * scores
             weights[known] += np.float32(channel.weight)
     total /= weights
     return adjusted_near(scope, total, begin, end)
@@ -57,28 +58,37 @@ def adjusted_near(scope: Scope, scores: NDArray[np.float32], begin: int, end: in
     """Apply the scope's correction of scores, if it has one."""
     if scope.adjusted is not None:
         scores *= np.float32(scope.adjusted.scale)
-        scores += scope.adjusted.offsets[scope.artifacts[begin:end]].astype(np.float32)
+        scores += scope.adjusted.offsets[scope.artifacts[begin:end]].astype(np.float32)[:, np.newaxis]
     return scores
 
 
 def gathered(
-    similarity: NDArray[np.float32], starts: NDArray[np.int64], known: NDArray[np.bool_], aggregate: Aggregate
+    similarity: NDArray[np.float32], first: NDArray[np.int64], counts: NDArray[np.int64], aggregate: Aggregate
 ) -> NDArray[np.float32]:
-    """Make one score of each artifact's columns, for the artifacts that have any."""
-    counts, first = np.diff(starts)[known], starts[:-1][known]
-    if counts.max() == 1:
+    """Make one score of the vectors of each artifact: those at `first` and the `counts` - 1 that follow.
+
+    Vectors are taken in turn, all artifacts at once: the first of each, then the second of those that have one.
+    """
+    if len(first) == len(similarity):
         return similarity
+    best = similarity[first]
     if aggregate == "max":
-        best: NDArray[np.float32] = np.maximum.reduceat(similarity, first, axis=1)
+        for turn in range(1, int(counts.max())):
+            more = np.flatnonzero(counts > turn)
+            best[more] = np.maximum(best[more], similarity[first[more] + turn])
         return best
-    scores = np.empty((len(similarity), len(counts)), np.float32)
-    for count in np.unique(counts).tolist():
-        alike = np.flatnonzero(counts == count)
-        columns = similarity[:, first[alike][:, np.newaxis] + np.arange(count)]
-        if count > 3:
-            columns = np.partition(columns, count - 3, axis=2)[:, :, -3:]
-        scores[:, alike] = columns.mean(axis=2)
-    return scores
+    second, third = np.full_like(best, NOTHING), np.full_like(best, NOTHING)
+    for turn in range(1, int(counts.max())):
+        more = np.flatnonzero(counts > turn)
+        score = similarity[first[more] + turn]
+        lower = np.minimum(best[more], score)
+        best[more] = np.maximum(best[more], score)
+        third[more] = np.maximum(third[more], np.minimum(second[more], lower))
+        second[more] = np.maximum(second[more], lower)
+    for turn, part in enumerate((second, third), start=1):
+        best[counts > turn] += part[counts > turn]
+    best /= np.minimum(counts, 3).astype(np.float32)[:, np.newaxis]
+    return best
 
 
 def exact_scores(
