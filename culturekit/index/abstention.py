@@ -96,8 +96,7 @@ def candidate_thresholds(margins: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.empty(0, np.float32)
     falling = np.sort(margins)[::-1]
     places = -(-len(falling) * np.arange(1, THRESHOLDS) // THRESHOLDS) - 1
-    chosen = np.unique(np.append(falling[np.maximum(places, 0)], np.float32(0)))[::-1]
-    return chosen
+    return np.unique(np.append(falling[np.maximum(places, 0)], np.float32(0)))[::-1]
 
 
 def tail(errors: float, accepted: float, rate: float) -> float:

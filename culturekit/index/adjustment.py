@@ -44,8 +44,7 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
     best = np.full((end - begin, 0), NOTHING)
     logarithm = np.full(end - begin, -np.inf)
     for start in range(0, len(bank), BANK_AT_ONCE):
-        queries = bank[start : start + BANK_AT_ONCE].astype(np.float64)
-        scores = near_scores(scope, queries, begin, end).astype(np.float32)  # float64 products: these are exact
+        scores = near_scores(scope, bank[start : start + BANK_AT_ONCE], begin, end)
         if how.name == "csls":
             best = np.sort(np.concatenate([best, scores], axis=1), axis=1)[:, -how.neighbours :]
         else:
@@ -54,7 +53,8 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
     if how.name == "csls":
         mean: NDArray[np.float64] = best.mean(axis=1, dtype=np.float64)
         return mean
-    return how.temperature * (logarithm - np.log(len(bank)))
+    soft: NDArray[np.float64] = how.temperature * (logarithm - np.log(len(bank)))
+    return soft
 
 
 def adjusted_by(how: Adjustment, hubs: NDArray[np.float64]) -> Adjusted:

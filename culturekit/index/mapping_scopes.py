@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,21 +21,14 @@ Place: TypeAlias = tuple[str | None, str | None]
 ANYWHERE: Place = (None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class NoPlace:
-    """Why an image is compared with nothing."""
-
-    reason: str
-
-
 def check_known(kind: str, named: Iterable[str], known: Iterable[str]) -> None:
     """Refuse a concept or country that no artifact of the index has."""
     choices = sorted(set(known))
     for name in named:
         if name not in choices:
-            near = difflib.get_close_matches(name.casefold(), [choice.casefold() for choice in choices], n=5, cutoff=0.5)
-            first = sorted((choice for choice in choices if choice.casefold() in near),
-                           key=lambda choice: near.index(choice.casefold()))  # fmt: skip
+            near = difflib.get_close_matches(name.casefold(), map(str.casefold, choices), n=5, cutoff=0.5)
+            alike = [choice for choice in choices if choice.casefold() in near]
+            first = sorted(alike, key=lambda choice: near.index(choice.casefold()))
             listed = [*first, *(choice for choice in choices if choice not in first)]
             raise UsageError(
                 f"the index has no artifact of the {kind} {name!r}", expected=f"one of {', '.join(listed)}"
@@ -48,13 +40,13 @@ def artifacts_within(
 ) -> NDArray[np.bool_]:
     """Tell which artifacts are of a place, and of any of the concepts and countries that all images are limited to."""
     concept, country = place
-    mask = pl.lit(True)
+    mask = pl.col("artifact_id").is_not_null()
     for column, one, several in (("concepts", concept, concepts), ("countries", country, countries)):
         if one is not None:
             mask &= pl.col(column).list.contains(one)
         if several:
-            mask &= pl.col(column).list.set_intersection(list(several)).list.len() > 0
-    return artifacts.select(pl.lit(True) & mask).to_series().extend_constant(True, 0).to_numpy().astype(np.bool_)
+            mask &= pl.col(column).list.eval(pl.element().is_in(list(several))).list.any()
+    return artifacts.select(mask).to_series().to_numpy().astype(np.bool_)
 
 
 def places_of(images: pl.DataFrame, within: Within | None) -> pl.DataFrame:

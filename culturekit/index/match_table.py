@@ -67,7 +67,9 @@ def chosen_places(
         .explode("countries", empty_as_null=False)
         .select("number", country="countries", place=pl.int_range(pl.len(), dtype=pl.Int64).over("number"))
     )
-    limited = places.filter(pl.col("country").is_in(list(countries))).group_by("number").agg(first=pl.col("place").min())
+    limited = (
+        places.filter(pl.col("country").is_in(list(countries))).group_by("number").agg(first=pl.col("place").min())
+    )
     asked = pl.DataFrame({"number": pl.Series(number, dtype=pl.Int64), "country": wanted.cast(pl.String)})
     found = asked.join(places, on=["number", "country"], how="left", maintain_order="left").join(
         limited, on="number", how="left", maintain_order="left"

@@ -1,14 +1,12 @@
-"""The stages from pictures of artifacts to an index, and from images to their nearest artifacts."""
+"""The stage from pictures of artifacts to an index."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.index.build import build_index
-from culturekit.index.mapping import MappingOptions, map_images
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 
-__all__ = ["index_stage", "map_stage"]
+__all__ = ["index_stage"]
 
 
 def index_stage(
@@ -29,18 +27,5 @@ def index_stage(
         ),
         inputs,
         {"encoder": encoder},
-        packages=("numpy", "pillow", "polars"),
-    )
-
-
-def map_stage(index: Path, images: Path, options: MappingOptions, *, name: str) -> Stage:
-    """Map images to their nearest artifacts."""
-    return Stage(
-        name,
-        "map",
-        1,
-        lambda work: map_images(work, index, images, options),
-        {"index": index, "images": images},
-        asdict(options),
         packages=("numpy", "pillow", "polars"),
     )

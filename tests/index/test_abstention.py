@@ -103,7 +103,9 @@ def test_equal_margins_are_accepted_together() -> None:
 
 @pytest.mark.parametrize(("errors", "accepted", "rate"), [(0, 59, 0.05), (3, 200, 0.05), (10, 40, 0.3), (7, 7, 0.5)])
 def test_the_tail_is_the_binomial_one(errors: int, accepted: int, rate: float) -> None:
-    assert tail(errors, accepted, rate) == pytest.approx(1.0 if errors == accepted else binom.cdf(errors, accepted, rate))
+    assert tail(errors, accepted, rate) == pytest.approx(
+        1.0 if errors == accepted else binom.cdf(errors, accepted, rate)
+    )
 
 
 def test_bounds_are_those_of_clopper_and_pearson() -> None:

@@ -18,6 +18,7 @@ from culturekit.records.schemas.ground_truth import (
 )
 from culturekit.records.schemas.images import (
     ARTIFACTS,
+    CALIBRATION,
     IMAGES,
     JUDGMENTS,
     MATCHES,
@@ -44,6 +45,7 @@ __all__ = [
     "AUDITS",
     "AUDIT_SAMPLE",
     "AUTHORS_ROWS",
+    "CALIBRATION",
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
@@ -84,6 +86,7 @@ TABLES: Mapping[str, Table] = {
         AUDITS,
         AUDIT_SAMPLE,
         AUTHORS_ROWS,
+        CALIBRATION,
         CANDIDATES,
         CSPACE,
         DESCRIPTORS,
