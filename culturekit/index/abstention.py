@@ -3,9 +3,10 @@
 Twenty thresholds are looked at: those that accept 5 %, 10 %, ... 100 % of the held-out references. They follow from
 the margins alone, so that whether the references were matched rightly is still open when they are fixed. For each, the
 hypothesis "what it accepts errs more often than allowed" is tested with the exact binomial tail, from the strictest
-threshold to the loosest. Those that accept enough references to prove anything have equal shares of 1 - confidence; a
-rejected hypothesis hands its own on to the next (the fallback procedure of Wiens and Dmitrienko, 2005). The chance
-that any threshold is called good that is not is at most 1 - confidence, however many are tried.
+threshold to the loosest. 1 - confidence is shared out among those that accept 25, 50, 75 and 100 %, but for any that
+could prove nothing; a rejected hypothesis hands what it had on to the next (the fallback procedure of Wiens and
+Dmitrienko, 2005). The chance that any threshold is called good that is not is at most 1 - confidence, however many
+are tried.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from scipy.special import betainc, betaincinv
 __all__ = ["Abstention", "CurvePoint", "abstention_from", "error_bounds"]
 
 THRESHOLDS = 20
+STARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,10 @@ def abstention_from(
     curve: list[CurvePoint] = []
     thresholds, carried = candidate_thresholds(margins), 0.0
     taken = margins[:, np.newaxis] >= thresholds
-    hopeful = (1 - max_error) ** taken.sum(axis=0) <= 1 - confidence
+    levels = first_levels(taken.sum(axis=0), max_error, 1 - confidence)
     for number, threshold in enumerate(thresholds.tolist()):
         accepted, errors = int(taken[:, number].sum()), int((taken[:, number] & wrong).sum())
-        level = hopeful[number] * (1 - confidence) / max(int(hopeful.sum()), 1) + carried
+        level = levels[number] + carried
         holds = tail(errors / clustering, accepted / clustering, max_error) <= level
         carried = level if holds else 0.0
         upper = error_bounds(errors, accepted, clustering=clustering, confidence=2 * confidence - 1)[1]
@@ -97,6 +99,15 @@ def candidate_thresholds(margins: NDArray[np.float32]) -> NDArray[np.float32]:
     falling = np.sort(margins)[::-1]
     places = -(-len(falling) * np.arange(1, THRESHOLDS) // THRESHOLDS) - 1
     return np.unique(np.append(falling[np.maximum(places, 0)], np.float32(0)))[::-1]
+
+
+def first_levels(accepted: NDArray[np.int64], max_error: float, level: float) -> NDArray[np.float64]:
+    """Share a level out among the thresholds where testing begins; where even no error would prove nothing, none."""
+    starts = np.unique(-(-len(accepted) * np.arange(1, STARTS + 1) // STARTS) - 1)
+    starts = starts[(1 - max_error) ** accepted[starts] <= level] if len(accepted) else starts[:0]
+    shares = np.zeros(len(accepted))
+    shares[starts] = level / max(len(starts), 1)
+    return shares
 
 
 def tail(errors: float, accepted: float, rate: float) -> float:

@@ -106,11 +106,9 @@ def placed(rows: pl.DataFrame, artifacts: pl.DataFrame, within: Within | None) -
         in_concept=pl.col("concepts").list.first(), in_country=pl.col("countries").list.first()
     )[rows["artifact"].to_numpy()]  # fmt: skip
     nothing = pl.lit(None, pl.String)
-    return rows.hstack(
-        first.select(
-            in_concept=pl.col("in_concept") if within in {"concept", "both"} else nothing,
-            in_country=pl.col("in_country") if within in {"country", "both"} else nothing,
-        )
+    return rows.hstack(first).with_columns(
+        in_concept=pl.col("in_concept") if within in {"concept", "both"} else nothing,
+        in_country=pl.col("in_country") if within in {"country", "both"} else nothing,
     )
 
 

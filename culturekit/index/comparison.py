@@ -125,7 +125,9 @@ class Comparer:
             from culturekit.index.search import searcher
 
             channel = self.channels[self.how.weights[0][0]]
-            self.finder = searcher(channel.vectors, engine=self.how.search, order=channel.owners)
+            order = np.empty(len(channel.owners), np.int64)
+            order[np.argsort(channel.owners, kind="stable")] = np.arange(len(order))
+            self.finder = searcher(channel.vectors, engine=self.how.search, order=order)
         return self.finder
 
 

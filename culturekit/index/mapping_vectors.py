@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.index.build import encoder_of
 from culturekit.index.embedding import embed
+from culturekit.index.embedding_encoders import encoder_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.index_folder import OpenIndex, check_identity
 from culturekit.index.mapping_images import dropped

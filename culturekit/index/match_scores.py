@@ -1,7 +1,7 @@
 """The score of an artifact for an image: quickly and nearly for all, exactly for those that may matter.
 
-The exact score of two vectors is their dot product in float64, rounded to float32. What is near is within a bound
-that follows from float32 arithmetic, so that what is left out on its word could not have been kept.
+The exact score of two vectors is that of the search. What is near lies within a bound that follows from float32
+arithmetic, so that what is left out on its word could not have been kept.
 """
 
 import numpy as np
@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from culturekit.index.encoder import Vectors
 from culturekit.index.match_scope import Scope, ScopeChannel
+from culturekit.index.search_found import exact_scores as row_scores
 from culturekit.records.choices import Aggregate
 
-__all__ = ["NOTHING", "exact_scores", "near_scores", "pair_scores", "slack_of"]
-
-NUMBERS_AT_ONCE = 2**21
-"""How many float64 numbers of vectors are held at once while scores are made exact."""
+__all__ = ["NOTHING", "exact_scores", "near_scores", "slack_of"]
 
 ROUNDING = 2.0**-24
 NOTHING = np.float32(-np.inf)
@@ -139,7 +137,7 @@ def channel_scores(
     first = np.concatenate([[0], np.cumsum(counts)])
     pairs = np.repeat(np.arange(len(which)), counts)
     rows = channel.rows[np.arange(len(pairs)) - np.repeat(first[:-1] - channel.starts[places], counts)]
-    scores = pair_scores(queries, channel.vectors, which[pairs], rows)
+    scores = row_scores(queries, channel.vectors, owners=which[pairs], rows=rows)
     if left_out is not None:
         scores[rows == left_out[which[pairs]]] = NOTHING
     best = np.full(len(which), NOTHING)
@@ -155,16 +153,3 @@ def channel_scores(
     total = np.bincount(pairs[counted], weights=ranked[counted], minlength=len(which))
     best[number > 0] = (total[number > 0] / number[number > 0]).astype(np.float32)
     return best
-
-
-def pair_scores(
-    queries: Vectors, vectors: Vectors, which: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """Give the exact score of query `which[i]` and vector `rows[i]`, in an order of summing that never varies."""
-    scores = np.empty(len(which), np.float32)
-    step = max(1, NUMBERS_AT_ONCE // max(queries.shape[1], 1))
-    for start in range(0, len(which), step):
-        products = queries[which[start : start + step]].astype(np.float64)
-        products *= vectors[rows[start : start + step]]
-        scores[start : start + step] = products.sum(axis=1)
-    return scores
