@@ -25,8 +25,7 @@ from culturekit.index.mapping_shards import (
     ranges,
     run_shards,
 )
-from culturekit.index.mapping_vectors import Seen, embedded, encoder_for
-from culturekit.index.vector_folder import save_vectors
+from culturekit.index.mapping_vectors import Seen, embedded, encoder_for, kept_in, vectors_from
 from culturekit.records.schemas import DROPS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
@@ -67,7 +66,9 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
         calibration_table(work.out, found, options.max_error)
         accepted = told.images - told.abstained
         notes["abstention"] = described(found, known, options.max_error, images=told.images, accepted=accepted)
-    counts = {"matches": told.rows, "ids": seen.images.height, "abstained": told.abstained}
+    counts = {"matches": told.rows, "images": told.images, "abstained": told.abstained, "drops": dropped_rows.height}
+    if given.vectors is None:
+        counts["ids"] = seen.images.height
     reasons = dropped_rows.group_by("reason").len().sort("reason").iter_rows()
     return Outcome(counts, dict(reasons), notes)
 
@@ -113,10 +114,10 @@ def with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -
 
 
 def seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: Opened) -> Seen:
-    """Embed the images to be mapped, and keep their vectors."""
-    seen = embedded(work, images, given.images.parent, opened.encoder, name="images")
-    save_vectors(work.out, seen.vectors, seen.images["image_id"].to_list())
-    return seen
+    """Embed the images to be mapped and keep their vectors, or take those that are there already."""
+    if given.vectors is not None:
+        return vectors_from(given.vectors, images, given.images, opened.index)
+    return kept_in(work.out, embedded(work, images, given.images.parent, opened.encoder, name="images"))
 
 
 def with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:
@@ -165,11 +166,22 @@ def calibrated(
 def match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
     """Cut the images into work items."""
     listed = work.scratch / "images.parquet"
-    columns = ("image_id", "model", "prompt_id", "concept", "country", "repeat", "slot", "in_concept", "in_country")
-    save_parquet(seen.images.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), *columns), listed)
+    columns = (
+        "row",
+        "image_id",
+        "model",
+        "prompt_id",
+        "concept",
+        "country",
+        "repeat",
+        "slot",
+        "in_concept",
+        "in_country",
+    )
+    save_parquet(seen.images.select(columns), listed)
     method = "nearest" if comparison.adjustment is None else f"nearest+{comparison.adjustment.name}"
     return [
-        MatchShard(comparison, listed, work.out / "vectors.npy", start, stop, k, threshold, method,
+        MatchShard(comparison, listed, seen.path or listed, start, stop, k, threshold, method,
                    work.scratch / f"matches-{start:09d}.parquet")
         for start, stop in ranges(seen.images.height)
     ]  # fmt: skip

@@ -3,10 +3,18 @@
 from pathlib import Path
 
 from culturekit.errors import IntegrityError
+from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_limits import ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED
-from culturekit.storage.picture_reading import LIMITS, NoPicture, PictureLimits, Pixels, read_inside
+from culturekit.storage.picture_reading import (
+    LIMITS,
+    NoPicture,
+    PictureLimits,
+    Pixels,
+    picture_from,
+    read_bytes_inside,
+)
 
-__all__ = ["load_picture", "try_picture"]
+__all__ = ["load_picture", "promised_bytes", "try_picture"]
 
 NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
 """The folder is not what its table says, which no report of single images should hide."""
@@ -18,10 +26,23 @@ def try_picture(root: Path, relative: str, *, sha256: str, limits: PictureLimits
     Raises:
         IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
     """
-    found = read_inside(root, relative, sha256=sha256, limits=limits)
-    if not isinstance(found, NoPicture):
-        return found.pixels
-    if found.reason in NOT_AS_PROMISED:
+    content = promised_bytes(root, relative, sha256=sha256, limits=limits)
+    if isinstance(content, NoPicture):
+        return content
+    found = picture_from(content, limits=limits)
+    return found if isinstance(found, NoPicture) else found.pixels
+
+
+def promised_bytes(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> bytes | NoPicture:
+    """Read the file of an images row, or say why it holds no picture that is read.
+
+    Raises:
+        IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
+    """
+    found = read_bytes_inside(root, relative, limits=limits)
+    if not isinstance(found, NoPicture) and digest_bytes(found) != sha256:
+        found = NoPicture(CHANGED, f"SHA-256 {digest_bytes(found)}")
+    if isinstance(found, NoPicture) and found.reason in NOT_AS_PROMISED:
         raise IntegrityError(
             f"an image is not as its table promises: {found.reason}",
             where=f"{root}/{relative}",

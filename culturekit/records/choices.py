@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 __all__ = [
     "Aggregate",
     "ChannelName",
+    "ChannelsName",
     "CountryChoice",
     "Ended",
     "ExportChoice",
@@ -30,6 +31,9 @@ Aggregate: TypeAlias = Literal["max", "top3"]
 
 ChannelName: TypeAlias = Literal["image", "text"]
 """How an artifact is known to an index: by pictures that show it, or by texts that name it."""
+
+ChannelsName: TypeAlias = Literal["image", "text", "both"]
+"""Which channels of an index are meant."""
 
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,7 @@ class PictureWorld:
     def drawn(self, ids: Sequence[str], *, seed: int, options: str = "") -> list[NDArray[np.uint8]]:
         return [picture.pixels for picture in portraits(model(self.folder, self.space, options), ids, first_seed=seed)]
 
-    def images(self, name: str, ids: Sequence[str], *, seed: int, options: str = "", **columns: object) -> Path:
+    def images(self, name: str, ids: Sequence[str], *, seed: int, options: str = "", **columns: Any) -> Path:
         """A table of fresh images of artifacts, with the truth."""
         return image_table(
             self.folder / name, self.drawn(ids, seed=seed, options=options), truth_artifact_id=list(ids), **columns
@@ -75,7 +76,7 @@ def made_world(folder: Path, *, each: int = 20, texts: bool = False) -> PictureW
 
 
 def write_built(
-    folder: Path, rows: pl.DataFrame, vectors: NDArray[np.float32], artifacts: pl.DataFrame, **notes: object
+    folder: Path, rows: pl.DataFrame, vectors: NDArray[np.float32], artifacts: pl.DataFrame, **notes: Any
 ) -> None:
     """Write an index as its stage leaves it."""
     folder.mkdir()
@@ -89,7 +90,7 @@ def write_built(
     (folder / "manifest.json").write_bytes(manifest.encode())
 
 
-def image_table(folder: Path, pictures: Sequence[NDArray[np.uint8]], **columns: object) -> Path:
+def image_table(folder: Path, pictures: Sequence[NDArray[np.uint8]], **columns: Any) -> Path:
     """Save pictures and write their table; columns may be given for all rows, or a list."""
     paths = []
     folder.mkdir()
@@ -99,10 +100,10 @@ def image_table(folder: Path, pictures: Sequence[NDArray[np.uint8]], **columns: 
     return write_images(folder, paths, **columns)
 
 
-def write_images(folder: Path, paths: Sequence[str], **columns: object) -> Path:
+def write_images(folder: Path, paths: Sequence[str], **columns: Any) -> Path:
     """Write an images table over files that exist."""
     count = len(paths)
-    said: dict[str, object] = {
+    said: dict[str, Any] = {
         "image_id": [f"i{number:05d}" for number in range(count)], "path": list(paths), "prompt_id": "p",
         "model": "m", "repeat": 0, "slot": 0, "rewriter": "off", "provider_params": "{}",
         "sha256": [digest_file(folder / path) if (folder / path).is_file() else "" for path in paths],

@@ -48,7 +48,7 @@ def drops_of(run: StageRun) -> dict[str, str]:
 
 def in_memory(world: PictureWorld) -> World:
     index = open_index(world.index)
-    return World({name: channel for name, channel in index.channels.items()}, index.artifacts["countries"].to_list())  # type: ignore[misc]
+    return World(dict(index.channels), index.artifacts["countries"].to_list())  # type: ignore[misc]
 
 
 def expected(
@@ -91,7 +91,7 @@ def test_a_match_names_the_country_of_the_prompt_else_the_first(world: PictureWo
 
 def test_the_prompts_say_what_the_images_table_does_not(world: PictureWorld, tmp_path: Path) -> None:
     images = world.images(f"{tmp_path.name}-p", ["Qa001"], seed=60_000, prompt_id="asked", concept=None)
-    prompt = {name: None for name in PROMPTS.schema} | {
+    prompt = dict.fromkeys(PROMPTS.schema) | {
         "prompt_id": "asked", "text": "x", "benchmark": "cube", "kind": "within-country", "concept": "art",
         "country": "BR", "language": "en", "template_id": "t",
     }  # fmt: skip
