@@ -10,6 +10,7 @@ from PIL import Image, PngImagePlugin
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.index_folder import open_index
 from culturekit.index.mapping import MappingInputs, MappingOptions
+from culturekit.index.match_scope import ChannelVectors
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.run_stage import StageRun, run_stage
@@ -48,7 +49,8 @@ def drops_of(run: StageRun) -> dict[str, str]:
 
 def in_memory(world: PictureWorld) -> World:
     index = open_index(world.index)
-    return World(dict(index.channels), index.artifacts["countries"].to_list())  # type: ignore[misc]
+    channels = {name: ChannelVectors(one.vectors, one.owners) for name, one in index.channels.items()}
+    return World(channels, index.artifacts["countries"].to_list())
 
 
 def expected(

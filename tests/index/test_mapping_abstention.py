@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> PictureWorld:
 @pytest.fixture(scope="module")
 def hard(world: PictureWorld) -> Path:
     """Images that are often mistaken for those of another artifact."""
-    return world.images("hard", world.artifacts["artifact_id"].to_list() * 4, seed=90_000, options="confusability=0.63")
+    return world.images("hard", world.artifacts["artifact_id"].to_list() * 4, seed=90_000, options="confusability=0.6")
 
 
 def naive_trials(world: World) -> tuple[list[float], list[bool]]:
@@ -58,10 +58,10 @@ def test_images_below_the_margin_abstain_and_keep_their_artifact(
 ) -> None:
     """References are easy here and images hard: the threshold comes from images that are like them."""
     known = world.images(
-        "known", world.artifacts["artifact_id"].to_list() * 8, seed=190_000, options="confusability=0.63"
+        "known", world.artifacts["artifact_id"].to_list() * 8, seed=190_000, options="confusability=0.6"
     )
     given = MappingInputs(world.index, hard, calibration=known)
-    run = mapped(tmp_path / "matches", given, MappingOptions(k=2, max_error=0.15))
+    run = mapped(tmp_path / "matches", given, MappingOptions(k=2, max_error=0.2))
     said, rows = run.manifest.notes["abstention"], rows_of(run)
     first = rows.filter(pl.col("rank") == 1)
     kept = first.filter(~pl.col("abstained"))
@@ -74,7 +74,7 @@ def test_images_below_the_margin_abstain_and_keep_their_artifact(
         first.join(truth, on="image_id").select(pl.col("artifact_id") != pl.col("truth_artifact_id")).to_series()
     )
     assert everything.mean() > 0.15  # type: ignore[operator]
-    assert error.mean() <= 0.15  # type: ignore[operator]
+    assert error.mean() <= 0.2  # type: ignore[operator]
     assert 0.2 < said["image_coverage"] == round(kept.height / first.height, 6) < 0.95
     assert run.manifest.counts["abstained"] == first.height - kept.height
     assert said["error_low"] <= said["error"] <= said["error_high"]
