@@ -18,6 +18,7 @@ from culturekit.index.match_countries import country_sets
 from culturekit.index.match_ranking import Ranking, ranked_by_blocks
 from culturekit.index.match_scope import ChannelVectors, Scope, scope_of
 from culturekit.index.match_search import RowFinder, ranked_by_search, searchable
+from culturekit.index.search import searcher
 from culturekit.records.choices import Aggregate
 
 __all__ = ["Comparer", "Comparison", "comparer", "weights_for"]
@@ -122,8 +123,6 @@ class Comparer:
     def searching(self, scope: Scope) -> RowFinder:
         """Make the searcher of the one channel that counts, once."""
         if self.finder is None:
-            from culturekit.index.search import searcher
-
             channel = self.channels[self.how.weights[0][0]]
             order = np.empty(len(channel.owners), np.int64)
             order[np.argsort(channel.owners, kind="stable")] = np.arange(len(order))

@@ -26,6 +26,7 @@ from culturekit.index.mapping_shards import (
     run_shards,
 )
 from culturekit.index.mapping_vectors import Seen, embedded, encoder_for, kept_in, vectors_from
+from culturekit.index.search import searcher
 from culturekit.records.schemas import DROPS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
@@ -75,6 +76,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
 
 def opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
     """Open the index, and make sure that what is asked for can be had from it."""
+    searcher(np.eye(1, dtype=np.float32), engine=given.search)  # an unknown or missing one is said before any work
     index = open_index(given.index)
     for kind, named, column in (("concept", options.concepts, "concepts"), ("country", options.countries, "countries")):
         check_known(kind, named, index.artifacts[column].explode(empty_as_null=False))

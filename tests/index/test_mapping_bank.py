@@ -3,13 +3,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from culturekit.errors import UsageError
 from culturekit.index.adjustment import Adjustment
 from culturekit.index.bank import balance_of
+from culturekit.index.encoder import Vectors
 from culturekit.index.mapping import MappingInputs, MappingOptions
 from tests.index.naive_matches import artifact_scores
-from tests.index.picture_world import PictureWorld, made_world, write_images
+from tests.index.picture_world import ENCODER, PictureWorld, made_world, write_images
 from tests.index.test_mapping import in_memory, mapped, rows_of
 
 EQUAL = {"image": 1.0, "text": 1.0}
@@ -30,11 +32,7 @@ def bank(world: PictureWorld) -> Path:
     return world.images("bank", world.artifacts["artifact_id"].to_list() * 2, seed=150_000, options="confusability=0.5")
 
 
-def vectors_of(path: Path) -> np.ndarray:  # type: ignore[type-arg]
-    from PIL import Image
-
-    from tests.index.picture_world import ENCODER
-
+def vectors_of(path: Path) -> Vectors:
     return ENCODER.encode_images([np.asarray(Image.open(path.parent / name)) for name in pl.read_parquet(path)["path"]])
 
 
@@ -82,8 +80,6 @@ def test_the_images_that_are_mapped_are_no_bank(world: PictureWorld, images: Pat
 
 
 def test_neither_are_the_same_pixels_in_other_files(world: PictureWorld, images: Path, tmp_path: Path) -> None:
-    from PIL import Image
-
     table = pl.read_parquet(images)
     folder = tmp_path / "again"
     folder.mkdir()
