@@ -18,7 +18,7 @@ from culturekit.config.checks import (
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.mapping import MappingOptions
+from culturekit.index.mapping_options import MappingOptions
 from culturekit.index.scorers import SCORERS
 from culturekit.index.simulated_raters import SimulatedRaters
 from culturekit.kg.concepts import CountryCode

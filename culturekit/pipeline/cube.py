@@ -7,6 +7,7 @@ from culturekit.config.checks import dump_path, knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.build import IndexFiles, IndexOptions
+from culturekit.index.mapping_options import MappingInputs
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
@@ -14,7 +15,8 @@ from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
 from culturekit.pipeline.image_stages import quality_stage, truth_stage
-from culturekit.pipeline.index_stages import index_stage, map_stage
+from culturekit.pipeline.index_stages import index_stage
+from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
@@ -80,7 +82,7 @@ def model_stages(recipe: Recipe, name: str, backend: str, workdir: Path) -> list
         generate_stage(
             prompts, recipe.images, backend=backend, model=name, seed=recipe.seed, name=f"images-{name}", cspace=space
         ),
-        map_stage(workdir / "index", images, recipe.mapping, name=f"matches-{name}"),
+        map_stage(MappingInputs(workdir / "index", images, prompts), recipe.mapping, name=f"matches-{name}"),
         quality_stage(images, scorer=recipe.quality, name=f"quality-{name}"),
     ]
     if knows_truth(backend):

@@ -1,18 +1,17 @@
-"""The stages from pictures of artifacts to an index, and from images to their nearest artifacts."""
+"""The stage from pictures of artifacts to an index."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from culturekit.index.build import IndexFiles, IndexOptions, build_index
 from culturekit.index.embed_table import EmbedSource, embed_table
-from culturekit.index.mapping import MappingOptions, map_images
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["embed_stage", "index_stage", "map_stage"]
+__all__ = ["embed_stage", "index_stage"]
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
@@ -55,16 +54,3 @@ def weights_behind(encoder: str) -> dict[str, str]:
     if not target or not path.exists():
         return {}
     return {"weights": digest_tree(path)[0] if path.is_dir() else digest_file(path)}
-
-
-def map_stage(index: Path, images: Path, options: MappingOptions, *, name: str) -> Stage:
-    """Map images to their nearest artifacts."""
-    return Stage(
-        name,
-        "map",
-        1,
-        lambda work: map_images(work, index, images, options),
-        {"index": index, "images": images},
-        asdict(options),
-        packages=("numpy", "pillow", "polars"),
-    )

@@ -18,6 +18,7 @@ from culturekit.records.schemas.ground_truth import (
 )
 from culturekit.records.schemas.images import (
     ARTIFACTS,
+    CALIBRATION,
     HUBS,
     IMAGES,
     JUDGMENTS,
@@ -46,6 +47,7 @@ __all__ = [
     "AUDITS",
     "AUDIT_SAMPLE",
     "AUTHORS_ROWS",
+    "CALIBRATION",
     "CANDIDATES",
     "CSPACE",
     "DESCRIPTORS",
@@ -88,6 +90,7 @@ TABLES: Mapping[str, Table] = {
         AUDITS,
         AUDIT_SAMPLE,
         AUTHORS_ROWS,
+        CALIBRATION,
         CANDIDATES,
         CSPACE,
         DESCRIPTORS,

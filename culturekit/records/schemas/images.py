@@ -4,6 +4,7 @@ from culturekit.records.tables import declare
 
 __all__ = [
     "ARTIFACTS",
+    "CALIBRATION",
     "HUBS",
     "IMAGES",
     "JUDGMENTS",
@@ -40,6 +41,17 @@ MATCHES = declare(
 )
 """What each image shows, nearest first. The artifact is null only where the method says that the
 image shows none; a nearest-artifact row always has one."""
+
+CALIBRATION = declare(
+    "calibration",
+    key="threshold",
+    columns="""
+    threshold f32, references u32, accepted u32, wrong u32, error f64, upper f64, max_error f64, holds bool,
+    chosen bool
+    """,
+)
+"""What each margin would accept of the pictures that abstention was calibrated on, and how much of that was wrong;
+`upper` bounds that error at 95 %, and `holds` says whether it is shown to be at most `max_error`."""
 
 QUALITY = declare("quality", key="scorer image_id", columns="image_id str, scorer str, value f64")
 
