@@ -3,6 +3,7 @@
 import typer
 
 from culturekit.cli.build_index_command import build_index_command
+from culturekit.cli.diagnose_commands import diagnose_command, shuffle_command
 from culturekit.cli.embed_command import embed_command
 from culturekit.cli.map_command import map_command
 
@@ -21,3 +22,10 @@ index_app.command(
 index_app.command(
     "map", epilog="Example: culturekit index map --index index --images images/images.parquet --out matches"
 )(map_command)
+index_app.command(
+    "diagnose",
+    epilog="Example: culturekit index diagnose --index index --matches matches/matches.parquet --out diagnosis",
+)(diagnose_command)
+index_app.command("shuffle", epilog="Example: culturekit index shuffle --images images/images.parquet --out shuffled")(
+    shuffle_command
+)

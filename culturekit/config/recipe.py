@@ -28,7 +28,7 @@ from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Llm", "Model", "Recipe", "References"]
+__all__ = ["Audit", "Diagnosis", "Llm", "Model", "Recipe", "References"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS))]
@@ -59,6 +59,17 @@ class Audit(StrictModel):
     raters: SimulatedRaters = SimulatedRaters()
     file: Annotated[str, AfterValidator(existing_file)] | None = None
     pool: str | None = None
+
+
+class Diagnosis(StrictModel):
+    """A look at the instrument, beside the scores: floor, ceiling, hubs, and what held-out references say of it.
+
+    `floor_repeats` repeats of each prompt are drawn as pictures of nothing, and as many of the first model's images are
+    shuffled; the ceiling has `ceiling_repeats` batches of each concept.
+    """
+
+    floor_repeats: Annotated[int, Field(ge=1)] = 5
+    ceiling_repeats: Annotated[int, Field(ge=1, le=65_535)] = 50
 
 
 class Llm(StrictModel):
@@ -97,6 +108,7 @@ class Recipe(StrictModel):
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
     audit: Audit | None = None
+    diagnosis: Diagnosis | None = None
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
 
     @model_validator(mode="after")

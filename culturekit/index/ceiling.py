@@ -22,7 +22,7 @@ def ceiling_matches(
 
     Args:
         held_out: a row per held-out picture: `shown`, the artifact it shows; `artifact_id`, `artifact`, `country`,
-            `countries`, `continent`, `score`, `margin` and `country_margin` of what it was mapped to.
+            `countries`, `continent`, `score` and `margin` of what it was mapped to.
         artifacts: conforms to ARTIFACTS.
         size: images per batch.
         repeats: batches per concept.
@@ -52,6 +52,7 @@ def ceiling_matches(
             rank=pl.lit(1, pl.UInt16),
             abstained=pl.lit(value=False),
             method=pl.lit("nearest"),
+            country_margin=pl.lit(float("nan")),  # nobody asks for it here
         )
         .select(pl.col(name).cast(dtype) for name, dtype in MATCHES.schema.items())
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -69,7 +69,16 @@ class HubShard:
     part: Path
 
 
-Shard = TypeVar("Shard", MatchShard, TrialShard, HubShard)
+class HasPart(Protocol):
+    """A work item that is done when its part file is there."""
+
+    @property
+    def part(self) -> Path:
+        """What it writes."""
+        ...
+
+
+Shard = TypeVar("Shard", bound=HasPart)
 
 
 def match_shard(shard: MatchShard) -> int:

@@ -1,16 +1,20 @@
 """The `cube` recipe as stages: from the dump to the report, one folder each."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from culturekit.config.checks import dump_path, knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.build import IndexFiles, IndexOptions
+from culturekit.index.diagnosis import DiagnosisOptions
 from culturekit.index.mapping_options import MappingInputs
+from culturekit.index.shuffled_pictures import SHUFFLED, ShuffleOptions
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
+from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
 from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
@@ -23,6 +27,9 @@ from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders
 
 __all__ = ["cube_stages", "filter_run"]
+
+CULTURE_FREE = "floor-culture-free"
+"""The model that pictures of nothing stand under."""
 
 
 def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
@@ -37,6 +44,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         prompts_stage(space, recipe.prompts, seed=recipe.seed),
         *index_stages(recipe, workdir),
         *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
+        *diagnosis_stages(recipe, workdir),
         scores_of(recipe, workdir),
         report_stage(folders(recipe, workdir)),
     ]
@@ -95,11 +103,36 @@ def model_stages(recipe: Recipe, name: str, backend: str, workdir: Path) -> list
     return stages
 
 
+def diagnosis_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
+    """Map pictures that show nothing, and look at the instrument itself."""
+    if recipe.diagnosis is None:
+        return []
+    space, prompts, index = workdir / "cspace/cspace.parquet", workdir / "prompts/prompts.parquet", workdir / "index"
+    repeats = min(recipe.diagnosis.floor_repeats, recipe.images.repeats)
+    blank = generate_stage(
+        prompts, replace(recipe.images, repeats=repeats), backend="simulated?noise=1", model=CULTURE_FREE,
+        seed=recipe.seed, name=f"images-{CULTURE_FREE}", cspace=space,
+    )  # fmt: skip
+    first = workdir / f"images-{recipe.models[0].name}/images.parquet"
+    mixed = shuffle_stage(first, ShuffleOptions(repeats=repeats), seed=recipe.seed, name=f"images-{SHUFFLED}")
+    floors = [
+        map_stage(
+            MappingInputs(index, workdir / f"images-{name}/images.parquet", prompts), recipe.mapping,
+            name=f"matches-{name}",
+        )
+        for name in (CULTURE_FREE, SHUFFLED)
+    ]  # fmt: skip
+    matches = {f"matches-{model.name}": workdir / f"matches-{model.name}/matches.parquet" for model in recipe.models}
+    options = DiagnosisOptions(recipe.scores.size, recipe.diagnosis.ceiling_repeats)
+    return [blank, mixed, *floors, diagnosis_stage(index, matches, recipe.mapping, options, seed=recipe.seed)]
+
+
 def folders(recipe: Recipe, workdir: Path) -> RunFolders:
     """Describe the run's folders to its report."""
     truthful = frozenset(model.name for model in recipe.models if knows_truth(model.backend))
     audited = recipe.audit is not None and recipe.audit.file is None
-    return RunFolders(workdir, tuple(model.name for model in recipe.models), truthful, audited)
+    names = tuple(model.name for model in recipe.models)
+    return RunFolders(workdir, names, truthful, audited, diagnosed=recipe.diagnosis is not None)
 
 
 def scores_of(recipe: Recipe, workdir: Path) -> Stage:
@@ -112,9 +145,18 @@ def scores_of(recipe: Recipe, workdir: Path) -> Stage:
         recipe.scores,
         truth={f"truth-{name}": workdir / f"truth-{name}/matches.parquet" for name in truthful},
         audits=audits_of(recipe, workdir),
+        limits=limits_of(recipe, workdir),
         images={f"images-{name}": workdir / f"images-{name}/images.parquet" for name in names},
         correction=Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False),
     )
+
+
+def limits_of(recipe: Recipe, workdir: Path) -> dict[str, Path]:
+    """Name the matches that are floor and ceiling of the scores."""
+    if recipe.diagnosis is None:
+        return {}
+    floors = {f"matches-{name}": workdir / f"matches-{name}/matches.parquet" for name in (CULTURE_FREE, SHUFFLED)}
+    return {**floors, "ceiling": workdir / "diagnosis/matches.parquet"}
 
 
 def audits_of(recipe: Recipe, workdir: Path) -> dict[str, Path]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -29,15 +29,17 @@ def score_stage(
     truth: Mapping[str, Path] | None = None,
     audits: Mapping[str, Path] | None = None,
     images: Mapping[str, Path] | None = None,
+    limits: Mapping[str, Path] | None = None,
     correction: Correction = NO_CORRECTION,
     prompts: Path | None = None,
     name: str = "scores",
 ) -> Stage:
     """Score the diversity of what images show: by mapping, corrected by audits, and in truth where it is known.
 
-    With the tables of images, those that were refused, or of which the mapping abstained, give bounds.
+    With the tables of images, those that were refused, or of which the mapping abstained, give bounds. `limits` are
+    matches of pictures that show nothing or everything: floor and ceiling, of which only the diversity is scored.
     """
-    truth, audits, images = truth or {}, audits or {}, images or {}
+    truth, audits, images, limits = truth or {}, audits or {}, images or {}, limits or {}
 
     def run(work: Work) -> Outcome:
         judged = pl.concat([read_table(path, QUALITY) for path in quality.values()]) if quality else None
@@ -46,24 +48,41 @@ def score_stage(
         said = pl.concat([read_table(path, AUDITS) for path in audits.values()]) if audits else None
         countries = None if prompts is None else countries_of(prompts_table(prompts, work.scratch))
         asked = [read_table(path, IMAGES) for path in images.values()]
-        return score(work, mapped, true, said, judged, asked, options, correction, countries)
+        beside = [read_table(path, MATCHES) for path in limits.values()]
+        return score(work, Labelled(mapped, true, beside), said, judged, asked, options, correction, countries)
 
     return Stage(
         name,
         "score-qvs",
         4,
         run,
-        {**matches, **truth, **quality, **audits, **images, **({} if prompts is None else {"prompts": prompts})},
+        {
+            **matches,
+            **truth,
+            **quality,
+            **audits,
+            **images,
+            **limits,
+            **({} if prompts is None else {"prompts": prompts}),
+        },
         {**asdict(options), **(asdict(correction) if audits else {})},
         {"correction": correction.seed} if audits else {},
         packages=("numpy", "polars", "scipy"),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Matches by where their labels come from: a mapping, the truth, or a mapping of floor and ceiling."""
+
+    mapped: Sequence[pl.DataFrame]
+    truth: Sequence[pl.DataFrame]
+    limits: Sequence[pl.DataFrame]
+
+
 def score(
     work: Work,
-    matches: Sequence[pl.DataFrame],
-    truth: Sequence[pl.DataFrame],
+    labelled: Labelled,
     audits: pl.DataFrame | None,
     quality: pl.DataFrame | None,
     images: Sequence[pl.DataFrame],
@@ -75,20 +94,23 @@ def score(
 
     In truth a culture-free image shows none of the artifacts, and all such images are alike in that.
     """
-    work.progress.begin(len(matches) + len(truth), "tables of matches")
     none_alike = replace(options, missing="equal")
+    tables = [(table, quality, options) for table in labelled.mapped]
+    tables += [(table, quality, none_alike) for table in labelled.truth]
+    tables += [(table, None, options) for table in labelled.limits]
+    work.progress.begin(len(tables), "tables of matches")
     found, left_out = [], Counter[str]()
-    for table, how in [*((table, options) for table in matches), *((table, none_alike) for table in truth)]:
-        found.append(score_qvs(table, quality, options=how, countries=countries))
+    for table, judged, how in tables:
+        found.append(score_qvs(table, judged, options=how, countries=countries))
         left_out.update(found[-1].left_out)
         if table["concept"].n_unique() > 1:
-            found.append(score_qvs(over_all_prompts(table), quality, options=how, countries=countries))
+            found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
         work.progress.advance(1)
     if images:
         asked = pl.concat([with_prompts(table) for table in images])
-        found.append(score_bounds(pl.concat(matches), asked, options=options))
+        found.append(score_bounds(pl.concat(labelled.mapped), asked, options=options))
     if audits is not None:
-        found.append(score_corrected(pl.concat(matches), audits, quality, options=correction.of(options)))
+        found.append(score_corrected(pl.concat(labelled.mapped), audits, quality, options=correction.of(options)))
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     return write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))

@@ -52,4 +52,10 @@ def folders_of(root: Path) -> RunFolders:
         ) from error
     names = tuple(model.name for model in recipe.models)
     truthful = frozenset(name for name in names if (root / f"truth-{name}").is_dir())
-    return RunFolders(root, names, truthful, audited=any((root / f"audit-{name}").is_dir() for name in names))
+    return RunFolders(
+        root,
+        names,
+        truthful,
+        audited=any((root / f"audit-{name}").is_dir() for name in names),
+        diagnosed=(root / "diagnosis").is_dir(),
+    )

@@ -72,7 +72,7 @@ def held_out(artifacts: pl.DataFrame, *, references: int = 3) -> pl.DataFrame:
     """References that were all mapped to the artifact they show."""
     own = artifacts.select(
         "artifact_id", "artifact", "countries", shown="artifact_id", country=pl.col("countries").list.first(),
-        continent=pl.col("continents").list.first(), score=pl.lit(0.9), margin=pl.lit(0.1), country_margin=pl.lit(0.1),
+        continent=pl.col("continents").list.first(), score=pl.lit(0.9), margin=pl.lit(0.1),
     )  # fmt: skip
     return pl.concat([own] * references)
 
