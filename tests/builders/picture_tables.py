@@ -1,0 +1,38 @@
+"""Tables of images with files beside them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+from culturekit.records.schemas import IMAGES
+from culturekit.storage.digests import digest_file
+from culturekit.storage.tables import write_table
+
+__all__ = ["image_row", "images_table", "save_picture"]
+
+
+def save_picture(path: Path, *, seed: int, size: tuple[int, int] = (16, 16)) -> Path:
+    """Write a picture of noise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def image_row(folder: Path, path: str, **more: object) -> dict[str, object]:
+    """Describe a file as an images table does."""
+    row = {
+        "image_id": Path(path).stem, "path": path, "model": "photos", "rewriter": "unknown", "provider_params": "{}",
+        "sha256": digest_file(folder / path), "width": 16, "height": 16, "status": "ok",
+    }  # fmt: skip
+    return {**row, **more}
+
+
+def images_table(folder: Path, rows: list[Mapping[str, object]]) -> Path:
+    """Write the table, with the optional columns that a row names."""
+    named = {name for row in rows for name in row}
+    optional = {name: column.dtype for name, column in IMAGES.optional.items() if name in named}
+    return write_table(folder, IMAGES, pl.DataFrame(rows, schema={**IMAGES.schema, **optional}))
