@@ -16,6 +16,7 @@ from culturekit.cli import (
     root_commands,
     run_commands,
     space_commands,
+    tag_command,
 )
 from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
@@ -63,6 +64,10 @@ app.command(
     epilog="Example: culturekit generate --backend 'simulated?temperature=2' --prompts prompts/prompts.parquet "
     "--repeats 50 --slots 8 --out images"
 )(generate_command.generate)
+app.command(
+    epilog="Example: culturekit tag --images images/images.parquet --llm 'openai:gpt-4o-mini' "
+    "--cspace cspace/cspace.parquet --out tags --budget 20"
+)(tag_command.tag)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace

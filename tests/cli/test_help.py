@@ -29,6 +29,7 @@ CONTRACT = {
     "score audit-sample", "metrics list", "metrics show", "config schema", "score task1", "score task2",
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",
+    "tag",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

@@ -16,7 +16,8 @@ from culturekit.storage.picture_limits import (
     UNKNOWN_FORMAT,
 )
 from tests.storage import odd_pictures
-from tests.storage.odd_pictures import odd_picture, packed_zeros, saved
+from tests.storage.odd_kinds import packed_zeros, saved
+from tests.storage.odd_pictures import odd_picture
 from tests.storage.png_writing import SIGNATURE, chunk, png_file
 from tests.storage.tiff_writing import directory, tiff_file
 

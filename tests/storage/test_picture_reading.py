@@ -20,7 +20,8 @@ from culturekit.storage.picture_reading import (
     read_inside,
 )
 from tests.storage.hostile_pictures import HOSTILE, hostile_picture
-from tests.storage.odd_pictures import KINDS, odd_picture, saved
+from tests.storage.odd_kinds import saved
+from tests.storage.odd_pictures import KINDS, odd_picture
 from tests.storage.png_writing import png_file
 
 
@@ -166,3 +167,8 @@ def test_a_strip_boundary_leaves_no_seam(monkeypatch: pytest.MonkeyPatch) -> Non
     assert isinstance(whole, ReadPicture)
     assert isinstance(strips, ReadPicture)
     assert np.array_equal(whole.pixels, strips.pixels)
+
+
+def test_every_reason_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs/tagging.md").read_text(encoding="utf-8")
+    assert [reason for reason in REASONS if f"`{reason}`" not in page] == []

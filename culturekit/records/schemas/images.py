@@ -39,8 +39,8 @@ MATCHES = declare(
     score f32, margin f32, country_margin f32, abstained bool, method str
     """,
 )
-"""What each image shows, nearest first. The artifact is null only where the method says that the
-image shows none; a nearest-artifact row always has one."""
+"""What each image shows, nearest first. The artifact's id is null only where the method says that the image shows
+none, or names one that the cultural space does not know; a nearest-artifact row always has one."""
 
 CALIBRATION = declare(
     "calibration",

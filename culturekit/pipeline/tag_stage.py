@@ -1,0 +1,88 @@
+"""The stage from images to what a vision model says they show, and what it would cost."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from culturekit.builders.country_names import NAMES
+from culturekit.builders.geo_tag import TaggedImages, image_rows, tag_images
+from culturekit.builders.geo_tag_question import TASK, geo_tag_wording
+from culturekit.kg.countries import country_files
+from culturekit.llm.answers import LlmOptions
+from culturekit.llm.client import FreeClient
+from culturekit.llm.clients import CLIENTS
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.spending import read_spending
+from culturekit.pipeline.filter_run import journal_for
+from culturekit.pipeline.filter_stage import judge_inputs, judge_options
+from culturekit.pipeline.public_files import space_table
+from culturekit.pipeline.stage import Stage
+from culturekit.storage.digests import digest_bytes
+from culturekit.storage.package_data import shipped
+
+__all__ = ["TagPlan", "plan_tag", "tag_plan_lines", "tag_stage"]
+
+DEFAULTS = LlmOptions()
+
+
+def tag_stage(
+    images: Path, judge: str, *, cspace: Path | None = None, llm: LlmOptions = DEFAULTS, name: str = "tag"
+) -> Stage:
+    """Ask a vision model what images show; what `llm` says of money and speed decides no answer."""
+    client = CLIENTS.make(judge)
+    return Stage(
+        name,
+        "tag",
+        1,
+        lambda work: tag_images(
+            work, images, client, cspace=None if cspace is None else space_table(cspace, work.scratch), llm=llm
+        ),
+        {
+            "images": images,
+            "country-names": shipped(NAMES),
+            **country_files(),
+            **({} if cspace is None else {"cspace": cspace}),
+            **judge_inputs(judge),
+        },
+        {**judge_options(judge, client), "task": TASK, "wording": digest_bytes(geo_tag_wording().encode())},
+        packages=("msgspec", "pillow", "polars"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TagPlan:
+    """Images, how many of them cannot be shown to the judge, and what asking about the rest takes.
+
+    `cost` is None for a judge that answers in this process.
+    """
+
+    judge: str
+    images: int
+    unreadable: int
+    cost: CostPlan | None
+
+
+def plan_tag(images: Path, judge: str, out: Path, *, batch: bool = False) -> TagPlan:
+    """Plan, offline: every picture is read, nothing is sent."""
+    client = CLIENTS.make(judge)
+    rows = image_rows(images)
+    tagged = TaggedImages(images.parent, client.model, None)
+    instructions = geo_tag_wording()
+    asked = filter(None, (tagged.about(row, instructions) for row in rows.iter_rows(named=True)))
+    if isinstance(client, FreeClient):
+        return TagPlan(client.model, rows.height, rows.height - sum(1 for _ in asked), None)
+    journal = journal_for(out)
+    spent = [] if journal is None else read_spending(journal)
+    outgoing = (client.compose(request) for request in asked)
+    cost = plan_cost(outgoing, client.identity, client.rate, mode="batch" if batch else "online", spent=spent)
+    return TagPlan(client.model, rows.height, len(tagged.drops), cost)
+
+
+def tag_plan_lines(plan: TagPlan) -> Iterator[str]:
+    """Say a plan in words."""
+    asked = plan.images - plan.unreadable
+    yield f"{plan.images:,} images: {plan.unreadable:,} cannot be shown, {asked:,} are asked about, by {plan.judge}"
+    if plan.cost is None:
+        yield f"{plan.judge} answers in this process and costs nothing"
+    else:
+        yield from cost_plan_lines(plan.cost)
