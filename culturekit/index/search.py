@@ -1,14 +1,64 @@
-"""Exact search: every query against every vector, one score per artifact."""
+"""Exact search: every query against every vector; engines differ in speed, never in what is found."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
+from culturekit.index.flat_numpy import NumpySearcher
+from culturekit.index.search_found import Found, Order, Searcher, exact_scores, nothing_found, ranked
+from culturekit.index.search_inputs import all_rows, checked_order, checked_queries, checked_vectors
 from culturekit.records.choices import Aggregate
 
-__all__ = ["ArtifactVectors", "nearest"]
+__all__ = [
+    "ArtifactVectors",
+    "Found",
+    "SearchEngine",
+    "Searcher",
+    "best_by_hand",
+    "exact_scores",
+    "nearest",
+    "searcher",
+]
+
+SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "torch"] | str
+
+ENGINES: dict[str, Callable[..., Searcher]] = {"auto": NumpySearcher, "numpy": NumpySearcher}
+
+
+def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | None = None) -> Searcher:
+    """Make vectors searchable, float32 (n, dim), unit norm; equal scores go by `order`, or by row number."""
+    try:
+        make = ENGINES[engine]
+    except KeyError:
+        raise UsageError(f"there is no search engine {engine!r}", expected=" or ".join(ENGINES)) from None
+    return make(vectors, order=order)
+
+
+def best_by_hand(
+    vectors: Vectors,
+    queries: Vectors,
+    *,
+    k: int,
+    order: Order | None = None,
+    slices: Sequence[slice] | None = None,
+) -> Found:
+    """Find the k best rows of each query by scoring all of them: slow, short, and what the engines must equal."""
+    order = checked_order(order, checked_vectors(vectors))
+    queries = checked_queries(queries, vectors, k)
+    runs = all_rows(slices, len(vectors))
+    rows = np.concatenate([np.empty(0, np.int64), *(np.arange(start, stop) for start, stop in runs)])
+    found = nothing_found(len(queries), k)
+    for number in range(len(queries)):
+        owners = np.full(len(rows), number)
+        scores = exact_scores(queries, vectors, owners=owners, rows=rows)
+        best = ranked(1, k, owners=np.zeros_like(rows), rows=rows, scores=scores, order=order)
+        found.scores[number], found.rows[number] = best.scores[0], best.rows[0]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
