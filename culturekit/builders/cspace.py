@@ -48,7 +48,7 @@ def release(work: Work, kept_path: Path, concepts: Sequence[Concept], popularity
     return Outcome(counts, {NO_COUNTRY: len(homeless)} if homeless else {})
 
 
-ORDER = {name: column.dtype for name, column in CSPACE.optional.items()}
+ORDER = {"country_order": CSPACE.optional["country_order"].dtype}
 
 
 def artifact_rows(row: Mapping[str, Any], concept: Concept, source: str) -> Iterator[dict[str, Any]]:

@@ -1,109 +1,194 @@
-"""Reference pictures to an index: their vectors, sorted by artifact, and the encoder that made them."""
+"""A cultural space to an index: pictures that show its artifacts, texts that name them, or both."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.index.artifact_names import artifact_names, country_names
 from culturekit.index.artifacts import artifacts_of
-from culturekit.index.encoder import ImageEncoder, Vectors
-from culturekit.index.encoders import ENCODERS
-from culturekit.index.pictures import load_picture
-from culturekit.index.vector_folder import save_vectors
-from culturekit.records.schemas import ARTIFACTS, IMAGES, PROMPTS
-from culturekit.records.work import Engine, Outcome, Progress, Work
-from culturekit.storage.arrays import save_array
-from culturekit.storage.tables import read_table, write_table
+from culturekit.index.embedding import embed
+from culturekit.index.embedding_encoders import made_encoder
+from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
+from culturekit.index.index_folder import write_index
+from culturekit.index.references import KnownReferences, known_references
+from culturekit.index.text_channel import text_vectors
+from culturekit.index.text_templates import text_templates
+from culturekit.records.choices import ChannelName, ChannelsName
+from culturekit.records.schemas import DROPS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.arrays import save_rows
+from culturekit.storage.tables import write_table
 
-__all__ = ["build_index", "embed", "encoder_of"]
+__all__ = ["IndexFiles", "IndexOptions", "build_index", "channels_for"]
 
-PICTURES_PER_SHARD = 200
+NO_REFERENCE = "artifact without a reference"
+ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingShard:
-    """A run of pictures to embed, as a work item."""
+class IndexFiles:
+    """What an index is built from; all but the cultural space may be none.
+
+    Attributes:
+        cspace: CSPACE.
+        references: IMAGES of pictures that show artifacts.
+        prompts: PROMPTS of the references, where their table does not say what they show.
+        aliases: other names, as a table of artifact_id and alias.
+        candidates: CANDIDATES, whose aliases are taken.
+        templates: YAML file of wordings.
+    """
+
+    cspace: Path
+    references: Path | None = None
+    prompts: Path | None = None
+    aliases: Path | None = None
+    candidates: Path | None = None
+    templates: Path | None = None
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """Every file by its role."""
+        roles = ("cspace", "references", "prompts", "aliases", "candidates", "templates")
+        return {role: path for role in roles if (path := getattr(self, role)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """How an index is built: `channel` none takes all that the encoder and the references allow."""
 
     encoder: str
-    root: Path
-    pictures: tuple[tuple[str, str], ...]
-    part: Path
+    channel: ChannelsName | None = None
+    countries_in_texts: bool = False
 
 
-@cache
-def encoder_of(spec: str) -> ImageEncoder:
-    """Make an encoder of pictures once per process."""
-    encoder = ENCODERS.make(spec)
-    if not isinstance(encoder, ImageEncoder):
-        raise UsageError("the encoder reads no pictures", where=spec, expected="an encoder of pictures")
-    return encoder
+@dataclass(slots=True)
+class Gathered:
+    """What the channels of an index have brought together so far."""
+
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    vectors: list[Vectors] = field(default_factory=list)
+    drops: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def drop(self, key: str, reason: str, detail: str | None, *, stage: str) -> None:
+        """Leave something out, and say why."""
+        self.drops.append({"key": key, "concept": None, "stage": stage, "reason": reason, "detail": detail})
 
 
-def embed_shard(shard: EmbeddingShard) -> int:
-    """Embed a run of pictures and keep the vectors in the shard's part file."""
-    pictures = [load_picture(shard.root, relative, sha256=sha256) for relative, sha256 in shard.pictures]
-    save_array(shard.part, encoder_of(shard.encoder).encode_images(pictures))
-    return len(pictures)
-
-
-def embed(
-    images: pl.DataFrame, root: Path, encoder: str, scratch: Path, *, engine: Engine, progress: Progress
-) -> Vectors:
-    """Embed the pictures of an images table in its row order; shards of a cut run are not embedded again."""
-    listed = list(images.select("path", "sha256").iter_rows())
-    shards = [
-        EmbeddingShard(
-            encoder, root, tuple(listed[start : start + PICTURES_PER_SHARD]), scratch / f"vectors-{start:09d}.npy"
-        )
-        for start in range(0, len(listed), PICTURES_PER_SHARD)
-    ]
-    todo = [shard for shard in shards if not shard.part.exists()]
-    progress.begin(len(listed), "pictures")
-    progress.advance(len(listed) - sum(len(shard.pictures) for shard in todo))
-    for done in engine.map(embed_shard, todo):
-        progress.advance(done)
-    vectors: Vectors = np.concatenate([np.load(shard.part, allow_pickle=False) for shard in shards])
-    return vectors
-
-
-def build_index(
-    work: Work, cspace_path: Path, references_path: Path, encoder: str, *, prompts_path: Path | None = None
-) -> Outcome:
-    """Write an index over the reference pictures of a cultural space."""
-    artifacts = artifacts_of(cspace_path)
-    references = reference_rows(references_path, prompts_path)
-    known = references.join(artifacts.select("artifact_id"), on="artifact_id", how="semi")
-    known = known.sort("artifact_id", "image_id")
-    missing = artifacts.join(known, on="artifact_id", how="anti")
-    if known.is_empty():
-        raise UsageError("no reference picture shows an artifact of the cultural space", where=str(references_path))
-    vectors = embed(known, references_path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
-    save_vectors(work.out, vectors, known["artifact_id"].to_list())
-    write_table(work.out, ARTIFACTS, artifacts)
-    identity = encoder_of(encoder).identity
-    drops: Mapping[str, int] = {
-        "reference of an unknown artifact": references.height - known.height,
-        "artifact without a reference": missing.height,
+def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome:
+    """Write an index over a cultural space, and list what has no place in it."""
+    channels = channels_for(files, options)
+    artifacts = artifacts_of(files.cspace)
+    found = Gathered()
+    if "image" in channels:
+        add_references(work, files, options, artifacts, found)
+        list_without_reference(artifacts, found, else_known="by its names only" if "text" in channels else None)
+    if "text" in channels:
+        add_texts(work, files, options, artifacts, found)
+    indexed = pl.concat(found.rows)
+    write_index(work.out, indexed, together(work.scratch / "all-vectors.npy", found.vectors), artifacts)
+    drops = pl.DataFrame(found.drops, schema=DROPS.schema)
+    write_table(work.out, DROPS, drops)
+    encoder = made_encoder(options.encoder)
+    notes = {
+        "encoder": options.encoder,
+        "identity": encoder.identity.as_options(),
+        "caveat": encoder.caveat,
+        "channels": sorted(channels),
+        **found.notes,
     }
-    counts = {"ids": known.height, "artifacts": artifacts.height, "indexed": artifacts.height - missing.height}
-    notes = {"encoder": encoder, "identity": identity.as_options(), "caveat": encoder_of(encoder).caveat}
-    return Outcome(counts, {reason: count for reason, count in drops.items() if count}, notes)
+    counts = {
+        "ids": indexed.height,
+        "artifacts": artifacts.height,
+        "indexed": indexed["artifact_id"].n_unique(),
+        "drops": drops.height,
+        **found.counts,
+    }
+    return Outcome(counts, dict(drops["reason"].value_counts().sort("reason").iter_rows()), notes)
 
 
-def reference_rows(references_path: Path, prompts_path: Path | None) -> pl.DataFrame:
-    """List the reference pictures with the artifact each shows: the truth, or what its prompt asked for."""
-    images = read_table(references_path, IMAGES).filter(pl.col("status") == "ok")
-    if "truth_artifact_id" in images.columns:
-        return images.with_columns(artifact_id="truth_artifact_id").filter(pl.col("artifact_id").is_not_null())
-    if prompts_path is None:
-        raise UsageError(
-            "the table does not say which artifact a reference picture shows",
-            where=str(references_path),
-            expected="a column truth_artifact_id, or --prompts with the prompts the pictures were made from",
-        )
-    asked = read_table(prompts_path, PROMPTS).select("prompt_id", "artifact_id")
-    return images.join(asked, on="prompt_id", how="inner").filter(pl.col("artifact_id").is_not_null())
+def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelName]:
+    """Decide which channels are built, or say what is missing for one that was asked for."""
+    encoder = made_encoder(options.encoder)
+    texts, pictures = isinstance(encoder, TextEncoder), isinstance(encoder, ImageEncoder)
+    wanted: Sequence[ChannelName]
+    if options.channel is None:
+        wanted = [*(["text"] if texts else []), *(["image"] if files.references else [])]  # type: ignore[list-item]
+        if not wanted:
+            raise no_references(options.encoder, "The encoder reads no texts, so artifacts are known by pictures only.")
+    else:
+        wanted = ["text", "image"] if options.channel == "both" else [options.channel]
+    if "text" in wanted and not texts:
+        raise UsageError("the encoder reads no texts", where=options.encoder, expected="--channel image",
+                         hint="Encoders of both are CLIP and SigLIP; see docs/encoders.md.")  # fmt: skip
+    if "image" in wanted and not pictures:
+        raise UsageError("the encoder reads no pictures", where=options.encoder, expected="--channel text")
+    if "image" in wanted and files.references is None:
+        raise no_references(options.encoder, "The image channel is made of them.")
+    return wanted
+
+
+def no_references(encoder: str, why: str) -> UsageError:
+    """Say that pictures of the artifacts are needed."""
+    return UsageError(
+        "the index needs pictures that show the artifacts",
+        where=encoder,
+        expected="--references IMAGES.parquet",
+        hint=f"{why} The simulated backend draws them: culturekit generate --backend simulated.",
+    )
+
+
+def add_references(
+    work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered
+) -> None:
+    """Add the image channel: a vector for each reference picture of a known artifact."""
+    if files.references is None:
+        raise no_references(options.encoder, "The image channel is made of them.")
+    known: KnownReferences = known_references(files.references, files.prompts, artifacts)
+    for image_id, reason, detail in known.left_out:
+        found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
+    answer = embed(
+        known.rows, files.references.parent, options.encoder, work.scratch, engine=work.engine, progress=work.progress
+    )
+    for image_id, reason, detail in answer.unreadable.iter_rows():
+        found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
+    if answer.kept.is_empty():
+        raise UsageError("no reference picture of a known artifact can be read", where=str(files.references))
+    shown = answer.kept.select("artifact_id", source="image_id", channel=pl.lit("image"))
+    found.rows.append(shown.select("channel", "artifact_id", "source"))
+    found.vectors.append(answer.vectors)
+    found.counts["references"] = answer.kept.height
+
+
+def list_without_reference(artifacts: pl.DataFrame, found: Gathered, *, else_known: str | None) -> None:
+    """List the artifacts that no picture shows; without a text channel they are in no channel at all."""
+    for artifact in artifacts.join(found.rows[0], on="artifact_id", how="anti")["artifact_id"]:
+        found.drop(artifact, NO_REFERENCE, else_known, stage=ARTIFACTS_STAGE)
+
+
+def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered) -> None:
+    """Add the text channel: a vector for each artifact."""
+    names, strangers = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
+    templates = text_templates(files.templates)
+    places = country_names(files.cspace) if options.countries_in_texts else {}
+    answer = text_vectors(work, artifacts, names, templates, options.encoder, countries=places)
+    found.rows.append(answer.rows.with_columns(channel=pl.lit("text")).select("channel", "artifact_id", "source"))
+    found.vectors.append(answer.vectors)
+    found.notes |= {**answer.notes, "templates": templates.model_dump(mode="json")}
+    found.counts["names"] = sum(len(own) for own in names.values())
+    if strangers:
+        found.notes["aliases_of_no_artifact"] = strangers
+
+
+def together(path: Path, vectors: Sequence[Vectors]) -> Vectors:
+    """Put the vectors of all channels one after the other, on disk."""
+    shape = (sum(len(one) for one in vectors), vectors[0].shape[1])
+    save_rows(path, vectors, shape=shape, dtype=np.float32)
+    whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    return whole

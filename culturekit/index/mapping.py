@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.index.build import embed, encoder_of
+from culturekit.index.embedding import embed
+from culturekit.index.embedding_encoders import encoder_of
 from culturekit.index.encoder import Vectors
 from culturekit.index.search import ArtifactVectors, nearest
 from culturekit.index.vector_folder import load_vectors, save_vectors
@@ -71,7 +72,8 @@ def map_images(work: Work, index: Path, images_path: Path, options: MappingOptio
             found=str(encoder_of(encoder).identity.as_options()),
             hint="Build the index again.",
         )
-    vectors = embed(images, images_path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
+    answer = embed(images, images_path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
+    vectors, images = answer.vectors, answer.kept
     save_vectors(work.out, vectors, images["image_id"].to_list())
     shards = [
         MatchShard(index, images_path, work.out / "vectors.npy", start, min(start + IMAGES_PER_SHARD, images.height),
@@ -114,7 +116,9 @@ def index_notes(index: Path) -> Mapping[str, Any]:
 @cache
 def load_index(index: Path) -> LoadedIndex:
     """Open an index once per process; artifacts without a reference are not in it."""
-    vectors, ids = load_vectors(index)
+    stored, unsorted = load_vectors(index)
+    order = np.argsort(np.array(unsorted), kind="stable")
+    vectors, ids = stored[order], [unsorted[row] for row in order.tolist()]
     table = read_table(index / "artifacts.parquet", ARTIFACTS)
     indexed = sorted(set(ids))
     starts = np.searchsorted(np.array(ids), np.array(indexed)).astype(np.int64)

@@ -6,6 +6,7 @@ from pathlib import Path
 from culturekit.config.checks import dump_path, knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.generation.runner import ImagePlan
+from culturekit.index.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
@@ -67,7 +68,8 @@ def index_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         cspace=space,
     )
     images = workdir / "references/images.parquet"
-    return [references, index_stage(space, images, encoder=recipe.encoder, prompts=prompts)]
+    files = IndexFiles(space, references=images, prompts=prompts)
+    return [references, index_stage(files, IndexOptions(recipe.encoder, "image"))]
 
 
 def model_stages(recipe: Recipe, name: str, backend: str, workdir: Path) -> list[Stage]:

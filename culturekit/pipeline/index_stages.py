@@ -1,36 +1,60 @@
 """The stages from pictures of artifacts to an index, and from images to their nearest artifacts."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from culturekit.index.build import build_index
+from culturekit.index.build import IndexFiles, IndexOptions, build_index
+from culturekit.index.embed_table import EmbedSource, embed_table
 from culturekit.index.mapping import MappingOptions, map_images
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
+from culturekit.records.work import Outcome, Work
+from culturekit.registry import parse_spec
+from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["index_stage", "map_stage"]
+__all__ = ["embed_stage", "index_stage", "map_stage"]
 
 
-def index_stage(
-    cspace: Path, references: Path, *, encoder: str, prompts: Path | None = None, name: str = "index"
-) -> Stage:
+def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
     """Build the index of artifacts."""
-    inputs = {"cspace": cspace, "references": references} | ({"prompts": prompts} if prompts else {})
+
+    def build(work: Work) -> Outcome:
+        prompts = None if files.prompts is None else prompts_table(files.prompts, work.scratch)
+        return build_index(
+            work, replace(files, cspace=space_table(files.cspace, work.scratch), prompts=prompts), options
+        )
+
     return Stage(
         name,
         "index",
-        1,
-        lambda work: build_index(
-            work,
-            space_table(cspace, work.scratch),
-            references,
-            encoder,
-            prompts_path=None if prompts is None else prompts_table(prompts, work.scratch),
-        ),
-        inputs,
-        {"encoder": encoder},
+        2,
+        build,
+        files.inputs,
+        {**asdict(options), **weights_behind(options.encoder)},
         packages=("numpy", "pillow", "polars"),
     )
+
+
+def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> Stage:
+    """Turn the images or texts of a table into a folder of vectors."""
+    return Stage(
+        name,
+        "embed",
+        1,
+        lambda work: embed_table(work, source, encoder),
+        source.inputs,
+        {**source.options, "encoder": encoder, **weights_behind(encoder)},
+        packages=("numpy", "pillow", "polars"),
+    )
+
+
+def weights_behind(encoder: str) -> dict[str, str]:
+    """Hash the files that a SPEC points to, so that other weights at the same place give another result."""
+    target = parse_spec(encoder).target
+    path = Path(target)
+    if not target or not path.exists():
+        return {}
+    return {"weights": digest_tree(path)[0] if path.is_dir() else digest_file(path)}
 
 
 def map_stage(index: Path, images: Path, options: MappingOptions, *, name: str) -> Stage:

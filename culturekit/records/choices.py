@@ -4,6 +4,8 @@ from typing import Literal, TypeAlias
 
 __all__ = [
     "Aggregate",
+    "ChannelName",
+    "ChannelsName",
     "CountryChoice",
     "Ended",
     "ExportChoice",
@@ -26,6 +28,12 @@ TemplateSetName: TypeAlias = Literal["released", "paper"]
 
 Aggregate: TypeAlias = Literal["max", "top3"]
 """An artifact's score from its references: the best one, or the mean of the best three."""
+
+ChannelName: TypeAlias = Literal["image", "text"]
+"""How an artifact is known to an index: by pictures that show it, or by texts that name it."""
+
+ChannelsName: TypeAlias = Literal["image", "text", "both"]
+"""Which channels of an index are meant."""
 
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""

@@ -64,7 +64,7 @@ def realism_stage(files: RealismFiles, options: RealismOptions, *, name: str = "
             fake=labelled(files.fake),
             images=None if files.images is None else images_with_prompts(files.images, files.prompts, scratch),
             references=None if files.references is None else read_table(files.references, IMAGES),
-            probs=None if files.probs is None else labelled(files.probs),
+            probs=None if files.probs is None else labelled(files.probs, role="probs"),
         )
         return score_realism(given, options=options)
 

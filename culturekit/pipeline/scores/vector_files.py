@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from culturekit.errors import UsageError
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.encoder import Vectors
 from culturekit.index.vector_folder import load_vectors
 from culturekit.metrics.scoring.score_c3 import LabelledVectors
 from culturekit.pipeline.public_files import prompts_table
@@ -22,18 +24,34 @@ UNKNOWN = {"name": "unknown"}
 
 def vector_inputs(folders: Mapping[str, Path | None]) -> dict[str, Path]:
     """Name the files of each folder by its role; a folder that is not given has none."""
-    files = {"vectors": "vectors.npy", "ids": "ids.parquet"}
     return {
-        f"{role}-{part}": folder / file
+        f"{role}-{part}": path
         for role, folder in folders.items()
         if folder is not None
-        for part, file in files.items()
+        for part, path in {"vectors": vectors_in(folder, role), "ids": folder / "ids.parquet"}.items()
     }
 
 
-def labelled(folder: Path) -> LabelledVectors:
-    """Open a folder of vectors."""
-    return LabelledVectors(*load_vectors(folder))
+def vectors_in(folder: Path, role: str) -> Path:
+    """Name the file of vectors; class probabilities may stand in a folder of features, beside those."""
+    beside = folder / "probabilities.npy"
+    return beside if role == "probs" and beside.is_file() else folder / "vectors.npy"
+
+
+def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
+    """Open a folder of vectors, or the class probabilities in it."""
+    vectors, ids = load_vectors(folder)
+    path = vectors_in(folder, role)
+    return LabelledVectors(vectors if path.name == "vectors.npy" else probabilities_in(path, len(ids)), ids)
+
+
+def probabilities_in(path: Path, rows: int) -> Vectors:
+    """Open class probabilities."""
+    probabilities: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    if probabilities.ndim != 2 or len(probabilities) != rows:
+        raise IntegrityError("the probabilities and their ids do not belong together", where=str(path),
+                             expected=f"({rows}, classes)", found=str(probabilities.shape))  # fmt: skip
+    return probabilities
 
 
 def identity_behind(folder: Path) -> dict[str, Any]:

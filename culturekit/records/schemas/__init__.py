@@ -16,7 +16,16 @@ from culturekit.records.schemas.ground_truth import (
     STATEMENTS,
     STEREOTYPES,
 )
-from culturekit.records.schemas.images import ARTIFACTS, IMAGES, JUDGMENTS, MATCHES, QUALITY, VECTOR_IDS
+from culturekit.records.schemas.images import (
+    ARTIFACTS,
+    IMAGES,
+    JUDGMENTS,
+    MATCHES,
+    QUALITY,
+    SLICES,
+    TOMBSTONES,
+    VECTOR_IDS,
+)
 from culturekit.records.schemas.people import ANNOTATIONS, AUDIT_SAMPLE, AUDITS, SURVEY_CODES, TASK1, TASK2, TRIPLETS
 from culturekit.records.schemas.scores import (
     DESCRIPTOR_MATCHES,
@@ -53,12 +62,14 @@ __all__ = [
     "QUESTIONS",
     "SCORES",
     "SELECTION",
+    "SLICES",
     "STATEMENTS",
     "STEREOTYPES",
     "SURVEY_CODES",
     "TABLES",
     "TASK1",
     "TASK2",
+    "TOMBSTONES",
     "TRIPLETS",
     "VALUES",
     "VECTOR_IDS",
@@ -91,11 +102,13 @@ TABLES: Mapping[str, Table] = {
         QUESTIONS,
         SCORES,
         SELECTION,
+        SLICES,
         STATEMENTS,
         STEREOTYPES,
         SURVEY_CODES,
         TASK1,
         TASK2,
+        TOMBSTONES,
         TRIPLETS,
         VALUES,
         VECTOR_IDS,

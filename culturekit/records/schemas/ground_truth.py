@@ -89,10 +89,10 @@ CSPACE = declare(
     country str, country_name str, continent str, source str,
     popularity f64?, popularity_source str?, path list[str]
     """,
-    optional="country_order u16",
+    optional="country_order u16, aliases list[str]?",
 )
 """One row per artifact and country; `artifact_id` is the QID, or `LLM:` and a slug. `country_order` is 0
-for the country that the item states first, P495 before P17."""
+for the country that the item states first, P495 before P17. `aliases` are other names of the artifact."""
 
 PROMPTS = declare(
     "prompts",

@@ -8,6 +8,8 @@ __all__ = [
     "JUDGMENTS",
     "MATCHES",
     "QUALITY",
+    "SLICES",
+    "TOMBSTONES",
     "VECTOR_IDS",
 ]
 
@@ -56,5 +58,17 @@ ARTIFACTS = declare(
 )
 """What an index knows of its artifacts: all countries, the one stated first in front, and the continent of each."""
 
-VECTOR_IDS = declare("ids", key="row", columns="row u32, id str")
-"""Which vector of `vectors.npy` belongs to what."""
+VECTOR_IDS = declare("ids", key="row", columns="row u32, id str", optional="channel str, source str")
+"""Which vector of `vectors.npy` belongs to what. In an index the id is an artifact's, the channel is `image` or
+`text`, and `source` names the reference picture or gives the text; rows stand by channel, the artifact's first
+concept and country, its id, and the source."""
+
+SLICES = declare(
+    "slices",
+    key="channel concept country",
+    columns="channel str, concept str, country str, start u32, stop u32",
+)
+"""Where the vectors of a concept and country stand in `vectors.npy` of an index: rows `start` up to `stop`."""
+
+TOMBSTONES = declare("tombstones", key="part row", columns="part u32, row u32")
+"""Rows of an index that no longer count; part 0 is `vectors.npy`, part 1 is `vectors-0001.npy`, and so on."""
