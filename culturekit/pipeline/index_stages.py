@@ -12,7 +12,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["embed_stage", "index_stage", "map_stage"]
+__all__ = ["embed_stage", "index_stage", "map_stage", "weights_behind"]
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
