@@ -5,6 +5,7 @@ import typer
 from culturekit.cli.build_index_command import build_index_command
 from culturekit.cli.embed_command import embed_command
 from culturekit.cli.map_command import map_command
+from culturekit.cli.vector_commands import append_command, compact_command, remove_command
 
 __all__ = ["index_app"]
 
@@ -21,3 +22,10 @@ index_app.command(
 index_app.command(
     "map", epilog="Example: culturekit index map --index index --images images/images.parquet --out matches"
 )(map_command)
+index_app.command(
+    "append", epilog="Example: culturekit index append --index index --references more/images.parquet --out index-2"
+)(append_command)
+index_app.command("remove", epilog="Example: culturekit index remove --index index --artifact Q42 --out index-2")(
+    remove_command
+)
+index_app.command("compact", epilog="Example: culturekit index compact --index index-2 --out index-3")(compact_command)

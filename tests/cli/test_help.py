@@ -23,7 +23,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = {
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter",
-    "cspace release", "prompts build", "index build", "index embed", "index map", "score agreement", "score compare",
+    "cspace release", "prompts build", "index build", "index embed", "index map", "index append",
+    "index remove", "index compact", "score agreement", "score compare",
     "score gaps", "score meta", "score ahead", "score c3", "score qvs", "score distribution",
     "score audit-sample", "metrics list", "metrics show", "config schema", "score task1", "score task2",
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
