@@ -6,6 +6,7 @@ from culturekit.cli.build_index_command import build_index_command
 from culturekit.cli.diagnose_commands import diagnose_command, shuffle_command
 from culturekit.cli.embed_command import embed_command
 from culturekit.cli.map_command import map_command
+from culturekit.cli.vector_commands import append_command, compact_command, remove_command
 
 __all__ = ["index_app"]
 
@@ -29,3 +30,10 @@ index_app.command(
 index_app.command("shuffle", epilog="Example: culturekit index shuffle --images images/images.parquet --out shuffled")(
     shuffle_command
 )
+index_app.command(
+    "append", epilog="Example: culturekit index append --index index --references more/images.parquet --out index-2"
+)(append_command)
+index_app.command("remove", epilog="Example: culturekit index remove --index index --artifact Q42 --out index-2")(
+    remove_command
+)
+index_app.command("compact", epilog="Example: culturekit index compact --index index-2 --out index-3")(compact_command)

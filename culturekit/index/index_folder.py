@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from culturekit.errors import IntegrityError
 from culturekit.index.encoder import Encoder, Vectors
 from culturekit.index.index_checks import check_files, check_rows, check_vectors, differing, refused
+from culturekit.index.index_parts import rows_of_parts
 from culturekit.index.index_rows import in_index_order, slices_of
 from culturekit.records.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
 from culturekit.storage.arrays import save_rows
@@ -115,7 +116,7 @@ def joined_parts(folder: Path, notes: Mapping[str, Any], artifacts: pl.DataFrame
         rows = rows.join(read_table(graves, TOMBSTONES), on=["part", "row"], how="anti", maintain_order="left")
     rows = rows.select("given", "channel", "artifact_id", "source")
     ordered = in_index_order(rows, artifacts)
-    return ordered, np.concatenate([vectors for _, vectors in parts])[ordered["given"].to_numpy()]
+    return ordered, rows_of_parts([vectors for _, vectors in parts], ordered["given"].to_numpy())
 
 
 def open_part(folder: Path, name: str, artifacts: pl.DataFrame) -> tuple[pl.DataFrame, Vectors]:

@@ -1,4 +1,4 @@
-"""The stage from pictures of artifacts to an index."""
+"""The stages from pictures of artifacts to an index, and to folders of vectors."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["embed_stage", "index_stage"]
+__all__ = ["embed_stage", "index_stage", "weights_behind"]
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
