@@ -12,7 +12,7 @@ from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.cube import cube_stages, filter_run
-from culturekit.pipeline.known_inputs import known_inputs
+from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 
@@ -98,7 +98,7 @@ def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
     if waits(stage, undone):
         return "cut off" if begun else "to do" if manifest is None else "to check again"
     if manifest is not None and manifest.key == key_of(
-        stage, input_records(stage.inputs, known=known_inputs(folder, stage.inputs))
+        stage, input_records(stage.inputs, known=known_records(stage, folder))
     ):
         return "done"
     return "cut off" if begun else "to do" if manifest is None else "out of date"

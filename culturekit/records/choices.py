@@ -11,6 +11,7 @@ __all__ = [
     "GraphDirection",
     "GraphFormat",
     "KgSource",
+    "PictureFormat",
     "PromptKind",
     "Ranks",
     "SchemaKind",
@@ -26,6 +27,9 @@ TemplateSetName: TypeAlias = Literal["released", "paper"]
 
 Aggregate: TypeAlias = Literal["max", "top3"]
 """An artifact's score from its references: the best one, or the mean of the best three."""
+
+PictureFormat: TypeAlias = Literal["png", "webp"]
+"""In what form image files are written; both keep every pixel."""
 
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""

@@ -1,0 +1,132 @@
+"""Taking the pictures of a folder in: each read once, taken over as it is or written anew, or a row with the reason."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from culturekit.generation.folder_hashes import changed_meanwhile
+from culturekit.generation.folder_listing import PictureFile
+from culturekit.generation.picture_files import encoded, linked, placed
+from culturekit.records.choices import PictureFormat
+from culturekit.records.schemas import IMAGES
+from culturekit.storage.digests import digest_bytes
+from culturekit.storage.picture_reading import NoPicture, ReadPicture, picture_from, read_bytes_inside
+from culturekit.storage.tables import save_parquet
+
+__all__ = ["FOLDER_SCHEMA", "Handling", "Intake", "Shard", "Taking", "take_shard"]
+
+Taking: TypeAlias = Literal["link", "copy"]
+"""How a file that can stay as it is comes into the new folder: as a second name of the same file, or as a copy."""
+
+SUFFIXES = {"JPEG": "jpg", "TIFF": "tif"}
+FOLDER_OPTIONAL = ("concept", "country", "source", "source_sha256", "duplicate_of")
+FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
+    **IMAGES.schema,
+    **{name: IMAGES.optional[name].dtype for name in FOLDER_OPTIONAL},
+}
+"""The columns of an images table made from a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """How files are taken over, and in which format the others are written anew; the first decides no byte."""
+
+    files: Taking = "link"
+    format: PictureFormat = "png"
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A picture to take in, and its row as far as it is known."""
+
+    file: PictureFile
+    row: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A run of pictures, as a work item."""
+
+    root: Path
+    out: Path
+    part: Path
+    handling: Handling
+    pictures: tuple[Intake, ...]
+
+
+def take_shard(shard: Shard) -> int:
+    """Take the pictures of a shard in, then write its part of the table."""
+    rows = [{**intake.row, **taken(intake, shard)} for intake in shard.pictures]
+    save_parquet(pl.DataFrame(rows, schema=FOLDER_SCHEMA), shard.part)
+    return len(rows)
+
+
+def taken(intake: Intake, shard: Shard) -> dict[str, Any]:
+    """Take one picture in; give what its row says of it.
+
+    Raises:
+        IntegrityError: the file is no longer the one that was hashed.
+    """
+    file = intake.file
+    path = shard.root / file.name
+    content = read_bytes_inside(shard.root, file.name)
+    if not unchanged(path, file):
+        raise changed_meanwhile(shard.root, file.name)
+    if isinstance(content, NoPicture):
+        return failed(content)
+    if digest_bytes(content) != file.sha256:
+        raise changed_meanwhile(shard.root, file.name)
+    picture = picture_from(content)
+    if isinstance(picture, NoPicture):
+        return failed(picture)
+    return kept(picture, content, intake, shard)
+
+
+def kept(picture: ReadPicture, content: bytes, intake: Intake, shard: Shard) -> dict[str, Any]:
+    """Give a readable picture its file: the original where nothing is to be done to it, else its pixels."""
+    form = shard.handling.format if picture.changed else SUFFIXES.get(picture.format, picture.format.lower())
+    image_id = intake.row["image_id"]
+    relative = f"files/{image_id[:2]}/{image_id}.{form}"
+    to = shard.out / relative
+    if picture.changed:
+        content = encoded(picture.pixels, shard.handling.format)
+        placed(content, to)
+    else:
+        take_over(content, intake.file, to, shard)
+    height, width, _ = picture.pixels.shape
+    reasons = [*filter(None, [intake.row["reason"]]), *picture.changed]
+    return {
+        "path": relative,
+        "sha256": digest_bytes(content),
+        "width": width,
+        "height": height,
+        "status": "ok",
+        "reason": "; ".join(reasons) or None,
+    }
+
+
+def take_over(content: bytes, file: PictureFile, to: Path, shard: Shard) -> None:
+    """Link a file that can stay as it is, or write its bytes."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if shard.handling.files == "copy" or not linked(shard.root / file.name, to):
+        placed(content, to)
+    elif not unchanged(to, file):
+        raise changed_meanwhile(shard.root, file.name)
+
+
+def unchanged(path: Path, file: PictureFile) -> bool:
+    """Tell whether a file still has the size and the time that it was listed with."""
+    try:
+        state = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return False
+    return (state.st_size, state.st_mtime_ns) == (file.size, file.changed)
+
+
+def failed(why: NoPicture) -> dict[str, Any]:
+    """Say why there is no picture."""
+    return {"status": "failed", "reason": f"{why.reason}: {why.detail}" if why.detail else why.reason}
