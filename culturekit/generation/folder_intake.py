@@ -10,11 +10,13 @@ import polars as pl
 
 from culturekit.generation.folder_hashes import changed_meanwhile
 from culturekit.generation.folder_listing import PictureFile
+from culturekit.generation.folder_plan import Row
+from culturekit.generation.folder_rows import table_row
 from culturekit.generation.picture_files import encoded, linked, placed
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_reading import NoPicture, ReadPicture, picture_from, read_bytes_inside
+from culturekit.storage.picture_reading import NoPicture, picture_from, read_bytes_inside
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["FOLDER_SCHEMA", "Handling", "Intake", "Shard", "Taking", "take_shard"]
@@ -41,10 +43,10 @@ class Handling:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """A picture to take in, and its row as far as it is known."""
+    """A picture to take in: its row to be, and the image whose bytes it repeats."""
 
-    file: PictureFile
-    row: Mapping[str, Any]
+    row: Row
+    duplicate_of: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +62,22 @@ class Shard:
 
 def take_shard(shard: Shard) -> int:
     """Take the pictures of a shard in, then write its part of the table."""
-    rows = [{**intake.row, **taken(intake, shard)} for intake in shard.pictures]
+    rows = []
+    for intake in shard.pictures:
+        row = table_row(intake.row, duplicate_of=intake.duplicate_of)
+        rows.append({**row, **taken(intake.row, row["image_id"], shard)})
     save_parquet(pl.DataFrame(rows, schema=FOLDER_SCHEMA), shard.part)
     return len(rows)
 
 
-def taken(intake: Intake, shard: Shard) -> dict[str, Any]:
+def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
     """Take one picture in; give what its row says of it.
 
     Raises:
         IntegrityError: the file is no longer the one that was hashed.
     """
-    file = intake.file
+    file = row.file
+    assert file is not None
     path = shard.root / file.name
     content = read_bytes_inside(shard.root, file.name)
     if not unchanged(path, file):
@@ -83,22 +89,16 @@ def taken(intake: Intake, shard: Shard) -> dict[str, Any]:
     picture = picture_from(content)
     if isinstance(picture, NoPicture):
         return failed(picture)
-    return kept(picture, content, intake, shard)
-
-
-def kept(picture: ReadPicture, content: bytes, intake: Intake, shard: Shard) -> dict[str, Any]:
-    """Give a readable picture its file: the original where nothing is to be done to it, else its pixels."""
     form = shard.handling.format if picture.changed else SUFFIXES.get(picture.format, picture.format.lower())
-    image_id = intake.row["image_id"]
     relative = f"files/{image_id[:2]}/{image_id}.{form}"
     to = shard.out / relative
     if picture.changed:
         content = encoded(picture.pixels, shard.handling.format)
         placed(content, to)
     else:
-        take_over(content, intake.file, to, shard)
+        take_over(content, file, to, shard)
     height, width, _ = picture.pixels.shape
-    reasons = [*filter(None, [intake.row["reason"]]), *picture.changed]
+    reasons = [*filter(None, [row.reason]), *picture.changed]
     return {
         "path": relative,
         "sha256": digest_bytes(content),

@@ -121,9 +121,10 @@ class Planner:
         cells = {**said.cells, **self.numbers(said), "model": model, **self.prompt_cells(said)}
         problem = self.number_problem(cells)
         row = Row(cells, file, name, said.by)
+        unmatched = said.hit is not None and said.hit.place is None
         if file is not None and file.problem:
             row = replace(row, status=FAILED, reason=file.problem)
-        elif said.hit is not None and said.hit.place is None:
+        elif said.hit is not None and unmatched:
             row = replace(row, status=UNMATCHED, reason=said.hit.reason, several=said.hit.several)
         elif problem:
             row = replace(row, status=UNMATCHED, reason=problem)
@@ -131,7 +132,7 @@ class Planner:
             row = replace(row, status=str(cells["status"]), reason=str(cells.get("reason") or "so the list says"))
         elif absent:
             row = replace(row, status=MISSING, reason=absent)
-        if row.status in (UNMATCHED, FAILED):
+        if row.status == UNMATCHED or unmatched:
             row = replace(row, cells={**cells, "repeat": None, "slot": None})
         elif cells.get("prompt_id") is not None:
             self.groups[model, str(cells["prompt_id"])].append(len(self.rows))

@@ -168,7 +168,7 @@ def hints(naming: Naming, plan: FolderPlan, known: KnownPrompts | None) -> Itera
         numbers = [int(row.cells[what]) for row in plan.rows if row.file and row.cells.get(what) is not None]
         stated = any(what in pattern.names for pattern in naming.patterns)
         if stated and numbers and min(numbers) == 1:
-            yield f"In the names {what}s run from 1 to {max(numbers)}; tables count from 0: add first=1 if that is meant."
+            yield f"In the names {what}s run from 1 to {max(numbers)}; tables count from 0: first=1 shifts them."
 
 
 def preview_lines(preview: Preview) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A folder of images taken in as a whole: shards through the engine, one table, and an account of everything found."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -10,7 +10,7 @@ from culturekit.generation.folder_intake import FOLDER_SCHEMA, Handling, Intake,
 from culturekit.generation.folder_listing import Listing, shown
 from culturekit.generation.folder_naming import Naming
 from culturekit.generation.folder_plan import FolderPlan
-from culturekit.generation.folder_rows import duplicates_of, table_row
+from culturekit.generation.folder_rows import duplicates_of, image_id_of, table_row
 from culturekit.records.schemas import DROPS, IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import merge_parts, write_table
@@ -18,18 +18,17 @@ from culturekit.storage.tables import merge_parts, write_table
 __all__ = ["SAMPLES", "other_kinds", "take_folder"]
 
 PICTURES_PER_SHARD = 200
+ROWS_AT_ONCE = 10_000
 SAMPLES = 5
 
 
 def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
     """Take in all pictures of a planned folder, and write the table that lists them."""
     same = duplicates_of(plan)
-    rows = [table_row(row) for row in plan.rows]
-    for place, original in same.items():
-        rows[place]["duplicate_of"] = rows[original]["image_id"]
+    originals = {place: image_id_of(plan.rows[original]) for place, original in same.items()}
     intakes = [
-        Intake(row.file, cells)
-        for row, cells in zip(plan.rows, rows, strict=True)
+        Intake(row, originals.get(place))
+        for place, row in enumerate(plan.rows)
         if row.file is not None and not row.status
     ]
     shards = [
@@ -47,11 +46,19 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     work.progress.advance(len(intakes) - sum(len(shard.pictures) for shard in todo))
     for done in work.engine.map(take_shard, todo):
         work.progress.advance(done)
-    others = pl.DataFrame([row for row in rows if row["status"]], schema=FOLDER_SCHEMA)
-    images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), others])
+    images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
     write_table(work.out, IMAGES, images)
     drops = write_drops(work, listing, plan)
     return outcome(images, drops, listing, naming, plan, same)
+
+
+def without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.DataFrame]:
+    """Give the rows that get no file in the new folder, some at a time."""
+    places = [place for place, row in enumerate(plan.rows) if row.status]
+    for start in range(0, len(places), ROWS_AT_ONCE):
+        some = places[start : start + ROWS_AT_ONCE]
+        rows = [table_row(plan.rows[place], duplicate_of=originals.get(place)) for place in some]
+        yield pl.DataFrame(rows, schema=FOLDER_SCHEMA)
 
 
 def write_drops(work: Work, listing: Listing, plan: FolderPlan) -> pl.DataFrame:
