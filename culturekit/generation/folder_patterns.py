@@ -26,7 +26,7 @@ BETWEEN = "|"
 PIECE = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*)\}|[{}]|[^{}]+")
 SUFFIXES = "|".join(sorted(suffix[1:] for suffix in PICTURE_SUFFIXES))
 ANY_SUFFIX = r"\.[^./]+"
-MAYBE_SUFFIX = rf"(?:\.(?i:{SUFFIXES}))?"
+SUFFIX = re.compile(rf"\.(?:{SUFFIXES})$", re.IGNORECASE)
 
 Fields: TypeAlias = Mapping[str, str]
 """What a name says, by field."""
@@ -34,11 +34,15 @@ Fields: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern, and what finds its fields in a name; `otherwise` parts a name at the other end."""
+    """A pattern, and what finds its fields in a name; `otherwise` parts a name at the other end.
+
+    One that is `without_suffix` fits whatever the extension.
+    """
 
     text: str
     parts: int
     anchored: bool
+    without_suffix: bool
     names: tuple[str, ...]
     expression: re.Pattern[str]
     otherwise: re.Pattern[str]
@@ -49,6 +53,8 @@ class Pattern:
         if len(parts) < self.parts or (self.anchored and len(parts) != self.parts):
             return None
         own = "/".join(parts[-self.parts :])
+        if self.without_suffix:
+            own = SUFFIX.sub("", own)
         expression = self.otherwise if otherwise else self.expression
         match = expression.fullmatch(own if own.isascii() else unicodedata.normalize("NFC", own))
         return None if match is None else match.groupdict()
@@ -80,8 +86,6 @@ def parse_pattern(text: str) -> Pattern:
         pieces, suffix = tuple(pieces_of(stem, text)), ANY_SUFFIX
     elif dot and f".{end.lower()}" in PICTURE_SUFFIXES:
         pieces, suffix = tuple(pieces_of(stem, text)), rf"\.(?i:{re.escape(end)})"
-    else:
-        suffix = MAYBE_SUFFIX
     names = tuple(dict.fromkeys(piece.field for piece in pieces if piece.field and piece.field != "_"))
     if not names:
         raise ValueError(f"pattern {text!r} has no field; fields are {listed()}")
@@ -93,7 +97,7 @@ def parse_pattern(text: str) -> Pattern:
             )
     parts = body.count("/") + 1
     greedy, lazy = (re.compile(expression_of(pieces, long) + suffix, re.DOTALL) for long in ("+", "+?"))
-    return Pattern(text, parts, anchored, names, greedy, lazy)
+    return Pattern(text, parts, anchored, not suffix, names, greedy, lazy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from culturekit.generation.folder_prompts import KnownPrompts, Names
 from culturekit.generation.folder_text import bare, folded, natural_order, spaced, words_of
 from culturekit.storage.digests import canonical_json, digest
 
-__all__ = ["FolderPlan", "Layout", "Row", "plan_folder"]
+__all__ = ["UNMATCHED", "FolderPlan", "Layout", "Row", "plan_folder"]
 
 UNMATCHED = "unmatched"
 MISSING = "missing"

@@ -8,7 +8,7 @@ from culturekit.generation.folder_findings import findings_of
 from culturekit.generation.folder_hashes import hash_file
 from culturekit.generation.folder_listing import Listing, PictureFile
 from culturekit.generation.folder_naming import Naming, said_of
-from culturekit.generation.folder_plan import FolderPlan, Row
+from culturekit.generation.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.folder_prompts import KnownPrompts
 from culturekit.generation.folder_run import other_kinds
 
@@ -77,7 +77,7 @@ def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownP
     missing = list(plan.with_status("missing"))
     same = same_files(listing)
     mapped = [row for row in taken if row.cells.get("prompt_id") is not None]
-    by = Counter(row.by for row in files if row.by)
+    by = Counter(row.by for row in files if row.by and row.status != UNMATCHED)
     return Preview(
         folder=str(listing.root),
         named_by={name: by.get(name, 0) for name in naming.described()},

@@ -9,7 +9,7 @@ from culturekit.generation.folder_findings import findings_of, said_once
 from culturekit.generation.folder_intake import FOLDER_SCHEMA, Handling, Intake, Shard, take_shard
 from culturekit.generation.folder_listing import Listing, shown
 from culturekit.generation.folder_naming import Naming
-from culturekit.generation.folder_plan import FolderPlan
+from culturekit.generation.folder_plan import UNMATCHED, FolderPlan
 from culturekit.generation.folder_rows import duplicates_of, image_id_of, table_row
 from culturekit.records.schemas import DROPS, IMAGES
 from culturekit.records.work import Outcome, Work
@@ -91,7 +91,7 @@ def outcome(
         "naming": {
             "by": naming.described(),
             "guessed": naming.guessed,
-            "files": dict(sorted(Counter(row.by for row in plan.rows if row.by).items())),
+            "files": dict(sorted(Counter(row.by for row in plan.rows if row.by and row.status != UNMATCHED).items())),
         },
         "not_pictures": {kind: names[:SAMPLES] for kind, names in other_kinds(listing).items()},
         "duplicates": duplicate_groups(plan, same),
