@@ -10,6 +10,7 @@ from culturekit.cli.stages import run_one
 from culturekit.records.choices import PictureFormat
 
 if TYPE_CHECKING:
+    from culturekit.generation.runner import ImagePlan
     from culturekit.pipeline.stage import Stage
 
 __all__ = ["generate"]
@@ -32,6 +33,9 @@ def generate(
     model: Annotated[
         str | None, typer.Option(help="Name of the model in the tables; of a folder with several, the one to take.")
     ] = None,
+    size: Annotated[
+        str | None, typer.Option(help="Width x height in pixels, such as 512x512. [what the backend makes by itself]")
+    ] = None,
     image_format: Annotated[
         PictureFormat, typer.Option("--format", help="Form of the files that are written; both keep every pixel.")
     ] = "png",
@@ -50,33 +54,40 @@ def generate(
 
     if parse_spec(backend).name == FOLDER:
         from culturekit.cli.folder_dry_run import dry_run_of
+        from culturekit.errors import UsageError
         from culturekit.pipeline.folder_stage import image_folder, stage_of
 
+        if size is not None:
+            raise UsageError("images that exist already have their size", hint="Leave --size away.")
         folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
         if dry_run:
             dry_run_of(folder, as_json=as_json)
             return
         stage = stage_of(folder, name="images", form=image_format)
     else:
-        stage = made(backend, prompts, model, repeats, slots, image_format, seed, dry_run=dry_run)
+        plan = plan_of(repeats, slots, size, image_format)
+        stage = made(backend, prompts, plan, model=model, seed=seed, dry_run=dry_run)
     run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
 
 
+def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
+    """Describe what to make."""
+    import re
+
+    from culturekit.errors import UsageError
+    from culturekit.generation.runner import SIZE, ImagePlan
+
+    if size is not None and not re.match(SIZE, size):
+        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(size))
+    return ImagePlan(repeats or 1, slots or 1, size=size, format=image_format)
+
+
 def made(
-    backend: str,
-    prompts: Path | None,
-    model: str | None,
-    repeats: int | None,
-    slots: int | None,
-    image_format: PictureFormat,
-    seed: int,
-    *,
-    dry_run: bool,
+    backend: str, prompts: Path | None, plan: "ImagePlan", *, model: str | None, seed: int, dry_run: bool
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
     from culturekit.errors import UsageError
     from culturekit.generation.backends import BACKENDS
-    from culturekit.generation.runner import ImagePlan
     from culturekit.pipeline.generate_stage import cspace_behind, generate_stage
     from culturekit.registry import parse_spec
 
@@ -87,7 +98,7 @@ def made(
         raise UsageError("--dry-run shows how the files of a folder map to prompts", expected="--backend folder:DIR")
     return generate_stage(
         prompts,
-        ImagePlan(repeats or 1, slots or 1, format=image_format),
+        plan,
         backend=backend,
         model=model or parse_spec(backend).name,
         seed=seed,

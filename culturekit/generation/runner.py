@@ -1,6 +1,7 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,21 +19,24 @@ from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["ImagePlan", "Maker", "derive_seed", "generate"]
+__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate"]
 
 REQUESTS_PER_SHARD = 100
+SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
     """What to make: `repeats` times `slots` images of every prompt; `kinds`, where given, limit the prompts.
 
-    `format` is that of the files; both keep every pixel.
+    `size` is width x height in pixels, such as 512x512, where the backend is not to choose it. `format` is that of the
+    files; both keep every pixel.
     """
 
     repeats: Annotated[int, Field(ge=1, le=65_535)] = 1
     slots: Annotated[int, Field(ge=1, le=255)] = 1
     kinds: tuple[PromptKind, ...] = ()
+    size: Annotated[str, Field(pattern=SIZE)] | None = None
     format: PictureFormat = "png"
 
 
@@ -86,6 +90,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
 
 def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
     """List every image to make, in the order of the prompts' ids."""
+    width, height = map(int, plan.size.split("x")) if plan.size else (None, None)
     return tuple(
         ImageRequest(
             prompt_id=row["prompt_id"],
@@ -97,6 +102,8 @@ def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[Im
             concept=row["concept"],
             country=row["country"],
             artifact_id=row["artifact_id"],
+            width=width,
+            height=height,
         )
         for row in prompts.sort("prompt_id").iter_rows(named=True)
         for repeat in range(plan.repeats)
@@ -118,11 +125,21 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
 def run_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
-    replies = backend.generate(shard.requests)
-    pairs = zip(shard.requests, replies, strict=True)
-    rows = [image_row(request, reply, shard, backend) for request, reply in pairs]
+    rows = [
+        image_row(request, reply, shard, backend)
+        for batch in batches(shard.requests)
+        for request, reply in zip(batch, backend.generate(batch), strict=True)
+    ]
     save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=backend.knows_truth)), shard.part)
     return len(rows)
+
+
+def batches(requests: Sequence[ImageRequest]) -> list[list[ImageRequest]]:
+    """Part requests into calls of one size each, the requests of a prompt side by side."""
+    by_size: dict[tuple[int, int], list[ImageRequest]] = {}
+    for request in requests:
+        by_size.setdefault((request.width or 0, request.height or 0), []).append(request)
+    return [sorted(some, key=lambda request: request.prompt_id) for some in by_size.values()]
 
 
 def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, backend: ImageBackend) -> dict[str, Any]:

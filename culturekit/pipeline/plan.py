@@ -8,6 +8,7 @@ import polars as pl
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.config.recipe import Recipe
+from culturekit.generation.folder_listing import list_folder
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
@@ -108,6 +109,8 @@ def units_of(stage: Stage, recipe: Recipe, workdir: Path) -> tuple[int | None, s
     """Count what a stage works on, as far as that can be known now."""
     if stage.kind == "ingest":
         return sum(path.stat().st_size for path in stage.inputs.values()), "bytes"
+    if stage.kind == "generate" and "folder" in stage.trees:
+        return len(list_folder(stage.inputs["folder"]).pictures), "pictures"
     if stage.kind in {"map", "quality", "truth"} or (stage.kind == "generate" and stage.name != "references"):
         prompts = prompt_count(recipe.images.kinds, recipe, workdir)
         return None if prompts is None else prompts * recipe.images.repeats * recipe.images.slots, "images"
