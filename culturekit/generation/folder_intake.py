@@ -1,12 +1,15 @@
 """Taking the pictures of a folder in: each read once, taken over as it is or written anew, or a row with the reason."""
 
+import io
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
+from PIL import Image
 
 from culturekit.generation.folder_hashes import changed_meanwhile
 from culturekit.generation.folder_listing import PictureFile
@@ -89,16 +92,17 @@ def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
     picture = picture_from(content)
     if isinstance(picture, NoPicture):
         return failed(picture)
-    form = shard.handling.format if picture.changed else SUFFIXES.get(picture.format, picture.format.lower())
+    changed = picture.changed or other_colours(content, picture.format)
+    form = shard.handling.format if changed else SUFFIXES.get(picture.format, picture.format.lower())
     relative = f"files/{image_id[:2]}/{image_id}.{form}"
     to = shard.out / relative
-    if picture.changed:
+    if changed:
         content = encoded(picture.pixels, shard.handling.format)
         placed(content, to)
     else:
         take_over(content, file, to, shard)
     height, width, _ = picture.pixels.shape
-    reasons = [*filter(None, [row.reason]), *picture.changed]
+    reasons = [*filter(None, [row.reason]), *changed]
     return {
         "path": relative,
         "sha256": digest_bytes(content),
@@ -107,6 +111,17 @@ def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
         "status": "ok",
         "reason": "; ".join(reasons) or None,
     }
+
+
+def other_colours(content: bytes, form: str) -> tuple[str, ...]:
+    """Say in words what a picture is stored as that shows as it is, but not as three colours: grey, a palette."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(content), formats=[form]) as opened:
+                return () if opened.mode == "RGB" else (f"{opened.mode} to RGB",)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return (f"{form} written anew",)
 
 
 def take_over(content: bytes, file: PictureFile, to: Path, shard: Shard) -> None:

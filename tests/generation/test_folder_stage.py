@@ -43,12 +43,13 @@ def test_every_file_is_a_row_and_what_is_no_picture_is_counted(tmp_path: Path) -
 
 def test_a_plain_file_stays_as_it_is_and_another_is_written_anew(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", ["plain.png"])
-    (root / "clear.png").write_bytes(picture(5, mode="RGBA"))
+    Image.new("RGBA", (8, 8), (200, 0, 0, 128)).save(root / "clear.png")
     (root / "photo.jpg").write_bytes(picture(6, form="JPEG"))
     frames = [Image.fromarray(np.full((8, 8, 3), shade, np.uint8)) for shade in (0, 120, 255)]
     buffer = io.BytesIO()
     frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
     (root / "moving.gif").write_bytes(buffer.getvalue())
+    (root / "grey.png").write_bytes(picture(7, mode="L"))
     _, rows = take(f"folder:{root}", tmp_path / "out")
     by = {row["source"]: row for row in rows.iter_rows(named=True)}
     for name in ("plain.png", "photo.jpg"):
@@ -57,7 +58,11 @@ def test_a_plain_file_stays_as_it_is_and_another_is_written_anew(tmp_path: Path)
         assert by[name]["sha256"] == by[name]["source_sha256"]
         assert by[name]["reason"] is None
     assert by["photo.jpg"]["path"].endswith(".jpg")
-    for name, reason in (("clear.png", "transparency laid on white"), ("moving.gif", "first of 3 frames")):
+    for name, reason in (
+        ("clear.png", "transparency laid on white"),
+        ("moving.gif", "first of 3 frames"),
+        ("grey.png", "L to RGB"),
+    ):
         written = tmp_path / "out" / by[name]["path"]
         assert written.suffix == ".png"
         assert reason in by[name]["reason"]
