@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import importlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -93,6 +94,9 @@ def parse_spec(text: str) -> Spec:
         raise UsageError("the options of a SPEC cannot be read", where=masked(text), expected=expected) from error
     for option, value in [("", name), ("", target), *pairs]:
         refuse_key(option, value)
+    twice = [option for option, count in Counter(option for option, _ in pairs).items() if count > 1]
+    if twice:
+        raise UsageError(f"the option {twice[0]} stands twice", where=masked(text), expected="each option once")
     return Spec(name, target, dict(pairs))
 
 

@@ -1,23 +1,47 @@
 """`culturekit generate`: from prompts to images."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
+from culturekit.records.choices import PictureFormat
+
+if TYPE_CHECKING:
+    from culturekit.generation.runner import ImagePlan
+    from culturekit.pipeline.stage import Stage
 
 __all__ = ["generate"]
 
 
 def generate(
-    backend: Annotated[str, typer.Option(help="Who makes the images, as a SPEC.")],
-    prompts: Annotated[Path, typer.Option(help="Table that `prompts build` wrote.")],
+    backend: Annotated[
+        str, typer.Option(help="Who makes the images, as a SPEC; `folder:DIR` takes images that exist already.")
+    ],
     out: Out,
-    repeats: Annotated[int, typer.Option(min=1, help="How often each prompt is repeated.")] = 1,
-    slots: Annotated[int, typer.Option(min=1, max=255, help="Images per prompt and repeat.")] = 1,
-    model: Annotated[str | None, typer.Option(help="Name of the model in the tables. [the SPEC's name]")] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="Table that `prompts build` wrote; only a folder of images can do without.")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=65_535, help="How often each prompt is repeated. [1]", show_default=False)
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option(min=1, max=255, help="Images per prompt and repeat. [1]", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model in the tables; of a folder with several, the one to take.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(help="Width x height in pixels, such as 512x512. [what the backend makes by itself]")
+    ] = None,
+    image_format: Annotated[
+        PictureFormat, typer.Option("--format", help="Form of the files that are written; both keep every pixel.")
+    ] = "png",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
+    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     also: Also = None,
@@ -25,17 +49,59 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
-    from culturekit.generation.runner import ImagePlan
+    from culturekit.generation.folder_options import FOLDER
+    from culturekit.registry import parse_spec
+
+    if parse_spec(backend).name == FOLDER:
+        from culturekit.cli.folder_dry_run import dry_run_of
+        from culturekit.errors import UsageError
+        from culturekit.pipeline.folder_stage import image_folder, stage_of
+
+        if size is not None:
+            raise UsageError("images that exist already have their size", hint="Leave --size away.")
+        folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
+        if dry_run:
+            dry_run_of(folder, as_json=as_json)
+            return
+        stage = stage_of(folder, name="images", form=image_format)
+    else:
+        plan = plan_of(repeats, slots, size, image_format)
+        stage = made(backend, prompts, plan, model=model, seed=seed, dry_run=dry_run)
+    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+
+
+def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
+    """Describe what to make."""
+    import re
+
+    from culturekit.errors import UsageError
+    from culturekit.generation.runner import SIZE, ImagePlan
+
+    if size is not None and not re.match(SIZE, size):
+        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(size))
+    return ImagePlan(repeats or 1, slots or 1, size=size, format=image_format)
+
+
+def made(
+    backend: str, prompts: Path | None, plan: "ImagePlan", *, model: str | None, seed: int, dry_run: bool
+) -> "Stage":
+    """Describe the stage of a backend that makes images."""
+    from culturekit.errors import UsageError
+    from culturekit.generation.backends import BACKENDS
     from culturekit.pipeline.generate_stage import cspace_behind, generate_stage
     from culturekit.registry import parse_spec
 
-    stage = generate_stage(
+    BACKENDS.check(backend)
+    if prompts is None:
+        raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
+    if dry_run:
+        raise UsageError("--dry-run shows how the files of a folder map to prompts", expected="--backend folder:DIR")
+    return generate_stage(
         prompts,
-        ImagePlan(repeats, slots),
+        plan,
         backend=backend,
         model=model or parse_spec(backend).name,
         seed=seed,
         name="images",
         cspace=cspace_behind(prompts),
     )
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)

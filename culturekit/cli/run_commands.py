@@ -104,6 +104,8 @@ def leave_if_set_aside(runs: "Sequence[StageRun]") -> None:
     """Leave with 1 when rows of some stage wait for a person to look at."""
     waiting = [stage_run for stage_run in runs if set_aside(stage_run)]
     for stage_run in waiting:
+        if findings := stage_run.manifest.notes.get("findings"):
+            typer.echo(f"{stage_run.name}: to be looked at: {'; '.join(findings)}", err=True)
         if QUARANTINED in stage_run.manifest.counts:
             typer.echo(f"{stage_run.name}: {waiting_rows(stage_run)}", err=True)
     if waiting:

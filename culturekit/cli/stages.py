@@ -51,6 +51,8 @@ def run_one(
         run = run_stage(stage, out, engine=engine, progress=progress, wait=wait, fresh=fresh)
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     if set_aside(run):
+        if findings := run.manifest.notes.get("findings"):
+            typer.echo(f"to be looked at: {'; '.join(findings)}", err=True)
         if QUARANTINED in run.manifest.counts:
             typer.echo(f"{waiting_rows(run)} The same command with --fresh asks about them once more.", err=True)
         raise typer.Exit(1)
@@ -67,9 +69,9 @@ def stoppable() -> Iterator[None]:
 
 
 def set_aside(run: "StageRun") -> bool:
-    """Tell whether rows wait for a person: dropped as malformed, or kept without an answer."""
+    """Tell whether rows wait for a person: dropped as malformed, kept without an answer, or found to be odd."""
     malformed = any(reason.startswith(MALFORMED) for reason in run.manifest.drops)
-    return malformed or run.manifest.counts.get(QUARANTINED, 0) > 0
+    return malformed or bool(run.manifest.notes.get("findings")) or run.manifest.counts.get(QUARANTINED, 0) > 0
 
 
 def waiting_rows(run: "StageRun") -> str:

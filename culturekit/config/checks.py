@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from culturekit.errors import UsageError
+from culturekit.generation.folder_detection import stated_list
+from culturekit.generation.folder_options import FOLDER, Options, folder_of
 from culturekit.kg.concepts import concept_path, shipped_concepts
 from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options
 from culturekit.registry import Registry, parse_spec
@@ -18,6 +20,7 @@ __all__ = [
     "existing_concept",
     "existing_dump",
     "existing_file",
+    "existing_folder",
     "knows_truth",
     "scorable",
     "unique_names",
@@ -61,6 +64,19 @@ def existing_file(name: str) -> str:
     if not Path(name).is_file():
         raise ValueError(f"there is no file {name!r}")
     return name
+
+
+def existing_folder(backend: str) -> str:
+    """Accept a backend; one that takes a folder of images needs it, and the list that it names, to be there."""
+    spec = parse_spec(backend)
+    if spec.name == FOLDER:
+        try:
+            root, manifest = folder_of(spec), spec.read(Options).manifest
+            if manifest:
+                stated_list(root, manifest)
+        except UsageError as error:
+            raise ValueError(str(error)) from error
+    return backend
 
 
 def knows_truth(backend: str) -> bool:

@@ -11,6 +11,7 @@ from culturekit.config.checks import (
     existing_concept,
     existing_dump,
     existing_file,
+    existing_folder,
     knows_truth,
     scorable,
     unique_names,
@@ -31,7 +32,7 @@ from culturekit.storage.yaml_model import StrictModel, not_empty
 __all__ = ["Audit", "Diagnosis", "Llm", "Model", "Recipe", "References"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
-BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS))]
+BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
 
 
 class Model(StrictModel):

@@ -15,7 +15,10 @@ Pixels: TypeAlias = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """One image to make. The text is what a model sees; the rest says what the text was made from."""
+    """One image to make. The text is what a model sees; the rest says what the text was made from.
+
+    Without a width and a height an image has the size that the backend makes by itself.
+    """
 
     prompt_id: str
     text: str
@@ -26,6 +29,8 @@ class ImageRequest:
     concept: str | None
     country: str | None
     artifact_id: str | None
+    width: int | None = None
+    height: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +76,8 @@ class ImageBackend(Protocol):
         ...
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
-        """Answer each request, in order; an image that cannot be made is a Failure, not an exception."""
+        """Answer each request, in order; an image that cannot be made is a Failure, not an exception.
+
+        All requests of a call want the same size, and those of one prompt follow one another.
+        """
         ...

@@ -9,6 +9,12 @@ BACKENDS: Registry[ImageBackend] = Registry(
     "backend",
     [
         Entry(
+            "folder",
+            "culturekit.generation.folder_backend:make",
+            "images that exist already, found by a naming pattern or a list",
+            options="culturekit.generation.folder_options:Options",
+        ),
+        Entry(
             "simulated",
             "culturekit.generation.simulated_backend:make",
             "a model with known bias, which draws artifacts of a CSpace as emblems",

@@ -1,37 +1,43 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
-import io
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-from PIL import Image
 from pydantic import Field
 
-from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
+from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
-from culturekit.records.choices import PromptKind
+from culturekit.generation.picture_files import encoded, folder_of_prompt, placed
+from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["ImagePlan", "Maker", "derive_seed", "generate"]
+__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate"]
 
 REQUESTS_PER_SHARD = 100
+SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """What to make: `repeats` times `slots` images of every prompt; `kinds`, where given, limit the prompts."""
+    """What to make: `repeats` times `slots` images of every prompt; `kinds`, where given, limit the prompts.
+
+    `size` is width x height in pixels, such as 512x512, where the backend is not to choose it. `format` is that of the
+    files; both keep every pixel.
+    """
 
     repeats: Annotated[int, Field(ge=1, le=65_535)] = 1
     slots: Annotated[int, Field(ge=1, le=255)] = 1
     kinds: tuple[PromptKind, ...] = ()
+    size: Annotated[str, Field(pattern=SIZE)] | None = None
+    format: PictureFormat = "png"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Shard:
     maker: Maker
     out: Path
     part: Path
+    format: PictureFormat
     requests: tuple[ImageRequest, ...]
 
 
@@ -61,7 +68,11 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     requests = list_requests(prompts, plan, seed)
     shards = [
         Shard(
-            maker, work.out, work.scratch / f"images-{start:09d}.parquet", requests[start : start + REQUESTS_PER_SHARD]
+            maker,
+            work.out,
+            work.scratch / f"images-{start:09d}.parquet",
+            plan.format,
+            requests[start : start + REQUESTS_PER_SHARD],
         )
         for start in range(0, len(requests), REQUESTS_PER_SHARD)
     ]
@@ -79,6 +90,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
 
 def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
     """List every image to make, in the order of the prompts' ids."""
+    width, height = map(int, plan.size.split("x")) if plan.size else (None, None)
     return tuple(
         ImageRequest(
             prompt_id=row["prompt_id"],
@@ -90,6 +102,8 @@ def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[Im
             concept=row["concept"],
             country=row["country"],
             artifact_id=row["artifact_id"],
+            width=width,
+            height=height,
         )
         for row in prompts.sort("prompt_id").iter_rows(named=True)
         for repeat in range(plan.repeats)
@@ -111,11 +125,21 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
 def run_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
-    replies = backend.generate(shard.requests)
-    pairs = zip(shard.requests, replies, strict=True)
-    rows = [image_row(request, reply, shard, backend) for request, reply in pairs]
+    rows = [
+        image_row(request, reply, shard, backend)
+        for batch in batches(shard.requests)
+        for request, reply in zip(batch, backend.generate(batch), strict=True)
+    ]
     save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=backend.knows_truth)), shard.part)
     return len(rows)
+
+
+def batches(requests: Sequence[ImageRequest]) -> list[list[ImageRequest]]:
+    """Part requests into calls of one size each, the requests of a prompt side by side."""
+    by_size: dict[tuple[int, int], list[ImageRequest]] = {}
+    for request in requests:
+        by_size.setdefault((request.width or 0, request.height or 0), []).append(request)
+    return [sorted(some, key=lambda request: request.prompt_id) for some in by_size.values()]
 
 
 def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, backend: ImageBackend) -> dict[str, Any]:
@@ -142,16 +166,15 @@ def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, backend: I
     }
     if isinstance(reply, Failure):
         return {**row, "status": reply.status, "reason": reply.reason}
-    return {**row, **saved(reply, request, shard.out), "status": "ok"}
+    return {**row, **saved(reply, request, shard), "status": "ok"}
 
 
-def saved(picture: Picture, request: ImageRequest, out: Path) -> dict[str, Any]:
+def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
     """Write the file of a picture; give what the table says of it."""
-    relative = f"files/{request.prompt_id}/{request.repeat:04d}-{request.slot:02d}.png"
-    content = png(picture.pixels)
-    path = out / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
+    place = folder_of_prompt(request.prompt_id)
+    relative = f"files/{place}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
+    content = encoded(picture.pixels, shard.format)
+    placed(content, shard.out / relative)
     return {
         "seed_honoured": picture.seed_honoured,
         "prompt_revised": picture.prompt_revised,
@@ -167,17 +190,7 @@ def saved(picture: Picture, request: ImageRequest, out: Path) -> dict[str, Any]:
     }
 
 
-def png(pixels: Pixels) -> bytes:
-    """Encode a picture without loss."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG", compress_level=6)
-    return buffer.getvalue()
-
-
 def part_schema(*, knows_truth: bool) -> dict[str, pl.DataType]:
     """Give the columns of a part; only a simulated model knows the truth."""
-    optional = {name: column.dtype for name, column in IMAGES.optional.items()}
-    return {
-        **IMAGES.schema,
-        **{name: t for name, t in optional.items() if knows_truth or not name.startswith("truth_")},
-    }
+    names = ("concept", "country", *(("truth_artifact_id", "truth_country") if knows_truth else ()))
+    return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}

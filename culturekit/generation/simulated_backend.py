@@ -76,14 +76,17 @@ class SimulatedBackend:
         self.choice = choice
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
-        """Answer each request with a picture and the truth about it."""
+        """Answer each request with a picture and the truth about it; the pictures are squares, all of one size."""
+        size = next((request.width for request in requests if request.width), self.options.size)
+        if not 16 <= size <= 1024 or any((request.height or size) != size for request in requests):
+            return [Failure("failed", "simulated models draw squares of 16 to 1,024 pixels") for _ in requests]
         numbers = [numbers_of_seed(request.seed) for request in requests]
         chosen = [self.choose(request, own) for request, own in zip(requests, numbers, strict=True)]
         shown = [place for place, subject in enumerate(chosen) if not isinstance(subject, Failure)]
         drawn = draw(
             [subject for subject in chosen if not isinstance(subject, Failure)],
             np.array([numbers[place][-DRAWING_NUMBERS:] for place in shown]).reshape(-1, DRAWING_NUMBERS),
-            size=self.options.size,
+            size=size,
             confusability=self.options.confusability,
         )
         pictures = iter(drawn)

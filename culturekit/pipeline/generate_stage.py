@@ -4,7 +4,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan, Maker, generate
+from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.registry import Spec, parse_spec
@@ -25,6 +27,11 @@ def generate_stage(
 ) -> Stage:
     """Make the images of a model; a backend that draws from a cultural space has it as an input."""
     spec, space = parse_spec(backend), None
+    if spec.name == FOLDER:
+        folder = image_folder(
+            backend, prompts, model=model, repeats=plan.repeats, slots=plan.slots, kinds=plan.kinds, cspace=cspace
+        )
+        return stage_of(folder, name=name, form=plan.format)
     inputs = {"prompts": prompts}
     if "cspace" in BACKENDS.find(spec).needs:
         stated = spec.options.get("cspace")

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import msgspec
 
+from culturekit.pipeline.stage import Stage
 from culturekit.storage.manifest import RUN_RECORD, InputRecord, read_manifest
 
-__all__ = ["WORTH_REMEMBERING", "Traces", "known_inputs", "traces_of"]
+__all__ = ["WORTH_REMEMBERING", "Traces", "known_inputs", "known_records", "traces_of"]
 
 WORTH_REMEMBERING = 64_000_000
 """Bytes from which hashing takes longer than a reader would like to wait."""
@@ -39,3 +40,8 @@ def known_inputs(final: Path, inputs: Mapping[str, Path]) -> dict[str, InputReco
         return {}
     now = traces_of(inputs)
     return {role: manifest.inputs[role] for role in now if now[role] == before.get(role) and role in manifest.inputs}
+
+
+def known_records(stage: Stage, final: Path) -> dict[str, InputRecord]:
+    """Give the records of large inputs that have not changed, and of trees, which keep notes of their own."""
+    return {**known_inputs(final, stage.inputs), **{role: name(final) for role, name in stage.trees.items()}}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from culturekit.pipeline.known_inputs import known_inputs
+from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.run_stage import storage_error
 from culturekit.pipeline.stage import Stage, check_expected, input_records, key_of
 from culturekit.records.work import Engine, Progress, Work
@@ -26,7 +26,7 @@ def run_part(
     wait: bool = False,
 ) -> Result | None:
     """Do a part of a stage where its run will go on; None, and nothing is done, where the stage is finished."""
-    inputs = input_records(stage.inputs, known=known_inputs(final, stage.inputs))
+    inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
     with staging(final, stage=stage.kind, wait=wait) as place:

@@ -8,11 +8,12 @@ import polars as pl
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.config.recipe import Recipe
+from culturekit.generation.folder_listing import list_folder
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.cube import cube_stages, filter_run
-from culturekit.pipeline.known_inputs import known_inputs
+from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 
@@ -98,7 +99,7 @@ def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
     if waits(stage, undone):
         return "cut off" if begun else "to do" if manifest is None else "to check again"
     if manifest is not None and manifest.key == key_of(
-        stage, input_records(stage.inputs, known=known_inputs(folder, stage.inputs))
+        stage, input_records(stage.inputs, known=known_records(stage, folder))
     ):
         return "done"
     return "cut off" if begun else "to do" if manifest is None else "out of date"
@@ -108,6 +109,8 @@ def units_of(stage: Stage, recipe: Recipe, workdir: Path) -> tuple[int | None, s
     """Count what a stage works on, as far as that can be known now."""
     if stage.kind == "ingest":
         return sum(path.stat().st_size for path in stage.inputs.values()), "bytes"
+    if stage.kind == "generate" and "folder" in stage.trees:
+        return len(list_folder(stage.inputs["folder"]).pictures), "pictures"
     if stage.kind in {"map", "quality", "truth"} or (stage.kind == "generate" and stage.name != "references"):
         prompts = prompt_count(recipe.images.kinds, recipe, workdir)
         return None if prompts is None else prompts * recipe.images.repeats * recipe.images.slots, "images"

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.pipeline.known_inputs import known_inputs, traces_of
+from culturekit.pipeline.known_inputs import known_records, traces_of
 from culturekit.pipeline.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.storage.exports import export_table
@@ -45,7 +45,7 @@ def run_stage(
 ) -> StageRun:
     """Make sure that a folder holds the finished stage; `fresh` does all work again."""
     started = time.perf_counter()
-    inputs = input_records(stage.inputs, known=known_inputs(final, stage.inputs))
+    inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
     with staging(final, stage=stage.kind, wait=wait) as place:

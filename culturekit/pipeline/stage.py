@@ -23,7 +23,9 @@ class Stage:
 
     `name` is the folder's name in a run, `kind` what the stage is. `version` goes up when the same
     inputs and options begin to give other bytes. `expected` holds inputs, by role, to a SHA-256 that
-    somebody published. `exports` names the forms in which tables are written besides Parquet.
+    somebody published. `exports` names the forms in which tables are written besides Parquet. `trees` has, by
+    role, what names an input that is no finished stage, such as a folder of images, by its content; it is told
+    where the stage's folder will lie, and may keep notes beside it.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Stage:
     packages: tuple[str, ...] = ("numpy", "polars")
     expected: Mapping[str, str] = field(default_factory=dict)
     exports: tuple[ExportFormat, ...] = ()
+    trees: Mapping[str, Callable[[Path], InputRecord]] = field(default_factory=dict)
 
 
 def input_records(

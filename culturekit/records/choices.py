@@ -13,6 +13,7 @@ __all__ = [
     "GraphDirection",
     "GraphFormat",
     "KgSource",
+    "PictureFormat",
     "PromptKind",
     "Ranks",
     "SchemaKind",
@@ -34,6 +35,9 @@ ChannelName: TypeAlias = Literal["image", "text"]
 
 ChannelsName: TypeAlias = Literal["image", "text", "both"]
 """Which channels of an index are meant."""
+
+PictureFormat: TypeAlias = Literal["png", "webp"]
+"""In what form image files are written; both keep every pixel."""
 
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""

@@ -24,11 +24,15 @@ IMAGES = declare(
     repeat u16?, slot u8?, prompt_sent str?, prompt_revised str?, rewriter str, safety str?,
     requested_at datetime?, provider_params str, sha256 str, width u32, height u32, status str, reason str?
     """,
-    optional="concept str?, country str?, truth_artifact_id str?, truth_country str?",
+    optional="""
+    concept str?, country str?, truth_artifact_id str?, truth_country str?,
+    source str?, source_sha256 str?, duplicate_of str?
+    """,
 )
 """One row per image asked for; `path` is relative to the table's folder, and empty where there is no
 file. `concept` and `country` are the prompt's. The simulated backend also stores what it drew; a
-culture-free image has no truth."""
+culture-free image has no truth. Images that came from a folder have the name of their file in it as `source`,
+and the hash of that file; `duplicate_of` is the image_id of the first file with the same bytes."""
 
 MATCHES = declare(
     "matches",

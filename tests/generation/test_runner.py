@@ -1,0 +1,114 @@
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from culturekit.generation import runner
+from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
+from culturekit.generation.picture_files import encoded, folder_of_prompt
+from culturekit.generation.runner import ImagePlan, Maker, batches, derive_seed, generate, list_requests
+from culturekit.records.choices import PictureFormat
+from culturekit.records.work import Work
+from tests.generation.folder_worlds import prompts
+
+
+class Recorder:
+    """Draws the seed of a request, refuses what it is told to, and remembers its calls."""
+
+    version = "1"
+    knows_truth = False
+
+    def __init__(self) -> None:
+        self.calls: list[list[ImageRequest]] = []
+
+    def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
+        self.calls.append(list(requests))
+        return [
+            Failure("refused", "unsafe") if request.prompt_id == "p2"
+            else Picture(np.full((request.height or 4, request.width or 4, 3), request.seed % 256, np.uint8), True)
+            for request in requests
+        ]  # fmt: skip
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """A backend that stands for every SPEC."""
+    made = Recorder()
+    monkeypatch.setattr(runner, "backend_of", lambda *_: made)
+    return made
+
+
+def rows_of(work: Work, folder: Path, plan: ImagePlan, texts: dict[str, str] | None = None) -> pl.DataFrame:
+    generate(work, prompts(folder, texts), plan, Maker("m", "any"), seed=3)
+    return pl.read_parquet(work.out / "images.parquet")
+
+
+@pytest.mark.parametrize("form", ["png", "webp"])
+def test_every_image_asked_for_is_a_row_and_its_pixels_are_kept(
+    work: Work, tmp_path: Path, backend: Recorder, form: PictureFormat
+) -> None:
+    rows = rows_of(work, tmp_path, ImagePlan(2, 3, size="5x7", format=form))
+    assert rows.height == 4 * 2 * 3
+    refused = rows.filter(pl.col("prompt_id") == "p2")
+    assert set(refused.select("status", "reason", "path").rows()) == {("refused", "unsafe", "")}
+    for row in rows.filter(pl.col("status") == "ok").iter_rows(named=True):
+        assert row["seed"] == derive_seed(3, row["prompt_id"], row["repeat"], row["slot"])
+        assert row["path"].endswith(f".{form}")
+        with Image.open(work.out / row["path"]) as picture:
+            assert picture.size == (5, 7) == (row["width"], row["height"])
+            assert np.array_equal(np.asarray(picture)[0, 0], [row["seed"] % 256] * 3)
+
+
+def test_a_subset_is_made_again_as_it_was(work: Work, tmp_path: Path, backend: Recorder) -> None:
+    whole = rows_of(work, tmp_path, ImagePlan(2, 2))
+    (tmp_path / "again/scratch").mkdir(parents=True)
+    again = replace(work, out=tmp_path / "again", scratch=tmp_path / "again/scratch")
+    part = rows_of(again, tmp_path / "part", ImagePlan(1, 2), {"p3": "写真:抹茶 (日本)"})
+    same = whole.filter(pl.col("prompt_id") == "p3", pl.col("repeat") == 0)
+    columns = ["image_id", "path", "seed", "sha256"]
+    assert part.select(columns).equals(same.select(columns))
+
+
+def test_a_call_has_one_size_and_the_requests_of_a_prompt_side_by_side() -> None:
+    asked = [
+        ImageRequest(prompt, "t", None, 0, repeat, 0, None, None, None, width=size, height=size)
+        for repeat in range(3)
+        for prompt in ("b", "a")
+        for size in (64, None, 32)
+    ]
+    calls = batches(asked)
+    assert [len({(r.width, r.height) for r in call}) for call in calls] == [1, 1, 1]
+    assert [[r.prompt_id for r in call] for call in calls] == [["a", "a", "a", "b", "b", "b"]] * 3
+    assert sorted(map(repr, asked)) == sorted(repr(request) for call in calls for request in call)
+
+
+@pytest.mark.parametrize("prompt_id", ["../../up", "a/b", "..", "", ".hidden", "x" * 300, "日本", "a\0b"])
+def test_no_prompt_id_leads_out_of_the_folder(work: Work, tmp_path: Path, backend: Recorder, prompt_id: str) -> None:
+    name = folder_of_prompt(prompt_id)
+    assert name.startswith("prompt-")
+    assert len(name) < 40
+    rows = rows_of(work, tmp_path, ImagePlan(), {prompt_id: "text"})
+    assert rows["path"].to_list() == [f"files/{name}/0000-00.png"]
+    assert (work.out / rows["path"][0]).resolve().is_relative_to(work.out.resolve())
+
+
+def test_usual_prompt_ids_name_their_folder() -> None:
+    assert folder_of_prompt("cube-art-00d14b10bb") == "cube-art-00d14b10bb"
+
+
+def test_both_forms_keep_every_pixel_of_noise() -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (31, 17, 3), dtype=np.uint8)
+    forms: tuple[PictureFormat, ...] = ("png", "webp")
+    for form in forms:
+        with Image.open(io.BytesIO(encoded(pixels, form))) as picture:
+            assert np.array_equal(np.asarray(picture.convert("RGB")), pixels)
+
+
+def test_requests_without_a_size_leave_it_to_the_backend(tmp_path: Path) -> None:
+    requests = list_requests(pl.read_parquet(prompts(tmp_path)), ImagePlan(), 0)
+    assert {(request.width, request.height) for request in requests} == {(None, None)}
