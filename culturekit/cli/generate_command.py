@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["generate"]
@@ -20,6 +20,7 @@ def generate(
     model: Annotated[str | None, typer.Option(help="Name of the model in the tables. [the SPEC's name]")] = None,
     seed: Seed = 0,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -38,4 +39,4 @@ def generate(
         name="images",
         cspace=cspace_behind(prompts),
     )
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)

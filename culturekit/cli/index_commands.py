@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.map_command import map_command
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["index_app"]
@@ -27,6 +27,7 @@ def build(
         Path | None, typer.Option(help="Prompts of the references; they say what each shows when its table does not.")
     ] = None,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -35,7 +36,7 @@ def build(
     from culturekit.pipeline.index_stages import index_stage
 
     stage = index_stage(cspace, references, encoder=encoder, prompts=prompts)
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
 
 
 index_app.command(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import Aggregate
 
@@ -19,6 +19,7 @@ def map_command(
     k: Annotated[int, typer.Option(min=1, max=100, help="Artifacts to keep per image.")] = 5,
     aggregate: Annotated[Aggregate, typer.Option(help="How an artifact's references become its score.")] = "max",
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -28,4 +29,4 @@ def map_command(
     from culturekit.pipeline.index_stages import map_stage
 
     stage = map_stage(index, images, MappingOptions(k, aggregate), name="matches")
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
