@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import ChannelsName
 
@@ -36,6 +36,7 @@ def build_index_command(
         bool, typer.Option("--countries-in-texts", help="Use the wordings that name an artifact's countries, too.")
     ] = False,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -46,4 +47,4 @@ def build_index_command(
 
     files = IndexFiles(cspace, references, prompts, aliases, candidates, templates)
     stage = index_stage(files, IndexOptions(encoder, channel, countries_in_texts))
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.map_command import weights_of
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import Aggregate
 
@@ -27,6 +27,7 @@ def diagnose_command(
     repeats: Annotated[int, typer.Option(min=1, max=65_535, help="Batches of the ceiling per concept.")] = 50,
     seed: Seed = 0,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -39,7 +40,7 @@ def diagnose_command(
     tables = {f"matches-{number}": path for number, path in enumerate(matches or [])}
     mapping = MappingOptions(aggregate=aggregate, weights=weights_of(weights))
     stage = diagnosis_stage(index, tables, mapping, DiagnosisOptions(size, repeats), seed=seed)
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
 
 
 def shuffle_command(
@@ -49,6 +50,7 @@ def shuffle_command(
     repeats: Annotated[int, typer.Option(min=0, help="Repeats of each prompt that are taken; 0 takes all.")] = 5,
     seed: Seed = 0,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -58,4 +60,4 @@ def shuffle_command(
     from culturekit.pipeline.diagnosis_stages import shuffle_stage
 
     stage = shuffle_stage(images, ShuffleOptions(tiles, repeats), seed=seed, name="shuffled")
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Out, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["embed_command"]
@@ -23,6 +23,7 @@ def embed_command(
     ] = "",
     text_column: Annotated[str, typer.Option(help="Column with the texts. [text, token or phrase]")] = "",
     workers: Workers = None,
+    engine: EngineSpec = "local",
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -32,4 +33,4 @@ def embed_command(
     from culturekit.pipeline.index_stages import embed_stage
 
     source = EmbedSource(images, tuple(texts or ()), TextColumns(id_column, text_column))
-    run_one(embed_stage(source, encoder), out, workers=workers, wait=wait, as_json=as_json)
+    run_one(embed_stage(source, encoder), out, workers=workers, engine=engine, wait=wait, as_json=as_json)

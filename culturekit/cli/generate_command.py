@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import PictureFormat
 
@@ -44,6 +44,7 @@ def generate(
     ] = False,
     seed: Seed = 0,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -67,7 +68,7 @@ def generate(
     else:
         plan = plan_of(repeats, slots, size, image_format)
         stage = made(backend, prompts, plan, model=model, seed=seed, dry_run=dry_run)
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
 
 
 def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":

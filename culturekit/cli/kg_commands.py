@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli import graph_commands
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 from culturekit.records.choices import CountryChoice, Ended, KgSource, Ranks, Semantics
@@ -42,6 +42,7 @@ def ingest(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do all work again, also what is finished.")] = False,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -52,7 +53,7 @@ def ingest(
 
     options = IngestOptions(tuple(languages.split(",")), max_malformed)
     stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)
-    run_one(stage, out, workers=workers, also=also, wait=wait, as_json=as_json, fresh=fresh)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
 @app.command(epilog="Example: culturekit kg extract --graph graph --roots cuisine --out candidates")

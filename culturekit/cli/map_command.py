@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 from culturekit.records.choices import Aggregate, ChannelName
@@ -60,6 +60,7 @@ def map_command(
         str, typer.Option(help="Who searches: auto, numpy, faiss, torch, torch:cuda. The matches are the same.")
     ] = "auto",
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -82,7 +83,15 @@ def map_command(
     options = MappingOptions(
         k, aggregate, weights_of(weights), within, tuple(concept or ()), tuple(country or ()), share(max_error)
     )
-    run_one(map_stage(given, options, name="matches"), out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(
+        map_stage(given, options, name="matches"),
+        out,
+        workers=workers,
+        engine=engine,
+        also=also,
+        wait=wait,
+        as_json=as_json,
+    )
     refuse_unmet(out)
 
 

@@ -7,11 +7,17 @@ import typer
 
 from culturekit.records.choices import ExportChoice
 
-__all__ = ["Also", "AsJson", "Batch", "Budget", "Concurrency", "Out", "Seed", "Wait", "Workers"]
+__all__ = ["Also", "AsJson", "Batch", "Budget", "Concurrency", "EngineSpec", "Out", "Seed", "Wait", "Workers"]
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes to use; the result never depends on it. [all cores]")
+]
+EngineSpec = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="Who does the work: local, dask, or the address of a dask scheduler, as tcp://HOST:PORT."
+    ),
 ]
 Also = Annotated[
     ExportChoice | None, typer.Option("--also", help="Write each table in this form too, beside its Parquet file.")

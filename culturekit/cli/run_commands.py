@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Out, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import as_data, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.records.work import QUARANTINED
@@ -33,6 +33,7 @@ def run(
     until: Annotated[str | None, typer.Option(help="Stop after this stage.")] = None,
     workdir: Workdir = None,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -45,12 +46,15 @@ def run(
         workdir or RUNS / path.stem,
         until=until,
         workers=workers,
+        engine=engine,
         wait=wait,
         as_json=as_json,
     )
 
 
-def demo(workdir: Workdir = None, workers: Workers = None, as_json: AsJson = False) -> None:
+def demo(
+    workdir: Workdir = None, workers: Workers = None, engine: EngineSpec = "local", as_json: AsJson = False
+) -> None:
     """Run the cube recipe on what comes with culturekit: which of these five models is lying?"""
     from culturekit.config.load import find_recipe, load_recipe
 
@@ -59,27 +63,29 @@ def demo(workdir: Workdir = None, workers: Workers = None, as_json: AsJson = Fal
         workdir or RUNS / "cube",
         until=None,
         workers=workers,
+        engine=engine,
         wait=False,
         as_json=as_json,
     )
 
 
 def run_all(
-    recipe: "Recipe", workdir: Path, *, until: str | None, workers: int | None, wait: bool, as_json: bool
+    recipe: "Recipe", workdir: Path, *, until: str | None, workers: int | None, engine: str, wait: bool, as_json: bool
 ) -> None:
     """Run a recipe and print what came of it, the report last."""
-    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.engines import engine_for
     from culturekit.pipeline.run_recipe import run_recipe
 
     def finished(stage_run: "StageRun") -> None:
         if not as_json:
             typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
 
-    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+    hands = engine_for(engine, workers=workers, folder=workdir)
+    with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
         runs = run_recipe(
             recipe,
             workdir,
-            engine=engine,
+            engine=at_work,
             progress=progress,
             until=until,
             wait=wait,

@@ -39,16 +39,18 @@ def run_one(
     as_json: bool,
     also: ExportChoice | None = None,
     workers: int | None = 1,
+    engine: str = "local",
     fresh: bool = False,
 ) -> None:
     """Run a stage into a folder; leave with 1 when rows were set aside."""
-    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.engines import engine_for
     from culturekit.pipeline.run_stage import run_stage
 
-    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+    hands = engine_for(engine, workers=workers, folder=out.parent)
+    with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
         progress.stage(stage.name)
         stage = replace(stage, exports=EXPORTS[also])
-        run = run_stage(stage, out, engine=engine, progress=progress, wait=wait, fresh=fresh)
+        run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh)
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     if set_aside(run):
         if findings := run.manifest.notes.get("findings"):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["append_command", "compact_command", "remove_command"]
@@ -33,6 +33,7 @@ def append_command(
         str | None, typer.Option(help="SPEC of the same encoder where its weights lie elsewhere now. [the index's]")
     ] = None,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -42,7 +43,15 @@ def append_command(
     from culturekit.pipeline.index_change_stages import append_stage
 
     files = AppendFiles(references, prompts, cspace, aliases, candidates)
-    run_one(append_stage(index, files, encoder=encoder), out, workers=workers, also=also, wait=wait, as_json=as_json)
+    run_one(
+        append_stage(index, files, encoder=encoder),
+        out,
+        workers=workers,
+        engine=engine,
+        also=also,
+        wait=wait,
+        as_json=as_json,
+    )
 
 
 def remove_command(

@@ -15,11 +15,12 @@ from culturekit.generation.folder_hashes import changed_meanwhile
 from culturekit.generation.folder_listing import PictureFile
 from culturekit.generation.folder_plan import Row
 from culturekit.generation.folder_rows import table_row
-from culturekit.generation.picture_files import encoded, linked, placed
+from culturekit.generation.picture_files import linked, placed
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_reading import NoPicture, picture_from, read_bytes_inside
+from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["FOLDER_SCHEMA", "Handling", "Intake", "Shard", "Taking", "take_shard"]

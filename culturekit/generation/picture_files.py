@@ -1,34 +1,18 @@
-"""The files of images: where each lies in the folder of its table, and in which format one is written without loss."""
+"""The files of images: where each lies in the folder of its table, and how it comes there."""
 
 import errno
-import io
 import os
 import re
 from pathlib import Path
 
-from PIL import Image
-
-from culturekit.generation.backend import Pixels
-from culturekit.records.choices import PictureFormat
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 
-__all__ = ["encoded", "folder_of_prompt", "linked", "placed"]
+__all__ = ["folder_of_prompt", "linked", "placed"]
 
 SAFE = re.compile(r"^(?!\.)[A-Za-z0-9._-]{1,100}$")
 NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP}
 """What a file system says that cannot link here."""
-
-
-def encoded(pixels: Pixels, form: PictureFormat) -> bytes:
-    """Encode a picture without loss."""
-    buffer = io.BytesIO()
-    picture = Image.fromarray(pixels)
-    if form == "webp":
-        picture.save(buffer, format="WEBP", lossless=True, quality=75, method=4, exact=True)
-    else:
-        picture.save(buffer, format="PNG", compress_level=6)
-    return buffer.getvalue()
 
 
 def folder_of_prompt(prompt_id: str) -> str:

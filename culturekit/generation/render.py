@@ -13,7 +13,7 @@ from culturekit.generation.canvas import Field, Numbers, as_scalars, light, shee
 from culturekit.generation.emblems import POSE_NUMBERS, Emblem, emblem_of, paint_emblems
 from culturekit.generation.looks import blend, side_by_side
 
-__all__ = ["DRAWING_NUMBERS", "Subject", "draw"]
+__all__ = ["DRAWING_NUMBERS", "Pull", "Subject", "draw"]
 
 LIGHT_NUMBERS = 6
 PAPER_NUMBERS = 3
@@ -32,11 +32,21 @@ PIXELS_AT_ONCE = 8 * 64 * 64
 
 
 @dataclass(frozen=True, slots=True)
+class Pull:
+    """Something that draws a picture away from what it shows: by how much, to whose emblem and border."""
+
+    strength: float
+    artifact_id: str | None = None
+    country: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
-    """What a picture shows."""
+    """What a picture shows, and what draws it away from that, one after the other."""
 
     artifact_id: str
     country: str
+    pulls: tuple[Pull, ...] = ()
 
 
 def draw(
@@ -78,10 +88,28 @@ def draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, own: fl
 
 def paint_subjects(canvas: Field, shown: Sequence[Subject], numbers: Numbers, *, own: float) -> None:
     """Paint the border of each subject's country and its emblem; `own` is how much is left of their own looks."""
-    border = side_by_side([confused_border(subject.country, own) for subject in shown])
-    emblem = side_by_side([confused_emblem(subject.artifact_id, own) for subject in shown])
+    border = side_by_side([border_in(subject, own) for subject in shown])
+    emblem = side_by_side([emblem_in(subject, own) for subject in shown])
     paint_borders(canvas, border, numbers[:, :BORDER_NUMBERS])
     paint_emblems(canvas, emblem, numbers[:, BORDER_NUMBERS : BORDER_NUMBERS + POSE_NUMBERS])
+
+
+def emblem_in(subject: Subject, own: float) -> Emblem:
+    """Give the emblem in a picture: the artifact's, made like all others, then drawn towards some."""
+    emblem = confused_emblem(subject.artifact_id, own)
+    for pull in subject.pulls:
+        if pull.artifact_id is not None:
+            emblem = blend(emblem, confused_emblem(pull.artifact_id, own), share=1 - pull.strength)
+    return emblem
+
+
+def border_in(subject: Subject, own: float) -> Border:
+    """Give the border in a picture: the country's, made like all others, then drawn towards some."""
+    border = confused_border(subject.country, own)
+    for pull in subject.pulls:
+        if pull.country is not None:
+            border = blend(border, confused_border(pull.country, own), share=1 - pull.strength)
+    return border
 
 
 @lru_cache(maxsize=16_384)

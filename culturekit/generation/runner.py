@@ -12,11 +12,12 @@ from pydantic import Field
 
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.picture_files import encoded, folder_of_prompt, placed
+from culturekit.generation.picture_files import folder_of_prompt, placed
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
+from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate"]

@@ -9,15 +9,20 @@ import msgspec
 import numpy as np
 
 from culturekit.errors import UsageError
+from culturekit.generation.attraction import PULL_NUMBERS, Attraction, Drawing
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.biased_choice import CHOICE_NUMBERS, Bias, BiasedChoice
 from culturekit.generation.canvas import Numbers
+from culturekit.generation.pools import rows_of
 from culturekit.generation.render import DRAWING_NUMBERS, Subject, draw
 from culturekit.records.schemas import CSPACE
 from culturekit.registry import Spec
 from culturekit.storage.tables import read_table
 
 __all__ = ["Options", "SimulatedBackend", "make"]
+
+DRAWN = slice(1 + CHOICE_NUMBERS, 1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
+"""Which numbers of a seed decide the drawing; the first is for culture-free pictures, the last for pulls."""
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -38,6 +43,13 @@ class Options:
         error: How often a prompt that names an artifact is answered with another one of its concept.
         noise: How often any prompt is answered with a culture-free picture.
         confusability: How alike artifacts and countries look: 0 not at all, 1 altogether.
+        hub_skew: How strongly pictures are drawn towards the look of a few hubs, artifacts of the same
+            concept: about this share of them look more like their hub than like what they show.
+        hubs: How many artifacts of a concept are hubs: those that come first by the SHA-256 of
+            `hub ARTIFACT_ID`, but never more than half.
+        drift: How strongly pictures of artifacts of other countries are drawn towards the look of a few
+            countries, border and emblem; about this share look more like an artifact from there.
+        drift_to: These countries, as ISO codes with commas; without it the two with the most artifacts.
         size: Pixels along each side.
         cspace: Path of the CSpace table.
     """
@@ -50,6 +62,10 @@ class Options:
     error: Share = 0.0
     noise: Share = 0.0
     confusability: Share = 0.0
+    hub_skew: Share = 0.0
+    hubs: Annotated[int, msgspec.Meta(ge=1)] = 3
+    drift: Share = 0.0
+    drift_to: str = ""
     size: Annotated[int, msgspec.Meta(ge=16, le=1024)] = 64
     cspace: str = ""
 
@@ -63,6 +79,12 @@ class Options:
         """What bears on the choice of an artifact."""
         return Bias(self.temperature, self.favour, self.favour_strength, self.collapse, self.modes, self.error)
 
+    @property
+    def drawing(self) -> Drawing:
+        """What draws pictures away from what they show."""
+        countries = tuple(dict.fromkeys(code.strip() for code in self.drift_to.split(",") if code.strip()))
+        return Drawing(self.hub_skew, self.hubs, self.drift, countries)
+
 
 class SimulatedBackend:
     """Draws artifacts of a CSpace; a request's seed decides everything that its prompt leaves open."""
@@ -70,10 +92,11 @@ class SimulatedBackend:
     version: str | None = "simulated-1"
     knows_truth = True
 
-    def __init__(self, options: Options, choice: BiasedChoice) -> None:
-        """Take the knobs, and what chooses artifacts by them."""
+    def __init__(self, options: Options, choice: BiasedChoice, attraction: Attraction) -> None:
+        """Take the knobs, what chooses artifacts by them, and what draws pictures away from these."""
         self.options = options
         self.choice = choice
+        self.attraction = attraction
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer each request with a picture and the truth about it; the pictures are squares, all of one size."""
@@ -85,7 +108,7 @@ class SimulatedBackend:
         shown = [place for place, subject in enumerate(chosen) if not isinstance(subject, Failure)]
         drawn = draw(
             [subject for subject in chosen if not isinstance(subject, Failure)],
-            np.array([numbers[place][-DRAWING_NUMBERS:] for place in shown]).reshape(-1, DRAWING_NUMBERS),
+            np.array([numbers[place][DRAWN] for place in shown]).reshape(-1, DRAWING_NUMBERS),
             size=size,
             confusability=self.options.confusability,
         )
@@ -97,12 +120,14 @@ class SimulatedBackend:
         row = self.choice.choose(request, numbers[1 : 1 + CHOICE_NUMBERS])
         if row is None:
             return Failure("failed", f"the CSpace has nothing for this prompt: {asked_for(request)}")
-        return None if numbers[0] < self.options.noise else Subject(row.artifact_id, row.country)
+        if numbers[0] < self.options.noise:
+            return None
+        return Subject(row.artifact_id, row.country, self.attraction.pulls(row, *numbers[DRAWN.stop :].tolist()))
 
 
 def numbers_of_seed(seed: int) -> Numbers:
-    """Draw the numbers that decide a picture: whether it is culture-free, the choice, the drawing."""
-    return np.random.default_rng(seed % 2**64).random(1 + CHOICE_NUMBERS + DRAWING_NUMBERS)
+    """Draw the numbers that decide a picture: whether it is culture-free, the choice, the drawing, the pulls."""
+    return np.random.default_rng(seed % 2**64).random(DRAWN.stop + PULL_NUMBERS)
 
 
 def picture_of(subject: Subject | None, pixels: Pixels) -> Picture:
@@ -132,4 +157,5 @@ def make(spec: Spec, *, cspace: Path | None = None) -> ImageBackend:
             where=str(spec),
             hint="Add the option cspace=PATH, the path of a cspace.parquet.",
         )
-    return SimulatedBackend(options, BiasedChoice(read_table(path, CSPACE), options.bias))
+    space = read_table(path, CSPACE)
+    return SimulatedBackend(options, BiasedChoice(space, options.bias), Attraction(rows_of(space), options.drawing))

@@ -20,6 +20,9 @@ EDGE_BLOCKS = 4
 MIDDLE = slice(8, 56)
 """Where edges are looked at, of 64 rows and columns."""
 
+SEEN = slice(MIDDLE.start - 1, MIDDLE.stop + 1)
+"""What the edges there are made of."""
+
 MARGIN = 0.2
 """How much the outermost blocks and the two outermost rings count, against 1 for the others.
 
@@ -109,7 +112,7 @@ def described(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Describe a picture of the encoder's size by a unit vector."""
     colours = opponent_planes(picture)
     ring_colours, ring_texture = ring_means_and_spread(colours, RINGS)
-    edges = edge_planes(colours[0])[:, MIDDLE, MIDDLE]
+    edges = edge_planes(colours[0, SEEN, SEEN])[:, 1:-1, 1:-1]
     vector = np.concatenate([
         LAYOUT.of(block_means(colours, BLOCKS)),
         RING_COLOURS.of(ring_colours),

@@ -21,26 +21,38 @@ def opponent_planes(picture: NDArray[np.uint8]) -> Planes:
     red, green, blue = picture.transpose(2, 0, 1).astype(np.float32, order="C")
     planes = np.empty((3, *red.shape), np.float32)
     warm = red + green
-    planes[0] = (warm + blue) / 3 - 127.5
-    planes[1] = red - green
-    planes[2] = warm / 2 - blue
+    np.add(warm, blue, out=planes[0])
+    planes[0] /= 3
+    planes[0] -= 127.5
+    np.subtract(red, green, out=planes[1])
+    np.divide(warm, 2, out=planes[2])
+    planes[2] -= blue
     planes *= 1 / 255
     return planes
 
 
 def edge_planes(lightness: NDArray[np.float32]) -> Planes:
     """Find edges (5, side, side): their strength, and it again along their direction modulo 180 and 90 degrees."""
-    planes = np.zeros((5, *lightness.shape), np.float32)
-    strength, *_ = planes
+    planes = np.empty((5, *lightness.shape), np.float32)
+    strength, cosine, sine, cosine_twice, sine_twice = planes
     across, down = np.zeros_like(lightness), np.zeros_like(lightness)
-    across[:, 1:-1] = lightness[:, 2:] - lightness[:, :-2]
-    down[1:-1] = lightness[2:] - lightness[:-2]
-    np.sqrt(across * across + down * down, out=strength)
+    np.subtract(lightness[:, 2:], lightness[:, :-2], out=across[:, 1:-1])
+    np.subtract(lightness[2:], lightness[:-2], out=down[1:-1])
+    np.multiply(across, across, out=cosine)
+    np.multiply(down, down, out=sine)
+    np.add(cosine, sine, out=strength)
+    np.sqrt(strength, out=strength)
     level = strength + np.float32(0.02)  # what steps by less than 2 % of the range has no direction worth the name
     across /= level
     down /= level
-    cosine, sine = across * across - down * down, 2 * across * down
-    planes[1:] = cosine, sine, cosine * cosine - sine * sine, 2 * cosine * sine
+    np.multiply(across, across, out=cosine)
+    cosine -= down * down
+    np.multiply(across, 2, out=sine)
+    sine *= down
+    np.multiply(cosine, cosine, out=cosine_twice)
+    cosine_twice -= sine * sine
+    np.multiply(cosine, 2, out=sine_twice)
+    sine_twice *= sine
     planes[1:] *= strength
     return planes
 

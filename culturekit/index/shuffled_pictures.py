@@ -15,7 +15,7 @@ from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
-from culturekit.storage.picture_writing import as_png
+from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["SHUFFLED", "ShuffleOptions", "shuffle_pictures", "shuffled"]
@@ -94,7 +94,7 @@ def shuffled_row(row: dict[str, Any], shard: ShuffleShard) -> dict[str, Any]:
     """Save the shuffled copy of an image and describe it: what it was asked for stays, what it shows is gone."""
     rng = np.random.default_rng(int(digest([shard.seed, row["sha256"]])[:16], 16))
     pixels = shuffled(load_picture(shard.images.parent, row["path"], sha256=row["sha256"]), shard.options.tiles, rng)
-    content = as_png(pixels)
+    content = encoded(pixels)
     image_id = digest([SHUFFLED, row["image_id"]])[:16]
     relative = f"files/{image_id[:2]}/{image_id}.png"
     (shard.out / relative).parent.mkdir(parents=True, exist_ok=True)

@@ -22,10 +22,10 @@ import numpy as np
 import polars as pl
 
 from culturekit.generation.render import DRAWING_NUMBERS, Subject, draw
-from culturekit.generation.runner import png
 from culturekit.index.embedding_shards import PICTURES_PER_SHARD
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes, digest_file
+from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import write_table
 from tests.builders.counting_encoder import logged
 
@@ -81,7 +81,7 @@ def image_row(
     folder: Path, number: int, pixels: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]"
 ) -> dict[str, object]:
     """Save an image and describe it."""
-    content = png(pixels)
+    content = encoded(pixels)
     (folder / f"{number:06d}.png").write_bytes(content)
     return {
         "image_id": f"{number:06d}", "path": f"{number:06d}.png", "model": "simulated", "rewriter": "off",

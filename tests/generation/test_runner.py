@@ -10,10 +10,11 @@ from PIL import Image
 
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
-from culturekit.generation.picture_files import encoded, folder_of_prompt
+from culturekit.generation.picture_files import folder_of_prompt
 from culturekit.generation.runner import ImagePlan, Maker, batches, derive_seed, generate, list_requests
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
+from culturekit.storage.picture_writing import encoded
 from tests.generation.folder_worlds import prompts
 
 

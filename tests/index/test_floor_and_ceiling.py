@@ -13,7 +13,7 @@ from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_writing import as_png
+from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import read_table, write_table
 from tests.conftest import HeardProgress, HereEngine
 
@@ -31,7 +31,7 @@ def test_shuffled_images_are_files_of_their_own_and_the_same_every_time(tmp_path
     (tmp_path / "in").mkdir()
     rows = []
     for number in range(12):
-        content = as_png(np.random.default_rng(number).integers(0, 256, (32, 48, 3), np.uint8))
+        content = encoded(np.random.default_rng(number).integers(0, 256, (32, 48, 3), np.uint8))
         (tmp_path / f"in/{number}.png").write_bytes(content)
         rows.append(
             {

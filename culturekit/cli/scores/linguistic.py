@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
 
 __all__ = ["dialects", "neutral", "question_pairs", "ratings", "tones"]
@@ -34,6 +34,7 @@ def tones(
     ] = "ita",
     confidence: Confidence = 0.95,
     workers: Workers = None,
+    engine: EngineSpec = "local",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -44,7 +45,9 @@ def tones(
 
     files = LinguisticFiles(images=images, prompts=prompts, annotations=annotations)
     options = ToneOptions(detector=detector, confidence=confidence)
-    run_one(tone_stage(files, options, detector), out, also=also, wait=wait, as_json=as_json, workers=workers)
+    run_one(
+        tone_stage(files, options, detector), out, also=also, wait=wait, as_json=as_json, workers=workers, engine=engine
+    )
 
 
 def dialects(
