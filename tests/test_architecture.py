@@ -58,7 +58,12 @@ def test_a_module_says_what_it_gives(path: Path) -> None:
     if path.name in {"__init__.py", "__main__.py"}:
         return
     name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-    module = import_module(name)
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in {"torch", "distributed"}:
+            raise
+        pytest.skip(f"{error.name} is not installed")
     assert module.__all__, "a module lists what others may use"
     for public in module.__all__:
         assert hasattr(module, public)

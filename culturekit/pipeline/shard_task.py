@@ -1,6 +1,5 @@
 """A shard as a task for a worker elsewhere: what is to be done, and what came of it, errors included."""
 
-import pickle
 import threading
 import traceback
 from collections.abc import Callable
@@ -65,7 +64,8 @@ def check_ground(ground: SharedGround) -> Raised | None:
 def sendable(error: Exception) -> Exception:
     """Give an error in a form that crosses process borders."""
     try:
-        pickle.loads(pickle.dumps(error))
+        make, arguments = error.__reduce_ex__(2)[:2]
+        make(*arguments)  # what the other side will do with it
     except Exception:
         return CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
     return error

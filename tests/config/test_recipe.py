@@ -100,7 +100,7 @@ def test_a_wrong_setting_is_said_by_its_name(tmp_path: Path, setting: str, messa
     ("line", "message"),
     [
         ("judge: opnai", "there is no language model client 'opnai'"),
-        ("encoder: clip", "there is no encoder 'clip'; expected embedded"),
+        ("encoder: clip", "there is no encoder 'clip'; expected"),
         ("quality: hps", "there is no quality scorer 'hps'"),
         ("popularity: views", "there is no popularity source 'views'"),
         ("scores: {size: 0}", "size must be"),

@@ -73,6 +73,7 @@ QVS = Metric(
 )
 
 BOUNDS_PITFALLS = (
+    *MAPPING_PITFALLS,
     "The bounds know nothing of the images that are missing; they say how far these could move the score, not how far "
     "they do. They hold no sampling error of their own: the interval beside each is that of its mean over prompts.",
     "With several levels of labels the lowest value is the lowest among repeats of what a batch shows; with one level "
