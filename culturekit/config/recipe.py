@@ -27,9 +27,10 @@ from culturekit.kg.ingest import IngestOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.records.choices import ChannelsName
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Diagnosis", "Llm", "Model", "Recipe", "References"]
+__all__ = ["Audit", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
@@ -73,6 +74,14 @@ class Diagnosis(StrictModel):
     ceiling_repeats: Annotated[int, Field(ge=1, le=65_535)] = 50
 
 
+class Instrument(StrictModel):
+    """Another encoder or channel that maps the same images, to see whether it ranks the models alike."""
+
+    name: ModelName
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))]
+    channel: ChannelsName = "image"
+
+
 class Llm(StrictModel):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
@@ -110,6 +119,7 @@ class Recipe(StrictModel):
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
     audit: Audit | None = None
     diagnosis: Diagnosis | None = None
+    instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
 
     @model_validator(mode="after")

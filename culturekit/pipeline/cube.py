@@ -21,6 +21,7 @@ from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompt
 from culturekit.pipeline.image_stages import quality_stage, truth_stage
 from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.map_stage import map_stage
+from culturekit.pipeline.other_instruments import instrument_stages, stability_of
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
@@ -45,7 +46,9 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *index_stages(recipe, workdir),
         *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
         *diagnosis_stages(recipe, workdir),
+        *instrument_stages(recipe, workdir),
         scores_of(recipe, workdir),
+        *stability_of(recipe, workdir),
         report_stage(folders(recipe, workdir)),
     ]
 
@@ -132,7 +135,9 @@ def folders(recipe: Recipe, workdir: Path) -> RunFolders:
     truthful = frozenset(model.name for model in recipe.models if knows_truth(model.backend))
     audited = recipe.audit is not None and recipe.audit.file is None
     names = tuple(model.name for model in recipe.models)
-    return RunFolders(workdir, names, truthful, audited, diagnosed=recipe.diagnosis is not None)
+    return RunFolders(
+        workdir, names, truthful, audited, diagnosed=recipe.diagnosis is not None, compared=bool(recipe.instruments)
+    )
 
 
 def scores_of(recipe: Recipe, workdir: Path) -> Stage:

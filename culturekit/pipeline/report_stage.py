@@ -58,4 +58,5 @@ def folders_of(root: Path) -> RunFolders:
         truthful,
         audited=any((root / f"audit-{name}").is_dir() for name in names),
         diagnosed=(root / "diagnosis").is_dir(),
+        compared=(root / "stability").is_dir(),
     )

@@ -64,8 +64,9 @@ def check_ground(ground: SharedGround) -> Raised | None:
 def sendable(error: Exception) -> Exception:
     """Give an error in a form that crosses process borders."""
     try:
-        make, arguments = error.__reduce_ex__(2)[:2]
-        make(*arguments)  # what the other side will do with it
+        reduced = error.__reduce_ex__(2)
+        if not isinstance(reduced, str):
+            reduced[0](*reduced[1])  # what the other side will do with it
     except Exception:
         return CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
     return error

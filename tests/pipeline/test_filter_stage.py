@@ -65,7 +65,7 @@ def test_images_are_judged_as_a_stage(tmp_path: Path) -> None:
         run = run_stage(stage, tmp_path / "judgments", engine=engine, progress=HeardProgress())
         assert run_stage(stage, tmp_path / "judgments", engine=engine, progress=HeardProgress()).state == "reused"
     assert run.manifest.counts == {"judgments": 1, "images": 2, "drops": 1}
-    assert run.manifest.drops == {"picture cannot be read": 1}
+    assert run.manifest.drops == {"picture format not read": 1}
 
 
 def test_a_plan_knows_what_the_filter_costs_once_its_candidates_are_there(tmp_path: Path) -> None:
