@@ -1,20 +1,20 @@
 """Exact search: every query against every vector; engines differ in speed, never in what is found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.index.flat_numpy import NumpySearcher
 from culturekit.index.search_found import Found, Order, Searcher, exact_scores, nothing_found, ranked
 from culturekit.index.search_inputs import all_rows, checked_order, checked_queries, checked_vectors
 from culturekit.records.choices import Aggregate
+from culturekit.registry import Entry, Registry
 
 __all__ = [
+    "ENGINES",
     "ArtifactVectors",
     "Found",
     "SearchEngine",
@@ -25,18 +25,30 @@ __all__ = [
     "searcher",
 ]
 
-SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "torch"] | str
+SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
+"""Who searches; a device may follow torch, as in `torch:cuda:1`."""
 
-ENGINES: dict[str, Callable[..., Searcher]] = {"auto": NumpySearcher, "numpy": NumpySearcher}
+ENGINES: Registry[Searcher] = Registry(
+    "search",
+    [
+        Entry("auto", "culturekit.index.flat_choice:make", "the fastest of those installed, on the device there is"),
+        Entry("numpy", "culturekit.index.flat_numpy:make", "float32 products in NumPy"),
+        Entry("faiss", "culturekit.index.flat_faiss:make", "FAISS on the CPU", extra="faiss-cpu"),
+        Entry("faiss-gpu", "culturekit.index.flat_faiss:make", "FAISS on a GPU", extra="faiss-gpu"),
+        Entry("torch", "culturekit.index.flat_torch:make", "torch: 8 bits on a CPU, 16 on a GPU", extra="embed"),
+    ],
+)
 
 
 def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | None = None) -> Searcher:
-    """Make vectors searchable, float32 (n, dim), unit norm; equal scores go by `order`, or by row number."""
-    try:
-        make = ENGINES[engine]
-    except KeyError:
-        raise UsageError(f"there is no search engine {engine!r}", expected=" or ".join(ENGINES)) from None
-    return make(vectors, order=order)
+    """Make vectors searchable.
+
+    Args:
+        vectors: float32 (n, dim), unit norm; may be a memory map.
+        engine: who searches; `auto` takes the fastest. What is found is the same.
+        order: int64 (n,), all different: among equal scores the lower goes first; row numbers where none is given.
+    """
+    return ENGINES.make(engine, vectors=vectors, order=order)
 
 
 def best_by_hand(

@@ -22,15 +22,10 @@ SHORTEST_VIEW = 64
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Vectors that are scanned at once, and the row number of each; `first` alone says it where they follow on."""
+    """Vectors that are scanned at once, and the number of each, or of the first where they follow on."""
 
     vectors: Vectors
-    first: int
-    rows: Rows | None
-
-    def numbers(self, places: Rows) -> Rows:
-        """Give the row numbers of vectors of the block."""
-        return places + self.first if self.rows is None else self.rows[places]
+    numbers: Rows | int
 
 
 def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
@@ -107,7 +102,7 @@ def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> I
     for start, stop in runs:
         if stop - start >= SHORTEST_VIEW:
             for first in range(start, stop, size):
-                yield Block(vectors[first : min(first + size, stop)], first, None)
+                yield Block(vectors[first : min(first + size, stop)], first)
             continue
         short.append(np.arange(start, stop))
         waiting += stop - start
@@ -121,4 +116,4 @@ def blocks_of(vectors: Vectors, runs: Sequence[tuple[int, int]], size: int) -> I
 def gathered(vectors: Vectors, runs: Sequence[Rows]) -> Block:
     """Copy rows together."""
     rows = np.concatenate(runs)
-    return Block(np.ascontiguousarray(vectors[rows]), 0, rows)
+    return Block(np.ascontiguousarray(vectors[rows]), rows)

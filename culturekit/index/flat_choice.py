@@ -1,0 +1,41 @@
+"""Which engine is the fastest here: decided by what is installed, the device and how much there is to search."""
+
+import importlib
+import importlib.util
+import sys
+
+from culturekit.index.encoder import Vectors
+from culturekit.index.flat_numpy import NumpySearcher
+from culturekit.index.search_found import Order, Searcher
+from culturekit.registry import Spec
+
+__all__ = ["make", "torch_pays"]
+
+WORTH_TORCH = 2**25
+"""Numbers, rows times dimensions, from which on it pays to load torch and bring the vectors to bytes."""
+
+WORTH_LOADED_TORCH = 2**22
+"""The same where torch is loaded anyway."""
+
+
+def torch_pays(vectors: Vectors) -> bool:
+    """Tell whether torch is installed and faster than NumPy: it has a GPU, or a CPU with products of bytes."""
+    if vectors.size < (WORTH_LOADED_TORCH if "torch" in sys.modules else WORTH_TORCH):
+        return False
+    if importlib.util.find_spec("torch") is None:
+        return False
+    torch = importlib.import_module("torch")
+    if torch.cuda.is_available():
+        return True
+    fast: bool = importlib.import_module("culturekit.index.flat_torch").fast_bytes()
+    return fast
+
+
+def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
+    """Make the fastest searcher; FAISS never is, as measured in docs/search.md."""
+    spec.refuse_options()
+    if torch_pays(vectors):
+        flat_torch = importlib.import_module("culturekit.index.flat_torch")
+        made: Searcher = flat_torch.make(Spec("torch", "", {}), vectors=vectors, order=order)
+        return made
+    return NumpySearcher(vectors, order=order)
