@@ -16,6 +16,7 @@ from culturekit.cli import (
     root_commands,
     run_commands,
     space_commands,
+    weights_commands,
 )
 from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
@@ -74,5 +75,6 @@ app.add_typer(space_commands.prompts_app, name="prompts")
 app.add_typer(index_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
 app.add_typer(llm_commands.llm_app, name="llm")
+app.add_typer(weights_commands.weights_app, name="weights")
 app.add_typer(metric_commands.metrics_app, name="metrics")
 app.add_typer(look_commands.config_app, name="config")
