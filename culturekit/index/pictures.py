@@ -1,30 +1,47 @@
 """Pictures from files: the pixels an image table promises, or a reason."""
 
-import io
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
-
 from culturekit.errors import IntegrityError
-from culturekit.storage.digests import digest_bytes
+from culturekit.storage.picture_limits import ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED
+from culturekit.storage.picture_reading import LIMITS, NoPicture, PictureLimits, Pixels, read_inside
 
-__all__ = ["load_picture"]
+__all__ = ["load_picture", "try_picture"]
+
+NOT_AS_PROMISED = {ABSENT, CHANGED, IRREGULAR, OUTSIDE, UNOPENED}
+"""The folder is not what its table says, which no report of single images should hide."""
 
 
-def load_picture(root: Path, relative: str, *, sha256: str) -> NDArray[np.uint8]:
-    """Load the picture of an images row as uint8 (height, width, 3), if it is still the one the row describes."""
-    path = root / relative
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise IntegrityError("an image lies outside its table's folder", where=str(root), found=relative)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise IntegrityError("an image of the table is missing", where=str(path)) from error
-    if digest_bytes(content) != sha256:
+def try_picture(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> Pixels | NoPicture:
+    """Load the picture of an images row as uint8 (height, width, 3), or say why its file holds none that is read.
+
+    Raises:
+        IntegrityError: the file is missing, outside the table's folder, or not the one that the row describes.
+    """
+    found = read_inside(root, relative, sha256=sha256, limits=limits)
+    if not isinstance(found, NoPicture):
+        return found.pixels
+    if found.reason in NOT_AS_PROMISED:
         raise IntegrityError(
-            "an image is not the one its table describes", where=str(path), expected=f"SHA-256 {sha256}"
+            f"an image is not as its table promises: {found.reason}",
+            where=f"{root}/{relative}",
+            expected=f"SHA-256 {sha256}",
+            found=found.detail,
         )
-    with Image.open(io.BytesIO(content)) as picture:
-        return np.asarray(picture.convert("RGB"))
+    return found
+
+
+def load_picture(root: Path, relative: str, *, sha256: str) -> Pixels:
+    """Load the picture of an images row, which has to hold one.
+
+    Raises:
+        IntegrityError: it does not, or the file is missing, outside the table's folder, or not the one of the row.
+    """
+    found = try_picture(root, relative, sha256=sha256)
+    if isinstance(found, NoPicture):
+        raise IntegrityError(
+            "an image of the table holds no picture that is read",
+            where=f"{root}/{relative}",
+            found=f"{found.reason} ({found.detail})" if found.detail else found.reason,
+        )
+    return found

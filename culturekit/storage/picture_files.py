@@ -1,0 +1,78 @@
+"""The bytes of a picture file that lies inside a folder; nothing outside it is ever opened."""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from culturekit.storage.picture_limits import (
+    ABSENT,
+    EMPTY,
+    IRREGULAR,
+    LIMITS,
+    OUTSIDE,
+    TOO_MANY_BYTES,
+    UNOPENED,
+    NoPicture,
+    PictureLimits,
+)
+
+__all__ = ["read_bytes_inside"]
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""A pipe that took the file's place after the look at it would not be waited for."""
+
+
+def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMITS) -> bytes | NoPicture:
+    """Read a regular file below a folder, or say why not.
+
+    Links are followed first, and only if they end inside; then the file is opened step by step from the folder,
+    following none, so that a link put there in between leads nowhere.
+    """
+    if relative.startswith("/") or ".." in relative.split("/"):
+        return NoPicture(OUTSIDE, shown(relative))
+    try:
+        folder = os.path.realpath(root)
+        path = os.path.realpath(f"{folder}/{relative}")
+        if path != folder and not path.startswith(folder.rstrip("/") + "/"):
+            return NoPicture(OUTSIDE, shown(relative))
+        return read_steps(folder, os.path.relpath(path, folder).split("/"), limits)
+    except (FileNotFoundError, NotADirectoryError):
+        return NoPicture(ABSENT, shown(relative))
+    except OSError as error:
+        return NoPicture(UNOPENED, error.strerror or type(error).__name__)
+    except ValueError:
+        return NoPicture(UNOPENED, "no file can have this name")
+
+
+def read_steps(folder: str, steps: list[str], limits: PictureLimits) -> bytes | NoPicture:
+    """Go down from a folder, one name at a time, and read what is at the end if it is a regular file."""
+    here = os.open(folder, FOLDER)
+    try:
+        for step in steps[:-1]:
+            below = os.open(step, FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        if not stat.S_ISREG(os.stat(steps[-1], dir_fd=here, follow_symlinks=False).st_mode):
+            return NoPicture(IRREGULAR)
+        descriptor = os.open(steps[-1], FILE, dir_fd=here)
+    finally:
+        os.close(here)
+    with os.fdopen(descriptor, "rb") as file:
+        return read_regular(file, limits)
+
+
+def read_regular(file: BinaryIO, limits: PictureLimits) -> bytes | NoPicture:
+    """Read an open file whole, unless it is no regular file, empty, or too large."""
+    state = os.fstat(file.fileno())
+    if not stat.S_ISREG(state.st_mode):
+        return NoPicture(IRREGULAR)
+    if state.st_size > limits.bytes:
+        return NoPicture(TOO_MANY_BYTES, f"{state.st_size:,} bytes, at most {limits.bytes:,}")
+    return file.read(state.st_size) or NoPicture(EMPTY)
+
+
+def shown(relative: str) -> str:
+    """Write a name so that it fits in a table of text, whatever bytes it has."""
+    return relative.encode("utf-8", "backslashreplace").decode()
