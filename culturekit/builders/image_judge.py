@@ -10,12 +10,13 @@ from typing import Any
 import polars as pl
 
 from culturekit.builders.image_questions import ImageQuestion, check_questions, image_request, said
-from culturekit.builders.picture_files import NoPicture, read_picture
+from culturekit.builders.picture_files import read_picture
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.picture_reading import NoPicture
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["judge_images", "judge_wording"]

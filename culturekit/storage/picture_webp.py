@@ -7,8 +7,8 @@ from culturekit.storage.picture_orientation import exif_orientation
 
 __all__ = ["webp_facts"]
 
-WORKING = 16.0
-"""Its decoder holds two canvases, the frame, and a copy of it, each of four bytes a pixel."""
+WORKING = 12.0
+"""Its decoder holds two canvases and a copy of the frame, each of four bytes a pixel."""
 
 
 def webp_facts(content: bytes) -> PictureFacts:

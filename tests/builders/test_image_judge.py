@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 from PIL import Image as Pictures
 
-from culturekit.builders import picture_files
 from culturekit.builders.image_judge import judge_images, judge_wording
 from culturekit.builders.image_questions import ImageQuestion
-from culturekit.builders.picture_files import NoPicture, read_picture
+from culturekit.builders.picture_files import read_picture
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest_bytes
+from culturekit.storage.picture_reading import NoPicture, PictureLimits
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import rows_of
 
@@ -151,13 +151,15 @@ def test_an_image_that_cannot_be_shown_is_dropped_with_its_reason(work: Work, tm
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert rows["image_id"].to_list() == ["ok"]
     assert dict(drops.select("key", "reason").iter_rows()) == {
-        "cut": "picture cannot be read",
+        "cut": "picture cannot be decoded",
         "gone": "no picture file",
         "huge": "picture too large",
         "large": "picture too large",
-        "text": "picture cannot be read",
+        "text": "picture format not read",
     }
-    assert outcome.drops == {"no picture file": 1, "picture cannot be read": 2, "picture too large": 2}
+    assert outcome.drops == {
+        "no picture file": 1, "picture cannot be decoded": 1, "picture format not read": 1, "picture too large": 2
+    }  # fmt: skip
     assert len(client.seen) == 1
 
 
@@ -187,12 +189,11 @@ def test_a_picture_is_the_one_its_row_describes_or_none(tmp_path: Path) -> None:
     assert isinstance(read_picture(tmp_path, "a.png", sha256=digest_bytes(png("blue"))), NoPicture)
 
 
-def test_a_file_of_too_many_bytes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_files, "MAX_BYTES", 20)
+def test_a_file_of_too_many_bytes_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png())
-    found = read_picture(tmp_path, "a.png", sha256=digest_bytes(png()))
+    found = read_picture(tmp_path, "a.png", sha256=digest_bytes(png()), limits=PictureLimits(bytes=20))
     assert isinstance(found, NoPicture)
-    assert found.reason == "picture too large"
+    assert found.reason == "picture file too large"
 
 
 @pytest.mark.parametrize(
