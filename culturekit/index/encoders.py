@@ -9,6 +9,34 @@ ENCODERS: Registry[Encoder] = Registry(
     "encoder",
     [
         Entry(
+            "transformers",
+            "culturekit.index.transformers_encoder:make",
+            "CLIP, SigLIP, SigLIP 2 or DINOv2 from a folder or the hub: pictures, and texts but for DINOv2",
+            options="culturekit.index.transformers_encoder:TransformersOptions",
+            extra="embed",
+        ),
+        Entry(
+            "open_clip",
+            "culturekit.index.open_clip_encoder:make",
+            "a model and a checkpoint of open_clip: pictures and texts",
+            options="culturekit.index.open_clip_encoder:OpenClipOptions",
+            extra="openclip",
+        ),
+        Entry(
+            "sentence",
+            "culturekit.index.sentence_encoder:make",
+            "a model of sentence-transformers from a folder or the hub: texts only",
+            options="culturekit.index.torch_device:TorchOptions",
+            extra="embed",
+        ),
+        Entry(
+            "inception",
+            "culturekit.index.inception:make",
+            "InceptionV3 from a converted checkpoint, for realism scores: pictures only",
+            options="culturekit.index.inception:InceptionOptions",
+            extra="embed",
+        ),
+        Entry(
             "embedded",
             "culturekit.index.embedded_encoder:make",
             "colours and edges, without weights; for pictures of the simulated backend only",

@@ -10,11 +10,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.storage.digests import digest, digest_file
 
-__all__ = ["ModelFolder", "check_safetensors", "digest_of_files", "find_model", "read_json", "weight_files"]
+__all__ = [
+    "PICKLES",
+    "ModelFolder",
+    "check_safetensors",
+    "digest_of_files",
+    "find_model",
+    "no_weights",
+    "read_json",
+    "read_json_list",
+    "weight_files",
+]
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 TOLD_BY = (
@@ -200,14 +211,27 @@ def digest_once(path: Path, size: int, changed: int, inode: int) -> str:
     return digest_file(path)
 
 
-def read_json(path: Path) -> dict[str, object]:
+def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object that comes with a model."""
+    content = json_of(path)
+    if not isinstance(content, dict):
+        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON object")
+    return content
+
+
+def read_json_list(path: Path) -> list[dict[str, Any]]:
+    """Read a JSON list of objects that comes with a model."""
+    content = json_of(path)
+    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
+        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON list")
+    return content
+
+
+def json_of(path: Path) -> Any:  # noqa: ANN401 - any JSON value
+    """Read a JSON file that comes with a model."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name) from error
     except (ValueError, OSError) as error:
         raise IntegrityError("a file of the model cannot be read", where=str(path), found=str(error)) from error
-    if not isinstance(content, dict):
-        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON object")
-    return content

@@ -13,6 +13,7 @@ from PIL import Image as Picture
 
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.llm.client import Image
+from culturekit.torchvision_schemas import mend_torchvision
 
 __all__ = ["Generated", "LocalModel", "Turn"]
 
@@ -123,8 +124,9 @@ class StopWhen:
 
 
 def needed(name: str) -> Any:  # noqa: ANN401 - a module
-    """Import a package, or say which command installs it."""
+    """Import a package, or say which command installs it; a broken torchvision does not stand in its way."""
     try:
+        mend_torchvision()
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise MissingDependency(

@@ -1,0 +1,220 @@
+"""How a model wants its pictures: resized, cropped and normalised as its preprocessor_config.json says, in Pillow."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from culturekit.errors import UsageError
+
+__all__ = ["Normalisation", "PicturePlan", "Size", "filter_of", "normalisation_of", "picture_plan", "positive", "usual"]
+
+Size: TypeAlias = tuple[int, int]
+"""Height and width."""
+
+Span: TypeAlias = tuple[int, int]
+"""First and one past last."""
+
+LARGEST = 16_000_000
+"""Pixels of a resized picture that is made whole before its middle is cut out."""
+
+CLIP_COLOURS = {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
+EVEN_COLOURS = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
+CLIP_SETTINGS = {
+    "size": {"shortest_edge": 224},
+    "crop_size": 224,
+    "do_center_crop": True,
+    "resample": 3,
+    **CLIP_COLOURS,
+}
+USUAL: Mapping[str, Mapping[str, Any]] = {
+    "CLIPImageProcessor": CLIP_SETTINGS,
+    "CLIPFeatureExtractor": CLIP_SETTINGS,
+    "BitImageProcessor": CLIP_SETTINGS,
+    "SiglipImageProcessor": {"size": 224, "do_center_crop": False, "resample": 3, **EVEN_COLOURS},
+    "ViTImageProcessor": {"size": 224, "do_center_crop": False, "resample": 2, **EVEN_COLOURS},
+    "Siglip2ImageProcessor": {"patch_size": 16, "max_num_patches": 256, "resample": 2, **EVEN_COLOURS},
+}
+"""What a processor does where its file does not say; `size` alone is the shortest edge if pictures are cropped."""
+
+CHANGING = ("do_pad", "do_flip_channel_order", "do_thumbnail", "do_align_long_axis", "do_reduce_labels")
+"""Steps that none of the models read here has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """How bytes become the numbers a model reads: times `scale`, less `mean`, by `deviation`, for red, green, blue."""
+
+    scale: float
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """Say it as it stands in an identity."""
+        mean, deviation = (" ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.deviation))
+        return f"times {self.scale:.8g}, mean {mean}, deviation {deviation}"
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePlan:
+    """Resizing to a size or by the shortest edge, then cutting out the middle."""
+
+    exact: Size | None
+    shortest: int | None
+    crop: Size | None
+    resample: Image.Resampling
+    normalisation: Normalisation
+
+    @property
+    def size(self) -> Size:
+        """How large every prepared picture is."""
+        size = self.crop or self.exact
+        assert size is not None, "a plan gives pictures of one size"
+        return size
+
+    def __str__(self) -> str:
+        """Say it as it stands in an identity."""
+        steps = ["RGB"]
+        pillow = f"with Pillow's {self.resample.name.lower()} filter"
+        if self.exact:
+            steps.append(f"resized to {shown(self.exact)} {pillow}")
+        if self.shortest:
+            steps.append(f"shortest edge to {self.shortest} {pillow}")
+        if self.crop:
+            steps.append(f"middle {shown(self.crop)}")
+        return ", ".join([*steps, str(self.normalisation)])
+
+    def resized(self, height: int, width: int) -> Size:
+        """Give the size that a picture is resized to, before the middle is cut out."""
+        if self.exact is not None:
+            return self.exact
+        if self.shortest is None:
+            return height, width
+        longest = int(self.shortest * max(height, width) / min(height, width))
+        return (longest, self.shortest) if width <= height else (self.shortest, longest)
+
+    def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Bring a picture to the plan's size."""
+        whole = self.resized(*picture.shape[:2])
+        size = self.crop or whole
+        top, left = (whole[0] - size[0]) // 2, (whole[1] - size[1]) // 2
+        rows, columns = window(top, size[0], whole[0]), window(left, size[1], whole[1])
+        resize = resized_part if whole[0] * whole[1] > LARGEST else cut_after_resizing
+        part = np.asarray(resize(Image.fromarray(picture), whole, rows, columns, self.resample))
+        if part.shape[:2] == size:
+            return part
+        black = np.zeros((*size, 3), np.uint8)
+        black[rows[0] - top : rows[1] - top, columns[0] - left : columns[1] - left] = part
+        return black
+
+
+def cut_after_resizing(
+    picture: Image.Image, whole: Size, rows: Span, columns: Span, resample: Image.Resampling
+) -> Image.Image:
+    """Resize a picture and cut its middle out, as the models' authors did."""
+    resized = picture.resize((whole[1], whole[0]), resample)
+    return resized.crop((columns[0], rows[0], columns[1], rows[1]))
+
+
+def resized_part(
+    picture: Image.Image, whole: Size, rows: Span, columns: Span, resample: Image.Resampling
+) -> Image.Image:
+    """Resize only what is cut out of a picture that is many times as long as it is wide.
+
+    A picture of 50,000,000 pixels by 1 would take gigabytes otherwise. Where colours are sharp against each other, a
+    pixel can differ from that of the whole resized picture: Pillow chooses which side to resize first by the sizes.
+    """
+    high, wide = picture.height / whole[0], picture.width / whole[1]
+    box = (
+        columns[0] * wide,
+        rows[0] * high,
+        min(picture.width, columns[1] * wide),
+        min(picture.height, rows[1] * high),
+    )
+    return picture.resize((columns[1] - columns[0], rows[1] - rows[0]), resample, box=box)
+
+
+def window(start: int, length: int, whole: int) -> Span:
+    """Give the part of a range that lies within a whole."""
+    return max(start, 0), min(start + length, whole)
+
+
+def shown(size: Size) -> str:
+    """Write a size, width first, as people do."""
+    return f"{size[1]}x{size[0]}"
+
+
+def picture_plan(told: Mapping[str, Any], *, processor: str, where: str) -> PicturePlan:
+    """Read the settings of an image processor.
+
+    Args:
+        told: what preprocessor_config.json says.
+        processor: the image processor that a model usually has, for what the file leaves out.
+        where: the file, for messages.
+    """
+    settings = usual(told, processor) | {name: value for name, value in told.items() if value is not None}
+    odd = [name for name in CHANGING if settings.get(name)]
+    if odd:
+        raise unusable(where, f"{odd[0]}: true")
+    crop = size_of(settings.get("crop_size"), where) if settings.get("do_center_crop") else None
+    exact, shortest = None, None
+    if settings.get("do_resize", True):
+        exact, shortest = target_of(settings["size"], cropped=crop is not None, where=where)
+    if crop is None and exact is None:
+        raise unusable(where, "pictures of differing sizes")
+    return PicturePlan(exact, shortest, crop, filter_of(settings), normalisation_of(settings, where))
+
+
+def usual(told: Mapping[str, Any], processor: str) -> dict[str, Any]:
+    """Give what a processor does where its file does not say."""
+    named = str(told.get("image_processor_type") or told.get("feature_extractor_type") or processor)
+    return dict(USUAL.get(named.removesuffix("Fast").removesuffix("Pil"), USUAL[processor]))
+
+
+def target_of(size: Any, *, cropped: bool, where: str) -> tuple[Size | None, int | None]:  # noqa: ANN401 - JSON
+    """Read what pictures are resized to: an exact size, or the length of the shortest edge."""
+    if isinstance(size, Mapping) and set(size) == {"shortest_edge"}:
+        return None, positive(size["shortest_edge"], where)
+    if isinstance(size, int) and cropped:
+        return None, positive(size, where)
+    return size_of(size, where), None
+
+
+def size_of(size: Any, where: str) -> Size:  # noqa: ANN401 - JSON
+    """Read a height and a width; one number is both."""
+    if isinstance(size, Mapping) and set(size) == {"height", "width"}:
+        return positive(size["height"], where), positive(size["width"], where)
+    if isinstance(size, list) and len(size) == 2:
+        return positive(size[0], where), positive(size[1], where)
+    return positive(size, where), positive(size, where)
+
+
+def positive(value: Any, where: str, *, least: int = 1) -> int:  # noqa: ANN401 - JSON
+    """Read a length in pixels, or a number of patches."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 8192:
+        raise unusable(where, f"a size of {value!r}")
+    return value
+
+
+def filter_of(settings: Mapping[str, Any]) -> Image.Resampling:
+    """Read the filter that pictures are resized with."""
+    return Image.Resampling(int(settings["resample"]))
+
+
+def normalisation_of(settings: Mapping[str, Any], where: str) -> Normalisation:
+    """Read how bytes become numbers."""
+    scale = float(settings.get("rescale_factor", 1 / 255)) if settings.get("do_rescale", True) else 1.0
+    if not settings.get("do_normalize", True):
+        return Normalisation(scale, (0.0,) * 3, (1.0,) * 3)
+    mean, deviation = (tuple(map(float, settings[name])) for name in ("image_mean", "image_std"))
+    if len(mean) != 3 or len(deviation) != 3 or 0 in deviation:
+        raise unusable(where, f"image_mean {mean} and image_std {deviation}")
+    return Normalisation(scale, mean, deviation)
+
+
+def unusable(where: str, found: str) -> UsageError:
+    """Say that a model prepares its pictures in a way that is not known here."""
+    return UsageError("pictures are prepared in a way that this encoder cannot follow", where=where, found=found)
