@@ -13,6 +13,7 @@ from culturekit.cli import (
     llm_commands,
     look_commands,
     metric_commands,
+    quality_command,
     root_commands,
     run_commands,
     space_commands,
@@ -64,6 +65,10 @@ app.command(
     epilog="Example: culturekit generate --backend 'simulated?temperature=2' --prompts prompts/prompts.parquet "
     "--repeats 50 --slots 8 --out images"
 )(generate_command.generate)
+app.command(
+    epilog="Example: culturekit quality --images images/images.parquet --scorer clipscore:transformers:clip "
+    "--prompts prompts/prompts.parquet --out quality"
+)(quality_command.quality)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace

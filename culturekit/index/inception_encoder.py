@@ -1,9 +1,10 @@
 """InceptionV3: the features that FID and KID compare, and the class probabilities of the inception score."""
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
+from culturekit.index.inception_network import FEATURES, Inception
 from culturekit.index.inception_resizing import RESIZINGS, Resizing, resized
 from culturekit.index.safetensors_file import read_header
 from culturekit.index.torch_device import Batches, TorchOptions, chosen_device, usual_batch
@@ -65,14 +67,16 @@ class InceptionEncoder:
         "alike, not whether they show one culture."
     )
 
-    def __init__(self, network: Any, weights: str, options: Options, *, ported: bool) -> None:  # noqa: ANN401
-        """Take a network whose weights were ported from TensorFlow, or torchvision's, and the hash of its weights."""
+    def __init__(self, network: Inception, weights: str, options: Options) -> None:
+        """Take a network and the hash of its weights."""
         self.device = chosen_device(options.device)
         self.network = network.to(self.device)
-        self.ported = ported
+        self.ported = network.ported
         self.give = options.give
-        self.resizing: Resizing = options.resize if options.resize != "auto" else "tensorflow" if ported else "crop"
-        self.classes = network.fc.out_features
+        self.resizing: Resizing = (
+            options.resize if options.resize != "auto" else "tensorflow" if network.ported else "crop"
+        )
+        self.classes = network.classes
         self.batch_size = usual_batch(TorchOptions(batch=options.batch), self.device)
         self.batches = Batches(self.batch_size)
         self.weights = weights
@@ -89,7 +93,7 @@ class InceptionEncoder:
             preprocessing=f"{RESIZINGS[self.resizing]}; {scale}; {GIVEN[give]}"
             + (logits if give == "probabilities" else ""),
             dtype="float32",
-            dim=self.classes if give == "probabilities" else self.network.fc.in_features,
+            dim=self.classes if give == "probabilities" else FEATURES,
         )
 
     @property
@@ -120,8 +124,8 @@ class InceptionEncoder:
 
     def describe(self, pictures: Sequence[Prepared]) -> Described:
         """Run prepared pictures through the network once, for FID, KID and the inception score."""
-        both = self.batches.run(self.run_batch, pictures, dim=self.network.fc.in_features + self.classes)
-        features, probabilities = np.split(both, [self.network.fc.in_features], axis=1)
+        both = self.batches.run(self.run_batch, pictures, dim=FEATURES + self.classes)
+        features, probabilities = np.split(both, [FEATURES], axis=1)
         return Described(np.ascontiguousarray(features), np.ascontiguousarray(probabilities))
 
     def probabilities(self, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
@@ -129,17 +133,10 @@ class InceptionEncoder:
         return self.describe([self.prepare(picture) for picture in pictures]).probabilities
 
     def run_batch(self, pictures: Sequence[Prepared]) -> Vectors:
-        """Give features and probabilities side by side.
-
-        The published inception score leaves the bias of the ported logits out.
-        """
-        import torch
-
-        features = self.network(torch.from_numpy(np.stack(pictures)).to(self.device))
-        logits = torch.nn.functional.linear(
-            features, self.network.fc.weight, None if self.ported else self.network.fc.bias
-        )
-        both: Vectors = torch.cat([features, logits.softmax(dim=1)], 1).cpu().numpy()
+        """Give features and probabilities side by side."""
+        torch = importlib.import_module("torch")
+        features = self.network.features(torch.from_numpy(np.stack(pictures)).to(self.device))
+        both: Vectors = torch.cat([features, self.network.logits(features).softmax(dim=1)], 1).cpu().numpy()
         return both
 
 
@@ -166,24 +163,21 @@ def make(spec: Spec) -> ImageEncoder:
             expected="fid-inception (1,008 classes) or inception (1,000 classes)",
             found=known.kind if known else f"{len(shapes)} tensors of no known kind",
         )
-    ported = known.kind == "fid-inception"
-    return InceptionEncoder(network_from(path, ported=ported), digest_file(path), options, ported=ported)
+    return InceptionEncoder(network_from(path, ported=known.kind == "fid-inception"), digest_file(path), options)
 
 
-def network_from(path: Path, *, ported: bool) -> Any:  # noqa: ANN401 - a torch module
+def network_from(path: Path, *, ported: bool) -> Inception:
     """Load the network, or say which command installs what it needs."""
     try:
-        from safetensors.torch import load_file
-
-        from culturekit.index.inception_network import inception_with
+        importlib.import_module("torch")
+        load_file = importlib.import_module("safetensors.torch").load_file
     except ModuleNotFoundError as error:
         raise MissingDependency(
             f"the encoder inception needs the package {error.name}, which is not installed",
             hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
         ) from error
-    try:
-        return inception_with({name: tensor.float() for name, tensor in load_file(path).items()}, ported=ported)
-    except RuntimeError as error:
-        raise IntegrityError(
-            "the weights of InceptionV3 are not complete", where=str(path), found=str(error).splitlines()[-1].strip()
-        ) from error
+    network = Inception({name: tensor.float() for name, tensor in load_file(path).items()}, ported)
+    problem = network.problem()
+    if problem:
+        raise IntegrityError("the weights of InceptionV3 are not complete", where=str(path), found=problem)
+    return network

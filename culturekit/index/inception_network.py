@@ -1,215 +1,151 @@
-"""InceptionV3 as a network: the one that published FIDs were measured with, and torchvision's."""
+"""InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's."""
 
+import importlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-
-__all__ = ["FEATURES", "SIDE", "Inception", "inception_with"]
+__all__ = ["FEATURES", "Inception"]
 
 SIDE = 299
-"""Pixels along each side of what the network looks at."""
-
 FEATURES = 2048
 
+EPSILON = 0.001
+"""What the normalisation adds to a variance."""
 
-class Unit(nn.Module):
-    """A convolution, its normalisation, and the part above zero."""
-
-    def __init__(
-        self, channels: int, out: int, size: int | tuple[int, int], *, stride: int = 1, padded: bool = True
-    ) -> None:
-        """Pad so that a stride of one keeps the size, unless told otherwise."""
-        super().__init__()
-        rows, columns = (size, size) if isinstance(size, int) else size
-        padding = (rows // 2, columns // 2) if padded else 0
-        self.conv = nn.Conv2d(channels, out, (rows, columns), stride, padding, bias=False)
-        self.bn = nn.BatchNorm2d(out, eps=0.001)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        """Convolve."""
-        return functional.relu(self.bn(self.conv(planes)), inplace=True)
+Tensor: TypeAlias = Any
+"""A torch tensor; planes are (n, channels, height, width)."""
 
 
-class Block(nn.Module):
-    """A block with a pooled branch; `ported` says whether the weights come from TensorFlow."""
+@dataclass(frozen=True, slots=True)
+class Inception:
+    """The network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs were made with.
 
-    def __init__(self, *, ported: bool, largest: bool = False) -> None:
-        """Decide how the pooled branch pools."""
-        super().__init__()
-        self.ported = ported
-        self.largest = largest and ported
+    Attributes:
+        state: tensors by the names that checkpoints give them.
+        ported: whether they come from that graph; else they are torchvision's.
+    """
 
-    def pooled(self, planes: Tensor) -> Tensor:
-        """Pool over windows of three by three.
+    state: Mapping[str, Tensor]
+    ported: bool
 
-        In the published graph the last block takes the maximum, where the paper has the mean; its weights
-        were trained so.
-        """
-        if self.largest:
-            return functional.max_pool2d(planes, 3, stride=1, padding=1)
-        return functional.avg_pool2d(planes, 3, stride=1, padding=1, count_include_pad=not self.ported)
+    @property
+    def classes(self) -> int:
+        """How many classes it tells apart."""
+        return len(self.state["fc.bias"])
 
+    def to(self, device: object) -> "Inception":
+        """Bring the weights to a device."""
+        return replace(self, state={name: tensor.to(device) for name, tensor in self.state.items()})
 
-class BlockA(Block):
-    """Windows of 5 x 5, 3 x 3 twice, and pooled."""
+    def problem(self) -> str:
+        """Say which tensor is missing or has another shape; empty when the network is whole. Nothing is computed."""
+        torch = importlib.import_module("torch")
+        try:
+            shadow = self.to("meta")
+            shadow.logits(shadow.features(torch.zeros(1, 3, SIDE, SIDE, device="meta")))
+        except KeyError as error:
+            return f"no tensor {error.args[0]}"
+        except RuntimeError as error:
+            return str(error).partition("\n")[0]
+        return ""
 
-    def __init__(self, channels: int, pool: int, *, ported: bool) -> None:
-        """Take the channels that come in, and those of the pooled branch."""
-        super().__init__(ported=ported)
-        self.branch1x1 = Unit(channels, 64, 1)
-        self.branch5x5_1 = Unit(channels, 48, 1)
-        self.branch5x5_2 = Unit(48, 64, 5)
-        self.branch3x3dbl_1 = Unit(channels, 64, 1)
-        self.branch3x3dbl_2 = Unit(64, 96, 3)
-        self.branch3x3dbl_3 = Unit(96, 96, 3)
-        self.branch_pool = Unit(channels, pool, 1)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        """Put the branches side by side."""
-        wide = self.branch5x5_2(self.branch5x5_1(planes))
-        double = self.branch3x3dbl_3(self.branch3x3dbl_2(self.branch3x3dbl_1(planes)))
-        return torch.cat([self.branch1x1(planes), wide, double, self.branch_pool(self.pooled(planes))], 1)
-
-
-class BlockB(nn.Module):
-    """Halves the sides."""
-
-    def __init__(self, channels: int) -> None:
-        """Take the channels that come in."""
-        super().__init__()
-        self.branch3x3 = Unit(channels, 384, 3, stride=2, padded=False)
-        self.branch3x3dbl_1 = Unit(channels, 64, 1)
-        self.branch3x3dbl_2 = Unit(64, 96, 3)
-        self.branch3x3dbl_3 = Unit(96, 96, 3, stride=2, padded=False)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        """Put the branches side by side."""
-        double = self.branch3x3dbl_3(self.branch3x3dbl_2(self.branch3x3dbl_1(planes)))
-        return torch.cat([self.branch3x3(planes), double, functional.max_pool2d(planes, 3, stride=2)], 1)
-
-
-class BlockC(Block):
-    """Windows of 7 x 7, each as a row and a column."""
-
-    def __init__(self, channels: int, inner: int, *, ported: bool) -> None:
-        """Take the channels that come in, and those between."""
-        super().__init__(ported=ported)
-        self.branch1x1 = Unit(channels, 192, 1)
-        self.branch7x7_1 = Unit(channels, inner, 1)
-        self.branch7x7_2 = Unit(inner, inner, (1, 7))
-        self.branch7x7_3 = Unit(inner, 192, (7, 1))
-        self.branch7x7dbl_1 = Unit(channels, inner, 1)
-        self.branch7x7dbl_2 = Unit(inner, inner, (7, 1))
-        self.branch7x7dbl_3 = Unit(inner, inner, (1, 7))
-        self.branch7x7dbl_4 = Unit(inner, inner, (7, 1))
-        self.branch7x7dbl_5 = Unit(inner, 192, (1, 7))
-        self.branch_pool = Unit(channels, 192, 1)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        """Put the branches side by side."""
-        once = self.branch7x7_3(self.branch7x7_2(self.branch7x7_1(planes)))
-        twice = self.branch7x7dbl_3(self.branch7x7dbl_2(self.branch7x7dbl_1(planes)))
-        twice = self.branch7x7dbl_5(self.branch7x7dbl_4(twice))
-        return torch.cat([self.branch1x1(planes), once, twice, self.branch_pool(self.pooled(planes))], 1)
-
-
-class BlockD(nn.Module):
-    """Halves the sides again."""
-
-    def __init__(self, channels: int) -> None:
-        """Take the channels that come in."""
-        super().__init__()
-        self.branch3x3_1 = Unit(channels, 192, 1)
-        self.branch3x3_2 = Unit(192, 320, 3, stride=2, padded=False)
-        self.branch7x7x3_1 = Unit(channels, 192, 1)
-        self.branch7x7x3_2 = Unit(192, 192, (1, 7))
-        self.branch7x7x3_3 = Unit(192, 192, (7, 1))
-        self.branch7x7x3_4 = Unit(192, 192, 3, stride=2, padded=False)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        """Put the branches side by side."""
-        small = self.branch3x3_2(self.branch3x3_1(planes))
-        large = self.branch7x7x3_4(self.branch7x7x3_3(self.branch7x7x3_2(self.branch7x7x3_1(planes))))
-        return torch.cat([small, large, functional.max_pool2d(planes, 3, stride=2)], 1)
-
-
-class BlockE(Block):
-    """Rows and columns side by side."""
-
-    def __init__(self, channels: int, *, ported: bool, largest: bool) -> None:
-        """Take the channels that come in."""
-        super().__init__(ported=ported, largest=largest)
-        self.branch1x1 = Unit(channels, 320, 1)
-        self.branch3x3_1 = Unit(channels, 384, 1)
-        self.branch3x3_2a = Unit(384, 384, (1, 3))
-        self.branch3x3_2b = Unit(384, 384, (3, 1))
-        self.branch3x3dbl_1 = Unit(channels, 448, 1)
-        self.branch3x3dbl_2 = Unit(448, 384, 3)
-        self.branch3x3dbl_3a = Unit(384, 384, (1, 3))
-        self.branch3x3dbl_3b = Unit(384, 384, (3, 1))
-        self.branch_pool = Unit(channels, 192, 1)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        """Put the branches side by side."""
-        once = self.branch3x3_1(planes)
-        twice = self.branch3x3dbl_2(self.branch3x3dbl_1(planes))
-        return torch.cat(
-            [
-                self.branch1x1(planes),
-                self.branch3x3_2a(once),
-                self.branch3x3_2b(once),
-                self.branch3x3dbl_3a(twice),
-                self.branch3x3dbl_3b(twice),
-                self.branch_pool(self.pooled(planes)),
-            ],
-            1,
-        )
-
-
-class Inception(nn.Module):
-    """The whole network; `ported` takes the pooling of the graph that published FIDs were measured with."""
-
-    def __init__(self, *, ported: bool, classes: int) -> None:
-        """Lay the blocks out under the names that checkpoints give them."""
-        super().__init__()
-        self.Conv2d_1a_3x3 = Unit(3, 32, 3, stride=2, padded=False)
-        self.Conv2d_2a_3x3 = Unit(32, 32, 3, padded=False)
-        self.Conv2d_2b_3x3 = Unit(32, 64, 3)
-        self.Conv2d_3b_1x1 = Unit(64, 80, 1)
-        self.Conv2d_4a_3x3 = Unit(80, 192, 3, padded=False)
-        self.Mixed_5b = BlockA(192, 32, ported=ported)
-        self.Mixed_5c = BlockA(256, 64, ported=ported)
-        self.Mixed_5d = BlockA(288, 64, ported=ported)
-        self.Mixed_6a = BlockB(288)
-        self.Mixed_6b = BlockC(768, 128, ported=ported)
-        self.Mixed_6c = BlockC(768, 160, ported=ported)
-        self.Mixed_6d = BlockC(768, 160, ported=ported)
-        self.Mixed_6e = BlockC(768, 192, ported=ported)
-        self.Mixed_7a = BlockD(768)
-        self.Mixed_7b = BlockE(1280, ported=ported, largest=False)
-        self.Mixed_7c = BlockE(2048, ported=ported, largest=True)
-        self.fc = nn.Linear(FEATURES, classes)
-
-    def forward(self, pictures: Tensor) -> Tensor:
+    def features(self, pictures: Tensor) -> Tensor:
         """Give the pooled features, (n, 2048), of pictures (n, 3, 299, 299)."""
-        planes = self.Conv2d_2b_3x3(self.Conv2d_2a_3x3(self.Conv2d_1a_3x3(pictures)))
-        planes = functional.max_pool2d(planes, 3, stride=2)
-        planes = self.Conv2d_4a_3x3(self.Conv2d_3b_1x1(planes))
-        planes = functional.max_pool2d(planes, 3, stride=2)
-        planes = self.Mixed_5d(self.Mixed_5c(self.Mixed_5b(planes)))
-        planes = self.Mixed_6c(self.Mixed_6b(self.Mixed_6a(planes)))
-        planes = self.Mixed_6e(self.Mixed_6d(planes))
-        planes = self.Mixed_7c(self.Mixed_7b(self.Mixed_7a(planes)))
-        return planes.mean((2, 3))
+        planes = self.unit("Conv2d_1a_3x3", pictures, stride=2, padded=False)
+        planes = self.unit("Conv2d_2b_3x3", self.unit("Conv2d_2a_3x3", planes, padded=False))
+        planes = self.unit("Conv2d_3b_1x1", halved(planes))
+        planes = halved(self.unit("Conv2d_4a_3x3", planes, padded=False))
+        for name in ("Mixed_5b", "Mixed_5c", "Mixed_5d"):
+            planes = self.block_a(name, planes)
+        planes = self.block_b("Mixed_6a", planes)
+        for name in ("Mixed_6b", "Mixed_6c", "Mixed_6d", "Mixed_6e"):
+            planes = self.block_c(name, planes)
+        planes = self.block_d("Mixed_7a", planes)
+        planes = self.block_e("Mixed_7b", planes, largest=False)
+        return self.block_e("Mixed_7c", planes, largest=self.ported).mean((2, 3))
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Give a number per class; the published inception score leaves the bias of the ported ones out."""
+        bias = None if self.ported else self.state["fc.bias"]
+        return functional().linear(features, self.state["fc.weight"], bias)
+
+    def unit(self, name: str, planes: Tensor, *, stride: int = 1, padded: bool = True) -> Tensor:
+        """Convolve, normalise, and keep what is above zero; padded, a stride of one keeps the size."""
+        weight = self.state[f"{name}.conv.weight"]
+        padding = (weight.shape[2] // 2, weight.shape[3] // 2) if padded else 0
+        planes = functional().conv2d(planes, weight, stride=stride, padding=padding)
+        mean, variance = self.state[f"{name}.bn.running_mean"], self.state[f"{name}.bn.running_var"]
+        scale, shift = self.state[f"{name}.bn.weight"], self.state[f"{name}.bn.bias"]
+        return functional().relu(functional().batch_norm(planes, mean, variance, scale, shift, eps=EPSILON))
+
+    def chain(self, name: str, planes: Tensor, count: int) -> Tensor:
+        """Put units numbered from 1 behind one another."""
+        for number in range(1, count + 1):
+            planes = self.unit(f"{name}_{number}", planes)
+        return planes
+
+    def pooled(self, name: str, planes: Tensor, *, largest: bool = False) -> Tensor:
+        """Pool over windows of three by three, then convolve.
+
+        TensorFlow's mean counts only what lies within the picture, torchvision's counts its border too. In the
+        published graph the last block takes the maximum, where the paper has the mean.
+        """
+        if largest:
+            planes = functional().max_pool2d(planes, 3, stride=1, padding=1)
+        else:
+            planes = functional().avg_pool2d(planes, 3, stride=1, padding=1, count_include_pad=not self.ported)
+        return self.unit(f"{name}.branch_pool", planes)
+
+    def block_a(self, name: str, planes: Tensor) -> Tensor:
+        """Look through windows of 1, of 5, and of 3 twice."""
+        one = self.unit(f"{name}.branch1x1", planes)
+        wide = self.chain(f"{name}.branch5x5", planes, 2)
+        double = self.chain(f"{name}.branch3x3dbl", planes, 3)
+        return side_by_side(one, wide, double, self.pooled(name, planes))
+
+    def block_b(self, name: str, planes: Tensor) -> Tensor:
+        """Halve the sides."""
+        once = self.unit(f"{name}.branch3x3", planes, stride=2, padded=False)
+        double = self.chain(f"{name}.branch3x3dbl", planes, 2)
+        double = self.unit(f"{name}.branch3x3dbl_3", double, stride=2, padded=False)
+        return side_by_side(once, double, halved(planes))
+
+    def block_c(self, name: str, planes: Tensor) -> Tensor:
+        """Look through windows of 7, each as a row and a column."""
+        one = self.unit(f"{name}.branch1x1", planes)
+        once = self.chain(f"{name}.branch7x7", planes, 3)
+        twice = self.chain(f"{name}.branch7x7dbl", planes, 5)
+        return side_by_side(one, once, twice, self.pooled(name, planes))
+
+    def block_d(self, name: str, planes: Tensor) -> Tensor:
+        """Halve the sides again."""
+        small = self.unit(f"{name}.branch3x3_1", planes)
+        small = self.unit(f"{name}.branch3x3_2", small, stride=2, padded=False)
+        large = self.chain(f"{name}.branch7x7x3", planes, 3)
+        large = self.unit(f"{name}.branch7x7x3_4", large, stride=2, padded=False)
+        return side_by_side(small, large, halved(planes))
+
+    def block_e(self, name: str, planes: Tensor, *, largest: bool) -> Tensor:
+        """Look through rows and columns side by side."""
+        one = self.unit(f"{name}.branch1x1", planes)
+        once = self.unit(f"{name}.branch3x3_1", planes)
+        twice = self.chain(f"{name}.branch3x3dbl", planes, 2)
+        crossed = [self.unit(f"{name}.branch3x3_2{part}", once) for part in "ab"]
+        crossed += [self.unit(f"{name}.branch3x3dbl_3{part}", twice) for part in "ab"]
+        return side_by_side(one, *crossed, self.pooled(name, planes, largest=largest))
 
 
-def inception_with(state: Mapping[str, Any], *, ported: bool) -> Inception:
-    """Make the network with these weights; what only training needs is left out of them."""
-    network = Inception(ported=ported, classes=len(state["fc.bias"]))
-    counters = {name: value for name, value in network.state_dict().items() if name.endswith("num_batches_tracked")}
-    network.load_state_dict({**counters, **{n: t for n, t in state.items() if not n.startswith("AuxLogits.")}})
-    network.eval().requires_grad_(requires_grad=False)
-    return network
+def functional() -> Any:  # noqa: ANN401 - a module
+    """Give torch's functions."""
+    return importlib.import_module("torch.nn.functional")
+
+
+def halved(planes: Tensor) -> Tensor:
+    """Keep the largest of every window of three by three, two apart."""
+    return functional().max_pool2d(planes, 3, stride=2)
+
+
+def side_by_side(*planes: Tensor) -> Tensor:
+    """Join the channels of several."""
+    return importlib.import_module("torch").cat(planes, 1)

@@ -29,7 +29,6 @@ from culturekit.index.weights_identity import (
     find_model,
     no_weights,
     read_json_list,
-    weight_files,
 )
 from culturekit.registry import Spec
 
