@@ -13,10 +13,12 @@ from culturekit.cli import (
     llm_commands,
     look_commands,
     metric_commands,
+    quality_command,
     root_commands,
     run_commands,
     space_commands,
     tag_command,
+    weights_commands,
 )
 from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
@@ -68,6 +70,10 @@ app.command(
     epilog="Example: culturekit tag --images images/images.parquet --llm 'openai:gpt-4o-mini' "
     "--cspace cspace/cspace.parquet --out tags --budget 20"
 )(tag_command.tag)
+app.command(
+    epilog="Example: culturekit quality --images images/images.parquet --scorer clipscore:transformers:clip "
+    "--prompts prompts/prompts.parquet --out quality"
+)(quality_command.quality)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace
@@ -79,5 +85,6 @@ app.add_typer(space_commands.prompts_app, name="prompts")
 app.add_typer(index_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
 app.add_typer(llm_commands.llm_app, name="llm")
+app.add_typer(weights_commands.weights_app, name="weights")
 app.add_typer(metric_commands.metrics_app, name="metrics")
 app.add_typer(look_commands.config_app, name="config")

@@ -1,6 +1,8 @@
 """A quality score without weights: how sharp a picture's edges are, and how far they rise above its noise."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,8 @@ from culturekit.index.quality import QualityScorer
 from culturekit.registry import Spec
 
 __all__ = ["EmbeddedQuality", "clarity", "make"]
+
+Values: TypeAlias = NDArray[np.float64]
 
 LARGEST, SMALLEST = 256, 16
 """Pictures are brought within these sizes first, in pixels along a side."""
@@ -36,9 +40,21 @@ class EmbeddedQuality:
         "nothing of beauty, of faithfulness to a prompt, or of what people prefer."
     )
 
-    def score(self, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.float64]:
-        """Score pictures of any size, one after the other."""
-        return np.array([clarity(lightness(picture)) for picture in pictures], np.float64)
+    needs_prompts = False
+    batch_size = 16
+    parameters: Mapping[str, Any] = MappingProxyType({"name": "embedded", "weights": "none", "revision": "1"})
+
+    def prepare(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Give the lightness that is looked at."""
+        return lightness(picture)
+
+    def score_prepared(self, pictures: Sequence[NDArray[np.float32]], prompts: Sequence[str] = ()) -> Values:
+        """Score lightnesses, one after the other; prompts do not matter."""
+        return np.array([clarity(light) for light in pictures], np.float64)
+
+    def score(self, pictures: Sequence[NDArray[np.uint8]], prompts: Sequence[str] = ()) -> Values:
+        """Score pictures of any size."""
+        return self.score_prepared([self.prepare(picture) for picture in pictures])
 
 
 def lightness(picture: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -13,5 +13,24 @@ SCORERS: Registry[QualityScorer] = Registry(
             "culturekit.index.embedded_quality:make",
             "clarity: sharp edges, contrast, little noise; without weights",
         ),
+        Entry(
+            "hpsv2",
+            "culturekit.index.preference_quality:make_hps",
+            "Human Preference Score 2.0 or 2.1: the cosine of picture and prompt, by ViT-H-14 fine-tuned on choices",
+            options="culturekit.index.preference_quality:HpsOptions",
+            extra="openclip",
+        ),
+        Entry(
+            "pickscore",
+            "culturekit.index.preference_quality:make_pick",
+            "PickScore: the cosine of picture and prompt times the model's scale, by CLIP fine-tuned on choices",
+            options="culturekit.index.torch_device:TorchOptions",
+            extra="embed",
+        ),
+        Entry(
+            "clipscore",
+            "culturekit.index.clip_quality:make",
+            "CLIPScore by any encoder of pictures and texts: clipscore:SPEC",
+        ),
     ],
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from culturekit.index.score_pictures import score_pictures
 from culturekit.index.truth import true_matches
-from culturekit.pipeline.public_files import space_table
+from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 
 __all__ = ["quality_stage", "truth_stage"]
@@ -23,14 +23,19 @@ def truth_stage(images: Path, cspace: Path, *, name: str) -> Stage:
     )
 
 
-def quality_stage(images: Path, *, scorer: str, name: str) -> Stage:
-    """Score the quality of images."""
+def quality_stage(images: Path, *, scorer: str, prompts: Path | None = None, name: str = "quality") -> Stage:
+    """Score the quality of images; `prompts` say what those were asked for by, where a scorer needs it."""
     return Stage(
         name,
         "quality",
-        1,
-        lambda work: score_pictures(work, images, scorer),
-        {"images": images},
+        2,
+        lambda work: score_pictures(
+            work,
+            images,
+            scorer,
+            prompts_path=None if prompts is None else prompts_table(prompts, work.scratch),
+        ),
+        {"images": images} | ({"prompts": prompts} if prompts else {}),
         {"scorer": scorer},
         packages=("numpy", "pillow", "polars"),
     )

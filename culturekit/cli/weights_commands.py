@@ -1,0 +1,55 @@
+"""`culturekit weights`: model weights as files that hold nothing but numbers."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from culturekit.index.weight_conversion import ConvertedWeights
+
+__all__ = ["weights_app"]
+
+weights_app = typer.Typer(no_args_is_help=True, help="Model weights as files that hold nothing but numbers.")
+
+
+@weights_app.callback()
+def weights() -> None:
+    """Keep `convert` a command of its own while it is the only one."""
+
+
+@weights_app.command(
+    epilog="Example: culturekit weights convert HPS_v2.1_compressed.pt "
+    "--sha256 0000000000000000000000000000000000000000000000000000000000000000 --kind hpsv2.1 --out hps.safetensors"
+)
+def convert(
+    file: Annotated[Path, typer.Argument(help="Checkpoint that torch.save wrote.")],
+    sha256: Annotated[str, typer.Option(help="SHA-256 the file must have; checked before anything reads it.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write, NAME.safetensors.")],
+    kind: Annotated[
+        str | None, typer.Option(help="What it must be, such as hpsv2.1 or fid-inception. [whatever known kind it is]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make safetensors of a known checkpoint that is a pickle; nothing in the pickle is run."""
+    from culturekit.index.weight_conversion import convert_weights, known_kind
+
+    converted = convert_weights(file, sha256=sha256, out=out, kind=known_kind(kind))
+    print(json.dumps({**asdict(converted), "path": str(converted.path)}) if as_json else lines_about(converted))
+
+
+def lines_about(converted: "ConvertedWeights") -> str:
+    """Say what was written, and what of the checkpoint was not."""
+    what = " ".join(filter(None, [converted.kind, converted.variant]))
+    lines = [
+        f"{converted.path}  {what}, {converted.tensors:,} tensors of {converted.numbers:,} numbers",
+        f"sha256 {converted.sha256}",
+    ]
+    if converted.left_out:
+        shown = ", ".join(converted.left_out[:8]) + (", ..." if len(converted.left_out) > 8 else "")
+        lines.append(f"left out, no tensors: {shown}")
+    return "\n".join(lines)
