@@ -13,6 +13,7 @@ LONG = (
     ("interval_coverage.py",),
     ("prdc_speed.py",),
     ("corrected_speed.py",),
+    ("tiny_clip.py",),
     ("journal.py",),
     ("llm_replay.py",),
     ("llm_engine_replay.py",),
