@@ -167,7 +167,8 @@ def no_weights(folder: Path) -> UsageError:
         where=str(folder),
         expected="model.safetensors",
         found=pickles[0],
-        hint=f"Convert a checkpoint that you trust: culturekit weights convert {folder / pickles[0]} --sha256 HEX",
+        hint=f"Convert a checkpoint that you trust: culturekit weights convert {folder / pickles[0]} --sha256 HEX "
+        f"--out {folder / 'model.safetensors'}",
     )
 
 

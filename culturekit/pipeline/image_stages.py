@@ -6,6 +6,7 @@ from culturekit.index.score_pictures import score_pictures
 from culturekit.index.truth import true_matches
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
+from culturekit.pipeline.weights_behind import weights_behind
 
 __all__ = ["quality_stage", "truth_stage"]
 
@@ -36,6 +37,6 @@ def quality_stage(images: Path, *, scorer: str, prompts: Path | None = None, nam
             prompts_path=None if prompts is None else prompts_table(prompts, work.scratch),
         ),
         {"images": images} | ({"prompts": prompts} if prompts else {}),
-        {"scorer": scorer},
+        {"scorer": scorer, **weights_behind(scorer)},
         packages=("numpy", "pillow", "polars"),
     )

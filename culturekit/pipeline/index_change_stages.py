@@ -6,9 +6,9 @@ from pathlib import Path
 
 from culturekit.index.index_append import AppendFiles, append_index
 from culturekit.index.index_changes import compact_index, remove_artifacts
-from culturekit.pipeline.index_stages import weights_behind
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
+from culturekit.pipeline.weights_behind import weights_behind
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.manifest import read_manifest
 

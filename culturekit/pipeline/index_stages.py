@@ -1,17 +1,15 @@
 """The stages from pictures of artifacts to an index, and to folders of vectors."""
 
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from culturekit.index.build import IndexFiles, IndexOptions, build_index
 from culturekit.index.embed_table import EmbedSource, embed_table
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
+from culturekit.pipeline.weights_behind import weights_behind
 from culturekit.records.work import Outcome, Work
-from culturekit.registry import parse_spec
-from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["embed_stage", "index_stage", "weights_behind"]
+__all__ = ["embed_stage", "index_stage"]
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
@@ -45,12 +43,3 @@ def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> 
         {**source.options, "encoder": encoder, **weights_behind(encoder)},
         packages=("numpy", "pillow", "polars"),
     )
-
-
-def weights_behind(encoder: str) -> dict[str, str]:
-    """Hash the files that a SPEC points to, so that other weights at the same place give another result."""
-    target = parse_spec(encoder).target
-    path = Path(target)
-    if not target or not path.exists():
-        return {}
-    return {"weights": digest_tree(path)[0] if path.is_dir() else digest_file(path)}
