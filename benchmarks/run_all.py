@@ -10,6 +10,7 @@ LONG = (
     ("statistics_coverage.py",),
     ("ahead_coverage.py",),
     ("realism_coverage.py",),
+    ("embedding.py",),
     ("interval_coverage.py",),
     ("prdc_speed.py",),
     ("corrected_speed.py",),

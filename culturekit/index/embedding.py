@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.index.embedding_encoders import encoder_of, weightless
+from culturekit.index.embedding_encoders import at_once, encoder_of, weightless
 from culturekit.index.embedding_shards import PictureFile, PictureShard, embed_shard, plan_shards
 from culturekit.index.embedding_threads import embed_in_threads
 from culturekit.index.encoder import Vectors
@@ -62,7 +62,7 @@ def embed(
     exactly = [made.identity.as_options(), made.batch_size, [[one.sha256, *one.paths] for one in pictures]]
     folder = scratch / f"pictures-{digest(exactly)[:16]}"
     folder.mkdir(exist_ok=True)
-    shards = plan_shards(pictures, root, encoder, folder, batch_size=made.batch_size)
+    shards = plan_shards(pictures, root, encoder, folder, size=at_once(made))
     todo = [shard for shard in shards if not shard.done]
     before = len(pictures) - sum(len(shard.pictures) for shard in todo)
     progress.begin(len(pictures) - before, "pictures")

@@ -11,9 +11,12 @@ from culturekit.errors import UsageError
 from culturekit.index.encoder import Encoder, ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
 
-__all__ = ["encoder_of", "encoding_pool", "made_encoder", "text_encoder_of", "weightless"]
+__all__ = ["at_once", "encoder_of", "encoding_pool", "made_encoder", "text_encoder_of", "weightless"]
 
 NO_WEIGHTS = "none"
+
+BATCHES_ON_GPU = 4
+"""Handed over in one piece, so that the encoder can lay the next batch ready while the GPU computes."""
 
 
 @cache
@@ -51,7 +54,7 @@ def encoding_pool(workers: int) -> Iterator[tuple[ThreadPoolExecutor, int]]:
     when it has another number of threads, only this gives the same bits for any number of workers. A GPU has one.
     """
     torch = importlib.import_module("torch") if "torch" in sys.modules else None
-    threads = 1 if torch is None or torch.cuda.is_initialized() else workers
+    threads = 1 if torch is None or on_gpu() else workers
     before = 0 if torch is None else torch.get_num_threads()
     pool = ThreadPoolExecutor(threads, "encoding", initializer=None if torch is None else lambda: one_thread(torch))
     try:
@@ -60,6 +63,16 @@ def encoding_pool(workers: int) -> Iterator[tuple[ThreadPoolExecutor, int]]:
         pool.shutdown(wait=True, cancel_futures=True)
         if torch is not None:
             torch.set_num_threads(before)
+
+
+def at_once(encoder: ImageEncoder) -> int:
+    """Say how many pictures are handed to an encoder in one piece; it encodes them in batches of its own size."""
+    return encoder.batch_size * (BATCHES_ON_GPU if on_gpu() else 1)
+
+
+def on_gpu() -> bool:
+    """Tell whether a model of this process is on a GPU."""
+    return "torch" in sys.modules and bool(importlib.import_module("torch").cuda.is_initialized())
 
 
 def one_thread(torch: object) -> None:

@@ -1,8 +1,11 @@
 """How many decoded pictures are in memory at once: few large ones or many small ones."""
 
+import ctypes
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -10,16 +13,26 @@ from culturekit.storage.locks import hold
 from culturekit.storage.picture_facts import BrokenPicture, CostlyPicture
 from culturekit.storage.picture_formats import facts_of, format_of
 
-__all__ = ["LARGE_FILE", "Gate", "OneOfMany", "SharedMemory", "memory_for"]
+__all__ = ["LARGE_FILE", "SMALL_FILE", "Gate", "OneOfMany", "Room", "SharedMemory", "keep_heaps_small", "memory_for"]
 
 BUDGET = 224 * 2**20
 """Bytes that pictures may take together in one process; one that needs more is decoded alone."""
 
+FILES = 32 * 2**20
+"""Bytes of files that may be looked at together, before there is memory for their pictures."""
+
 LARGE_FILE = 16 * 2**20
 """A file of more bytes is not even read beside others."""
 
+SMALL_FILE = 2 * 2**20
+"""A file of more bytes is read once more when there is memory for its picture, rather than kept until then."""
+
 HEAVY = 96 * 2**20
 """A picture that needs more is decoded by one process at a time."""
+
+LARGE_BLOCK = 4 * 2**20
+MMAP_THRESHOLD = -3
+"""What glibc's mallopt calls the number of bytes from which on a block is taken from the system."""
 
 DECODED, PIXELS, COPY = 4, 3, 4
 """Bytes a pixel: as the decoder fills them, as an array, and as the copy that is brought to an encoder's size."""
@@ -28,15 +41,19 @@ DECODED, PIXELS, COPY = 4, 3, 4
 class Gate(Protocol):
     """Lets a picture be decoded when there is memory for it."""
 
+    def reading(self, size: int) -> AbstractContextManager[None]:
+        """Wait until a file of that many bytes may be looked at."""
+        ...
+
     def holding(self, size: int) -> AbstractContextManager[None]:
         """Wait until there is room for that many bytes, and take it for a block."""
         ...
 
 
-class SharedMemory:
-    """Room that the threads of a process share; who came first goes first."""
+class Room:
+    """Memory that the threads of a process share; who came first goes first."""
 
-    def __init__(self, budget: int = BUDGET) -> None:
+    def __init__(self, budget: int) -> None:
         """Start with all of it free."""
         self.budget = budget
         self.taken = 0
@@ -58,12 +75,32 @@ class SharedMemory:
                 self.freed.notify_all()
 
 
+class SharedMemory:
+    """What the threads of a process may take for files that are looked at, and for pictures that are decoded."""
+
+    def __init__(self) -> None:
+        """Start with all of it free."""
+        self.files, self.pictures = Room(FILES), Room(BUDGET)
+
+    def reading(self, size: int) -> AbstractContextManager[None]:
+        """Wait until there is room to look at a file."""
+        return self.files.holding(size)
+
+    def holding(self, size: int) -> AbstractContextManager[None]:
+        """Wait until there is room for a picture."""
+        return self.pictures.holding(size)
+
+
 class OneOfMany:
     """A process that decodes one picture at a time, beside others that do the same: heavy ones take turns."""
 
     def __init__(self, lock: Path) -> None:
         """Take the file by which processes know whose turn it is."""
         self.lock = lock
+
+    def reading(self, size: int) -> AbstractContextManager[None]:
+        """Wait for nobody."""
+        return nullcontext()
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
@@ -73,6 +110,17 @@ class OneOfMany:
             return
         with hold(self.lock, wait=True):
             yield
+
+
+@cache
+def keep_heaps_small() -> None:
+    """Have the C library take memory for large blocks from the system and give it back, as pictures come and go.
+
+    By itself glibc soon keeps blocks of up to 32 MB in the heap of each thread: sixteen readers held 1.1 GB so.
+    """
+    settle = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if settle is not None:
+        settle(MMAP_THRESHOLD, LARGE_BLOCK)
 
 
 def memory_for(content: bytes) -> int:

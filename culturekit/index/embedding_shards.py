@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import CultureKitError
 from culturekit.index.embedding_encoders import encoder_of
-from culturekit.index.embedding_memory import LARGE_FILE, Gate, OneOfMany, memory_for
+from culturekit.index.embedding_memory import LARGE_FILE, SMALL_FILE, Gate, OneOfMany, keep_heaps_small, memory_for
 from culturekit.index.encoder import ImageEncoder, Prepared
 from culturekit.index.pictures import promised_bytes
 from culturekit.storage.arrays import save_array
@@ -60,10 +60,10 @@ class PictureShard:
 
 
 def plan_shards(
-    pictures: Sequence[PictureFile], root: Path, encoder: str, folder: Path, *, batch_size: int
+    pictures: Sequence[PictureFile], root: Path, encoder: str, folder: Path, *, size: int
 ) -> list[PictureShard]:
-    """Cut pictures into shards of whole batches."""
-    size = -(-PICTURES_PER_SHARD // batch_size) * batch_size
+    """Cut pictures into shards that are a multiple of `size`."""
+    size *= -(-PICTURES_PER_SHARD // size)
     runs = enumerate(cut(pictures, size))
     return [PictureShard(encoder, root, tuple(run), folder, number) for number, run in runs]
 
@@ -77,13 +77,15 @@ def prepared(picture: PictureFile, root: Path, encoder: ImageEncoder, gate: Gate
     """Read one picture and bring it to the form that is encoded; every path given for it must hold the same bytes."""
     for path in picture.paths[1:]:
         promised_bytes(root, path, sha256=picture.sha256)
-    path = picture.paths[0]
-    if file_size(root / path) > LARGE_FILE:
-        with gate.holding(2**62):
-            return decoded(promised_bytes(root, path, sha256=picture.sha256), encoder)
-    content = promised_bytes(root, path, sha256=picture.sha256)
-    with gate.holding(0 if isinstance(content, NoPicture) else memory_for(content)):
-        return decoded(content, encoder)
+    path, memory, size = picture.paths[0], 2**62, file_size(root / picture.paths[0])
+    content: bytes | NoPicture | None = None
+    if size <= LARGE_FILE:
+        with gate.reading(size):
+            content = promised_bytes(root, path, sha256=picture.sha256)
+            memory = memory_for(content) if isinstance(content, bytes) else 0
+            content = None if size > SMALL_FILE else content
+    with gate.holding(memory):
+        return decoded(content or promised_bytes(root, path, sha256=picture.sha256), encoder)
 
 
 def file_size(path: Path) -> int:
@@ -139,6 +141,7 @@ def save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Seque
 
 def embed_shard(shard: PictureShard) -> int:
     """Embed a run of pictures in a process of its own, one after the other."""
+    keep_heaps_small()
     encoder, gate = encoder_of(shard.encoder), OneOfMany(shard.folder / "heavy.lock")
     ready: list[Prepared] = []
     unreadable: list[tuple[int, NoPicture]] = []

@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from culturekit.index.embedding_encoders import encoder_of, encoding_pool
-from culturekit.index.embedding_memory import SharedMemory
+from culturekit.index.embedding_encoders import at_once, encoder_of, encoding_pool
+from culturekit.index.embedding_memory import SharedMemory, keep_heaps_small
 from culturekit.index.embedding_shards import Arrays, PictureFile, PictureShard, encoded, prepared, save_shard
 from culturekit.index.encoder import ImageEncoder, Prepared
 from culturekit.storage.picture_reading import NoPicture
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class Batch:
-    """Pictures of one shard that are encoded at once; `seen` counts those that could not be read, too."""
+    """Pictures of one shard that are handed over at once; `seen` counts those that could not be read, too."""
 
     shard: PictureShard
     ready: list[Prepared] = field(default_factory=list)
@@ -36,6 +36,7 @@ def embed_in_threads(shards: Sequence[PictureShard], *, workers: int) -> Iterato
     """
     if not shards:
         return
+    keep_heaps_small()
     encoder = encoder_of(shards[0].encoder)
     reading = ThreadPoolExecutor(workers, "reading")
     try:
@@ -72,7 +73,8 @@ def batches(
     def read(item: tuple[PictureShard, PictureFile]) -> Prepared | NoPicture:
         return prepared(item[1], item[0].root, encoder, gate)
 
-    found = ahead(pool, read, pictures, count=encoder.batch_size + 2 * workers)
+    full = at_once(encoder)
+    found = ahead(pool, read, pictures, count=full + 2 * workers)
     for shard in shards:
         batch = Batch(shard)
         for place in range(len(shard.pictures)):
@@ -82,7 +84,7 @@ def batches(
                 batch.unreadable.append((place, one))
             else:
                 batch.ready.append(one)
-            if len(batch.ready) == encoder.batch_size and place + 1 < len(shard.pictures):
+            if len(batch.ready) == full and place + 1 < len(shard.pictures):
                 yield batch
                 batch = Batch(shard)
         batch.last = True

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from culturekit.index.embedding_memory import HEAVY, OneOfMany, SharedMemory, memory_for
+from culturekit.index.embedding_memory import HEAVY, OneOfMany, Room, memory_for
 
 
 @given(st.lists(st.integers(0, 150), min_size=1, max_size=40), st.integers(1, 6))
 def test_no_more_is_taken_than_there_is_and_everybody_gets_a_turn(sizes: list[int], threads: int) -> None:
-    gate, taken, most, lock = SharedMemory(100), 0, 0, threading.Lock()
+    gate, taken, most, lock = Room(100), 0, 0, threading.Lock()
 
     def take(size: int) -> int:
         nonlocal taken, most
@@ -34,7 +34,7 @@ def test_no_more_is_taken_than_there_is_and_everybody_gets_a_turn(sizes: list[in
 
 
 def test_a_large_one_waits_for_the_others_and_keeps_later_ones_waiting() -> None:
-    gate, order = SharedMemory(100), []
+    gate, order = Room(100), []
     small = gate.holding(10)
     small.__enter__()
 
