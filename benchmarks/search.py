@@ -104,7 +104,22 @@ def whole_search(vectors: Vectors, kind: str, checked: int) -> list[list[str]]:
             shape = f"{kind} {len(vectors):,} x {vectors.shape[1]}"
             rows.append([shape, str(batch), name, f"{milliseconds:.2f}", times_as_fast,
                          f"{recalls[name]:.3f}" if name in recalls else "-"])  # fmt: skip
+        if "torch:cuda" in made:
+            floor = gpu_floor(vectors, batch)
+            times_of_floor = f"{statistics.median(times['torch:cuda']) / floor:.1f} floors"
+            rows.append([shape, str(batch), "floor of the GPU", f"{floor / batch * 1e3:.4f}", times_of_floor, "-"])
     return rows
+
+
+def gpu_floor(vectors: Vectors, queries: int) -> float:
+    """Say how long the GPU needs at the least, from what it can do at its best."""
+    from gpu_floor import measured_rates
+
+    from culturekit.index.flat_gpu import floor_seconds
+
+    flops, moved = measured_rates()
+    rows, dim = vectors.shape
+    return floor_seconds(rows, dim, queries, flops=flops, bytes_per_second=moved)
 
 
 def filtered_search(vectors: Vectors) -> list[list[str]]:
