@@ -23,6 +23,7 @@ LONG = (
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
     ("algorithm1.py", "--full"),
+    ("search.py", "--full"),
 )
 
 

@@ -11,12 +11,12 @@ from culturekit.index.encoder import Vectors
 from culturekit.index.search_found import Found, Order, Rows, exact_scores, nothing_found, ranked
 from culturekit.index.search_inputs import LARGEST_NORM
 
-__all__ = ["Candidates", "Scale", "group_for", "kth_best", "scan_error"]
+__all__ = ["Candidates", "Scale", "group_for", "scan_error"]
 
 Products: TypeAlias = NDArray[Any]
 """What a scan gives, (rows, queries): float32, or whole numbers with a scale."""
 
-LARGEST_GROUP = 64
+LARGEST_GROUP = 16
 WAITING_PER_QUERY = 64
 """How many candidates of a query may wait, at the least, before they are looked at more closely."""
 
@@ -144,10 +144,14 @@ class Candidates:
         near = products >= self.floor()[owners]
         owners, rows, products = owners[near], rows[near], products[near]
         self.owners, self.rows, self.products, self.waiting = [], [], [], 0
+        by_owner = in_order(owners)
+        owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
         if self.coarse:
             products = float32_products(self.queries, self.vectors, owners, rows)
         owners, rows = np.concatenate([self.close[0], owners]), np.concatenate([self.close[1], rows])
         products = np.concatenate([self.close[2], products])
+        by_owner = in_order(owners)
+        owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
         fine = np.float32(scan_error(self.queries.shape[1]))
         least = kth_best(owners, products, queries=len(self.queries), k=self.k) - fine
         self.proven = np.maximum(self.proven, least)
@@ -188,22 +192,34 @@ def in_groups(products: Products, group: int) -> Products:
     return products.reshape(-1, group, products.shape[1])
 
 
+def in_order(owners: Rows) -> Rows:
+    """Give the places that sort owners, of which there are few: counting sorts them."""
+    places: Rows = np.argsort(owners.astype(np.uint16), kind="stable")
+    return places
+
+
 def kth_best(owners: Rows, products: Vectors, *, queries: int, k: int) -> NDArray[np.float32]:
-    """Give the k-th best product of each query; -inf where there are fewer."""
-    best_first = np.lexsort((-products, owners))
-    starts = np.searchsorted(owners[best_first], np.arange(queries + 1))
-    enough = np.diff(starts) >= k
+    """Give the k-th best product of each query; -inf where there are fewer; owners ascend."""
+    starts = np.searchsorted(owners, np.arange(queries + 1))
+    counts = np.diff(starts)
     least = np.full(queries, -np.inf, np.float32)
-    least[enough] = products[best_first[starts[:-1][enough] + k - 1]]
+    enough = np.flatnonzero(counts >= k)
+    if len(enough):
+        padded = np.full((queries, counts.max()), -np.inf, np.float32)
+        padded[owners, np.arange(len(owners)) - starts[owners]] = products
+        width = padded.shape[1]
+        least[enough] = np.partition(padded[enough], width - k, axis=1)[:, width - k]
     return least
 
 
 def float32_products(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
-    """Multiply pairs of vectors in float32."""
+    """Multiply pairs of vectors in float32; owners ascend."""
     products = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
-        products[some] = np.einsum("ij,ij->i", queries[owners[some]], vectors[rows[some]])
+    starts = np.searchsorted(owners, np.arange(len(queries) + 1)).tolist()
+    for query, start, stop in zip(queries, starts[:-1], starts[1:], strict=True):
+        for first in range(start, stop, PAIRS_AT_ONCE):
+            some = slice(first, min(first + PAIRS_AT_ONCE, stop))
+            np.matmul(vectors[rows[some]], query, out=products[some])
     return products
 
 

@@ -1,7 +1,6 @@
 """Which engine is the fastest here: decided by what is installed, the device and how much there is to search."""
 
 import importlib
-import importlib.util
 import sys
 
 from culturekit.index.encoder import Vectors
@@ -22,9 +21,10 @@ def torch_pays(vectors: Vectors) -> bool:
     """Tell whether torch is installed and faster than NumPy: it has a GPU, or a CPU with products of bytes."""
     if vectors.size < (WORTH_LOADED_TORCH if "torch" in sys.modules else WORTH_TORCH):
         return False
-    if importlib.util.find_spec("torch") is None:
+    try:
+        torch = importlib.import_module("torch")
+    except (ImportError, OSError):  # absent, or its libraries do not load: NumPy finds the same
         return False
-    torch = importlib.import_module("torch")
     if torch.cuda.is_available():
         return True
     fast: bool = importlib.import_module("culturekit.index.flat_torch").fast_bytes()

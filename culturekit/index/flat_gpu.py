@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -37,6 +38,14 @@ def floor_seconds(rows: int, dim: int, queries: int, *, flops: float, bytes_per_
     arithmetic = 2.0 * rows * dim * queries / flops
     moving = (2.0 * rows * dim + 4.0 * rows * queries) / bytes_per_second
     return max(arithmetic, moving)
+
+
+class LowBlock(NamedTuple):
+    """Vectors that are scanned at once: their row numbers, -1 for those that do not count, and whether all do."""
+
+    vectors: torch.Tensor
+    numbers: torch.Tensor
+    whole: bool
 
 
 class GpuSearcher:
@@ -94,35 +103,29 @@ class GpuSearcher:
         error = LARGEST_NORM * (self.lost + short) * 1.001 + self.lost * short + self.reserved
         best = torch.full((len(asked), k), -torch.inf, device=self.device)
         kept: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        step = max(GROUP, PRODUCTS_AT_ONCE // len(asked) // GROUP * GROUP)
-        for first, last in pieces(runs, step):
-            best, some = self.scan(low, best, first, last, error)
+        for block in self.blocks(runs, max(GROUP, PRODUCTS_AT_ONCE // len(asked) // GROUP * GROUP)):
+            best, some = scanned(low, best, block, error)
             kept.append(some)
         owners, rows, products = (torch.cat(parts) for parts in zip(*kept, strict=True))
         near = products >= best[owners, -1] - 2 * error
         return self.ranked(asked, queries, owners[near], rows[near], k)
 
-    def scan(
-        self, low: torch.Tensor, best: torch.Tensor, first: int, last: int, error: float
-    ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """Let rows first to last pass by; give the best products so far, and the rows that may count."""
-        begin = first - first % GROUP
-        end = last + -last % GROUP
-        with whole_sums():
-            products = low @ self.low[begin:end].T
-        products[:, : first - begin] = -torch.inf
-        products[:, products.shape[1] - (end - last) :] = -torch.inf
-        group = GROUP if (end - begin) // GROUP >= 2 * best.shape[1] else 1
-        grouped = products.view(len(low), -1, group)
-        most = grouped.amax(dim=2).float()
-        best = torch.cat([best, most], dim=1).topk(best.shape[1], dim=1).values
-        floor = best[:, -1] - 2 * error
-        owners, groups = torch.nonzero(most >= floor[:, None], as_tuple=True)
-        near = grouped[owners, groups].float()
-        hit, place = torch.nonzero(near >= floor[owners, None], as_tuple=True)
-        rows = begin + groups[hit] * group + place
-        inside = (rows >= first) & (rows < last)
-        return best, (owners[hit][inside], rows[inside], near[hit, place][inside])
+    def blocks(self, runs: Sequence[tuple[int, int]], step: int) -> Iterator[LowBlock]:
+        """Cut long runs of rows into blocks of whole groups, and bring short ones together."""
+        short = [np.arange(start, stop) for start, stop in runs if stop - start < GROUP]
+        if short:
+            rows = torch.from_numpy(np.concatenate(short)).to(self.device)
+            for some in rows.split(step):
+                numbers = torch.nn.functional.pad(some, (0, -len(some) % GROUP), value=-1)
+                yield LowBlock(self.low[numbers.clamp(min=0)], numbers, len(some) == len(numbers))
+        for start, stop in runs:
+            for first in range(start - start % GROUP, stop if stop - start >= GROUP else 0, step):
+                last = min(first + step, stop + -stop % GROUP)
+                numbers = torch.arange(first, last, device=self.device)
+                inside = first >= start and last <= stop
+                if not inside:
+                    numbers[(numbers < start) | (numbers >= stop)] = -1
+                yield LowBlock(self.low[first:last], numbers, inside)
 
     def ranked(
         self, asked: torch.Tensor, queries: Vectors, owners: torch.Tensor, rows: torch.Tensor, k: int
@@ -169,9 +172,25 @@ def longest(vectors: torch.Tensor) -> float:
     return float(vectors.norm(dim=1).max()) * 1.001 if len(vectors) else 0.0
 
 
-def pieces(runs: Sequence[tuple[int, int]], step: int) -> list[tuple[int, int]]:
-    """Cut runs of rows into pieces of no more than `step`."""
-    return [(first, min(first + step, stop)) for start, stop in runs for first in range(start, stop, step)]
+def scanned(
+    low: torch.Tensor, best: torch.Tensor, block: LowBlock, error: float
+) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Let a block pass by some queries; give the k best products so far, and the rows that may be among the best."""
+    with whole_sums():
+        products = low @ block.vectors.T
+    if not block.whole:
+        products.masked_fill_(block.numbers < 0, -torch.inf)
+    group = GROUP if len(block.numbers) // GROUP >= 2 * best.shape[1] else 1
+    grouped = products.view(len(low), -1, group)
+    most = grouped.amax(dim=2).float()
+    best = torch.cat([best, most], dim=1).topk(best.shape[1], dim=1).values
+    floor = best[:, -1] - 2 * error
+    owners, groups = torch.nonzero(most >= floor[:, None], as_tuple=True)
+    near = grouped[owners, groups].float()
+    hit, place = torch.nonzero(near >= floor[owners, None], as_tuple=True)
+    rows = block.numbers[groups[hit] * group + place]
+    inside = rows >= 0
+    return best, (owners[hit][inside], rows[inside], near[hit, place][inside])
 
 
 def folded(queries: torch.Tensor, vectors: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

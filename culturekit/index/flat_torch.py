@@ -1,6 +1,7 @@
 """Flat search in torch: a scan in low precision, and exact scores for all that could be among the best."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,9 @@ __all__ = ["ByteSearcher", "fast_bytes", "make"]
 
 QUERIES_AT_ONCE = 256
 FEWEST_QUERIES = 8
-"""Fewer are filled up: the product of so few is not made for."""
+"""Fewer are searched in float32: reading the vectors takes longer than multiplying them."""
 
 ROWS_AT_ONCE = 2048
-WORTH_IT = 0.5
-"""The part of all rows from which on scanning bytes pays; slices below are searched in float32 where they lie."""
 
 
 def fast_bytes() -> bool:
@@ -51,23 +50,31 @@ class ByteSearcher:
         """Find the k best rows of each query."""
         queries = checked_queries(queries, self.exact.vectors, k)
         count = len(self.exact.vectors)
-        if sum(stop - start for start, stop in all_rows(slices, count)) < count or not count:
+        part_of_rows = sum(stop - start for start, stop in all_rows(slices, count)) < count
+        if part_of_rows or not count or len(queries) < FEWEST_QUERIES:
             return self.exact.best(queries, k=k, slices=slices)
+        threads = torch.get_num_threads()
+        size = min(QUERIES_AT_ONCE, max(FEWEST_QUERIES, -(-len(queries) // threads)))
+        parts = [slice(start, start + size) for start in range(0, len(queries), size)]
         found = nothing_found(len(queries), k)
-        for start in range(0, len(queries), QUERIES_AT_ONCE):
-            part = slice(start, start + QUERIES_AT_ONCE)
-            some = self.scan(queries[part], min(k, count)).finish(k)
-            found.scores[part], found.rows[part] = some.scores, some.rows
+        try:
+            with ThreadPoolExecutor(threads, "searching", initializer=lambda: torch.set_num_threads(1)) as pool:
+                seen = pool.map(lambda part: self.scan(queries[part], min(k, count)).finish(k), parts)
+                for part, some in zip(parts, seen, strict=True):
+                    found.scores[part], found.rows[part] = some.scores, some.rows
+        finally:
+            torch.set_num_threads(threads)
         return found
 
     def scan(self, queries: Vectors, k: int) -> Candidates:
-        """Let all rows pass by some queries."""
+        """Let all rows pass by some queries, in one thread."""
         known, asked = self.known, query_bytes(queries, self.known)
         seen = Candidates(self.exact.vectors, queries, k, self.exact.order, asked.errors, coarse=True)
         columns = torch.from_numpy(filled(asked)).T
+        room = torch.empty((ROWS_AT_ONCE, columns.shape[1]), dtype=torch.int32)
         for start in range(0, len(self.numbers), ROWS_AT_ONCE):
             block = self.numbers[start : start + ROWS_AT_ONCE]
-            products = torch._int_mm(block, columns).numpy()[:, : len(queries)]
+            products = torch._int_mm(block, columns, out=room[: len(block)]).numpy()[:, : len(queries)]
             groups = known.scales[start // GROUP : start // GROUP + -(-len(block) // GROUP)]
             group = group_for(len(block), k)
             scale = Scale(np.repeat(groups, GROUP // group)[: -(-len(block) // group)], asked.scales, asked.offsets)

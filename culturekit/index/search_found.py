@@ -17,8 +17,8 @@ Rows: TypeAlias = NDArray[np.int64]
 Order: TypeAlias = NDArray[np.int64]
 """For each row its place among rows of equal score; the lower goes first."""
 
-PAIRS_AT_ONCE = 256
-"""How many pairs of vectors are multiplied at once: 1 MB for 512 numbers each, which stays in the cache."""
+PAIRS_AT_ONCE = 128
+"""How many pairs of vectors are multiplied at once: half a MB for 512 numbers each, which stays in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
