@@ -22,7 +22,7 @@ from distributed import CancelledError, KilledWorker
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.pipeline.dask_cluster import cluster, connected, dead, deserted, talking_to, unready
 from culturekit.pipeline.local_engine import available_cores
-from culturekit.pipeline.shard_task import Raised, Returned, Task, check_ground, work_on
+from culturekit.pipeline.shard_task import Raised, Returned, Task, abandoned_in, check_ground, end_series, work_on
 from culturekit.pipeline.shared_ground import SharedGround, lay_ground
 from culturekit.registry import Spec
 
@@ -33,6 +33,8 @@ Result = TypeVar("Result")
 
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a run that waits looks whether there are workers."""
+
+SECONDS_BETWEEN_QUESTIONS = 0.2
 
 AHEAD = 8
 """Items per worker that are handed out before the first of them is back."""
@@ -106,8 +108,17 @@ class DaskEngine:
 
     def ask_all(self, ground: SharedGround) -> list[Raised | Exception | None]:
         """Ask every worker; one that cannot even read the question answers with an error."""
+        self.wait_while(abandoned_in, ground.marker.parent)
         with talking_to(self.place):
             return list(self.client.run(check_ground, ground, on_error="return").values())
+
+    def wait_while(self, busy: Callable[[Any], bool], about: object) -> None:
+        """Wait until no worker is busy with what must not go on behind our back."""
+        while True:
+            with talking_to(self.place):
+                if not any(self.client.run(busy, about, on_error="ignore").values()):
+                    return
+            time.sleep(SECONDS_BETWEEN_QUESTIONS)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Yield results in the order of the items; what is not done when the caller stops is taken back.
@@ -124,7 +135,7 @@ class DaskEngine:
                 while place not in answers:
                     until = min(len(items), place + self.at_once())
                     for later in range(handed_out, until):
-                        task = Task(function, items[later], self.ground)
+                        task = Task(name, function, items[later], self.ground)
                         asked[later] = self.submit(task, later, finished, key=f"{name}-{later}")
                     handed_out = max(handed_out, until)
                     done = self.next_of(finished, asked)
@@ -132,6 +143,7 @@ class DaskEngine:
                     del asked[done]
                 result: Result = result_in(answers.pop(place), self.ground)
                 yield result
+            self.wait_while(end_series, name)
         finally:
             self.take_back(asked.values())
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 from culturekit.errors import UsageError
 from culturekit.version import VERSION
 
-__all__ = ["SharedGround", "lay_ground", "stand_on", "versions_here"]
+__all__ = ["SharedGround", "lay_ground", "ready", "stand_on", "versions_here"]
 
 PACKAGES = ("distributed", "numpy", "open_clip_torch", "pillow", "polars", "scipy", "torch", "transformers")
 """What may decide bytes, and what carries them."""

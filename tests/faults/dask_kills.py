@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -50,16 +51,30 @@ def dask_kills(recipe: Path, scratch: Path, *, kills: int, seed: int, longest: f
         Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
         while len(result.kills) < kills:
+            revive(cluster, client, workers)
             workdir = scratch / f"dask-{rounds}"
             run = started(recipe, workdir, cluster.scheduler_address)
             while not ended(run, chance.uniform(0.2, longest)) and len(result.kills) < kills:
                 pids = list(client.run(os.getpid, on_error="ignore").values())
-                result.kills += [killed(pids, chance, workdir)] if pids else []
+                if len(pids) == workers:
+                    result.kills.append(killed(pids, chance, workdir))
+                else:
+                    revive(cluster, client, workers)
             if run.wait() != 0:
                 result.different.append(f"round {rounds}: the run ended with {run.returncode}")
             result.different += differences(expected, content(workdir), f"round {rounds}")
             rounds += 1
     return result
+
+
+def revive(cluster: Any, client: Any, workers: int) -> None:
+    """Wait until all workers are there again; where dask gives up on one that died at its birth, start it anew."""
+    try:
+        client.wait_for_workers(workers, timeout=20)
+    except TimeoutError:
+        cluster.scale(0)
+        cluster.scale(workers)
+        client.wait_for_workers(workers, timeout=60)
 
 
 def started(recipe: Path, workdir: Path, address: str) -> "subprocess.Popen[bytes]":

@@ -14,13 +14,14 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from culturekit.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.pipeline import shared_ground
 from culturekit.pipeline.dask_engine import DaskEngine, Options
 from culturekit.pipeline.engines import engine_for
 from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.shard_task import Task, end_series, work_on
 from culturekit.pipeline.shared_ground import lay_ground
 
 pytestmark = [
@@ -174,6 +175,27 @@ def test_what_is_left_when_the_caller_stops_is_not_begun(cluster: LocalCluster, 
     assert not list(tmp_path.glob(".culturekit-engine-*"))
 
 
+def test_what_nobody_waits_for_any_more_ends_before_others_go_on(cluster: LocalCluster, tmp_path: Path) -> None:
+    with DaskEngine(cluster.scheduler_address, folder=tmp_path) as engine:
+        assert engine.ground is not None
+        stray = engine.client.submit(work_on, Task("series", linger, tmp_path, engine.ground), pure=False)
+        wait_for(tmp_path / "begun")
+        engine.wait_while(end_series, "series")
+        assert stray.done()
+        late = engine.client.submit(work_on, Task("series", square, 2, engine.ground), pure=False)
+        assert late.result() is None
+
+
+def test_a_run_waits_for_what_a_killed_one_left_at_work(cluster: LocalCluster, tmp_path: Path) -> None:
+    with Client(cluster, set_as_default=False) as client:
+        ground = lay_ground(tmp_path)
+        stray = client.submit(work_on, Task("killed", linger, tmp_path, ground), pure=False)
+        wait_for(tmp_path / "begun")
+        ground.marker.unlink()
+        with DaskEngine(cluster.scheduler_address, folder=tmp_path):
+            assert stray.done()
+
+
 def test_a_scheduler_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("culturekit.pipeline.dask_cluster.CONNECTING_SECONDS", 1)
     with pytest.raises(UpstreamUnavailable, match=r"tcp://127\.0\.0\.1:9: the dask scheduler cannot be reached"):
@@ -247,13 +269,17 @@ def started(role: str, *options: str) -> "subprocess.Popen[bytes]":
     )  # fmt: skip
 
 
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not file.is_file() or not file.read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def address_in(file: Path) -> str:
     import json
 
-    deadline = time.monotonic() + 30
-    while not file.is_file() or not file.read_text(encoding="utf-8"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_for(file)
     return str(json.loads(file.read_text(encoding="utf-8"))["address"])
 
 
