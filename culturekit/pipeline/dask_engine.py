@@ -4,26 +4,25 @@ A shard is a function, an item, and the ground they stand on. Tasks of a dead wo
 scheduler. An error travels back as data, so that it arrives as what it was.
 """
 
-import logging
 import re
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Annotated, Any, Self, TypeVar
 from uuid import uuid4
 
 import msgspec
-from distributed import CancelledError, Client, KilledWorker, LocalCluster
-from distributed.comm import CommClosedError
+from distributed import CancelledError, KilledWorker
 
-from culturekit.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.pipeline.local_engine import SINGLE_THREAD, available_cores
-from culturekit.pipeline.shard_task import Raised, Returned, Task, check_ground, work_on
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.pipeline.dask_cluster import cluster, connected, dead, deserted, talking_to, unready
+from culturekit.pipeline.local_engine import available_cores
+from culturekit.pipeline.shard_task import Raised, Returned, Task, abandoned_in, check_ground, end_series, work_on
 from culturekit.pipeline.shared_ground import SharedGround, lay_ground
 from culturekit.registry import Spec
 
@@ -32,9 +31,10 @@ __all__ = ["DaskEngine", "Options", "make_local", "make_remote"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CONNECTING_SECONDS = 10
 SECONDS_BETWEEN_LOOKS = 5.0
 """How often a run that waits looks whether there are workers."""
+
+SECONDS_BETWEEN_QUESTIONS = 0.2
 
 AHEAD = 8
 """Items per worker that are handed out before the first of them is back."""
@@ -95,60 +95,111 @@ class DaskEngine:
 
     def check_workers(self, ground: SharedGround) -> None:
         """Wait for the first worker, and ask all that are there what they do not share."""
+        finished: SimpleQueue[int] = SimpleQueue()
         first = self.client.submit(check_ground, ground, key=f"culturekit-ready-{uuid4().hex}", pure=False)
+        first.add_done_callback(partial(note, finished, 0))
+        self.next_of(finished, {0: first})
         found = [self.answer(first, "the first question"), *self.ask_all(ground)]
         for problem in found:
             if isinstance(problem, Raised):
                 raise problem.error
-            if isinstance(problem, Exception):
+            if isinstance(problem, Exception) and not isinstance(problem, OSError):  # a worker may die meanwhile
                 raise unready(problem) from problem
 
     def ask_all(self, ground: SharedGround) -> list[Raised | Exception | None]:
         """Ask every worker; one that cannot even read the question answers with an error."""
-        return list(self.client.run(check_ground, ground, on_error="return").values())
+        self.wait_while(abandoned_in, ground.marker.parent)
+        with talking_to(self.place):
+            return list(self.client.run(check_ground, ground, on_error="return").values())
+
+    def wait_while(self, busy: Callable[[Any], bool], about: object) -> None:
+        """Wait until no worker is busy with what must not go on behind our back."""
+        while True:
+            with talking_to(self.place):
+                if not any(self.client.run(busy, about, on_error="ignore").values()):
+                    return
+            time.sleep(SECONDS_BETWEEN_QUESTIONS)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """Yield results in the order of the items; what is not done when the caller stops is taken back."""
+        """Yield results in the order of the items; what is not done when the caller stops is taken back.
+
+        Results are fetched as soon as they are there: those still with a worker that dies would be worked out again.
+        """
         if self.client is None or self.ground is None:
             raise RuntimeError("a DaskEngine maps within its `with` block")
         name = f"culturekit-{function.__name__}-{uuid4().hex[:12]}"
-        left, waiting = enumerate(items), deque[tuple[Item, Any]]()
+        asked, answers = dict[int, Any](), dict[int, Any]()
+        finished, handed_out = SimpleQueue[int](), 0
         try:
-            while True:
-                for place, item in islice(left, max(0, AHEAD * self.workers - len(waiting))):
-                    task = Task(function, item, self.ground)
-                    waiting.append((item, self.client.submit(work_on, task, key=f"{name}-{place}", pure=False)))
-                if not waiting:
-                    return
-                item, future = waiting[0]
-                result: Result = result_in(self.answer(future, item), self.ground)
-                waiting.popleft()
+            for place in range(len(items)):
+                while place not in answers:
+                    until = min(len(items), place + self.at_once())
+                    for later in range(handed_out, until):
+                        task = Task(name, function, items[later], self.ground)
+                        asked[later] = self.submit(task, later, finished, key=f"{name}-{later}")
+                    handed_out = max(handed_out, until)
+                    done = self.next_of(finished, asked)
+                    answers[done] = self.answer(asked[done], items[done])
+                    del asked[done]
+                result: Result = result_in(answers.pop(place), self.ground)
                 yield result
+            self.wait_while(end_series, name)
         finally:
-            self.client.cancel([future for _, future in waiting], force=True)
+            self.take_back(asked.values())
 
-    def answer(self, future: Any, item: object) -> Any:  # noqa: ANN401 - a future, and whatever its task gives
-        """Wait for a task, as long as there is somebody to work on it."""
+    def at_once(self) -> int:
+        """Say how many items are handed out before the first of them is back."""
+        with talking_to(self.place):
+            return AHEAD * self.workers
+
+    def submit(self, task: Task[Item, Result], place: int, finished: "SimpleQueue[int]", *, key: str) -> Any:  # noqa: ANN401 - a future
+        """Hand one item out, and have its place noted when it is done."""
+        with talking_to(self.place):
+            future = self.client.submit(work_on, task, key=key, pure=False)
+        future.add_done_callback(partial(note, finished, place))
+        return future
+
+    def next_of(self, finished: "SimpleQueue[int]", asked: Mapping[int, Any]) -> int:
+        """Wait for the next item that is done, as long as there is somebody to work."""
         alone_since = time.monotonic()
         while True:
-            try:
-                return future.result(timeout=SECONDS_BETWEEN_LOOKS)
-            except TimeoutError:
+            with suppress(Empty):
+                place = finished.get(timeout=SECONDS_BETWEEN_LOOKS)
+                if place in asked:
+                    return place
+            done = [place for place, future in asked.items() if future.done()]
+            if done:
+                return done[0]
+            with talking_to(self.place):
                 if self.client.nthreads():
                     alone_since = time.monotonic()
-                elif time.monotonic() - alone_since > self.options.wait:
-                    raise deserted(self.place, self.options.wait) from None
+            if time.monotonic() - alone_since > self.options.wait:
+                raise deserted(self.place, self.options.wait)
+
+    def answer(self, future: Any, item: object) -> Any:  # noqa: ANN401 - a future, and whatever its task gives
+        """Fetch what came of a task."""
+        with talking_to(self.place):
+            try:
+                return future.result()
             except KilledWorker as error:
                 raise dead(item) from error
-            except (CancelledError, CommClosedError) as error:
-                raise lost(self.place) from error
-            except (ImportError, RuntimeError) as error:
-                raise unready(error) from error
+
+    def take_back(self, futures: Iterable[Any]) -> None:
+        """Cancel what nobody waits for any more, if there is a scheduler to hear it."""
+        left = list(futures)
+        if left and self.client is not None and self.client.status == "running":
+            with suppress(CancelledError, OSError):
+                self.client.cancel(left, force=True)
 
     @property
     def place(self) -> str:
         """Name the cluster."""
         return self.address or "the dask cluster of this machine"
+
+
+def note(finished: "SimpleQueue[int]", place: int, _: object) -> None:
+    """Note that an item is done."""
+    finished.put(place)
 
 
 def result_in(answer: Returned[Result] | Raised | None, ground: SharedGround) -> Result:
@@ -159,76 +210,6 @@ def result_in(answer: Returned[Result] | Raised | None, ground: SharedGround) ->
     if answer is None:
         raise IntegrityError("removed while the workers needed it", where=str(ground.marker))
     return answer.result
-
-
-@contextmanager
-def cluster(processes: int) -> Iterator[LocalCluster]:
-    """Start workers of this machine, one process each with one thread for arithmetic, and no web page."""
-    with LocalCluster(
-        n_workers=processes,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        host="127.0.0.1",
-        memory_limit=0,
-        silence_logs=logging.ERROR,
-        env=dict.fromkeys(SINGLE_THREAD, "1"),
-    ) as made:
-        yield made
-
-
-@contextmanager
-def connected(target: "str | LocalCluster") -> Iterator[Client]:
-    """Connect to a scheduler."""
-    try:
-        client = Client(target, timeout=CONNECTING_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise UpstreamUnavailable(
-            "the dask scheduler cannot be reached",
-            where=str(target),
-            found=str(error),
-            hint="Start one with `dask scheduler`, and workers with `dask worker ADDRESS --nthreads 1`; or leave "
-            "--engine out.",
-        ) from error
-    with client:
-        yield client
-
-
-def dead(item: object) -> CultureKitError:
-    """Say on which item workers keep dying, and what usually kills them."""
-    return CultureKitError(
-        "workers died again and again on one item",
-        found=repr(item),
-        hint="Their machines may be out of memory: start fewer workers on each.",
-    )
-
-
-def deserted(place: str, seconds: float) -> UpstreamUnavailable:
-    """Say that nobody is there to work."""
-    return UpstreamUnavailable(
-        f"the scheduler has had no worker for {seconds:.0f} seconds",
-        where=place,
-        hint="Start some with `dask worker ADDRESS --nthreads 1`, or wait longer: --engine 'ADDRESS?wait=3600'.",
-    )
-
-
-def lost(place: str) -> UpstreamUnavailable:
-    """Say that the scheduler is gone."""
-    return UpstreamUnavailable(
-        "the connection to the scheduler was lost",
-        where=place,
-        hint="What was done is kept, and the same command goes on from there.",
-    )
-
-
-def unready(problem: Exception) -> UsageError:
-    """Say that the machines of a cluster cannot even read what they are asked."""
-    return UsageError(
-        "the dask cluster cannot run culturekit",
-        expected="the same packages on the scheduler and on all workers as here",
-        found=f"{type(problem).__name__}: {problem}",
-        hint="Install the same on all machines: pip install -c constraints.txt 'culturekit[all]'",
-    )
 
 
 def make_local(spec: Spec, *, workers: int | None, folder: Path) -> DaskEngine:

@@ -17,7 +17,7 @@ from uuid import uuid4
 from culturekit.errors import UsageError
 from culturekit.version import VERSION
 
-__all__ = ["SharedGround", "lay_ground", "stand_on", "versions_here"]
+__all__ = ["SharedGround", "lay_ground", "ready", "stand_on", "versions_here"]
 
 PACKAGES = ("distributed", "numpy", "open_clip_torch", "pillow", "polars", "scipy", "torch", "transformers")
 """What may decide bytes, and what carries them."""
@@ -29,12 +29,16 @@ not there."""
 
 @dataclass(frozen=True, slots=True)
 class SharedGround:
-    """What all workers share: the folder where the command runs, the marker in the one it writes to, versions."""
+    """What all workers share: the folder where the command runs, the marker in the one it writes to, versions.
+
+    `patience` is how many seconds a worker looks for the marker.
+    """
 
     folder: Path
     marker: Path
     token: str
     versions: tuple[tuple[str, str], ...]
+    patience: float = PATIENCE
 
 
 def lay_ground(folder: Path) -> SharedGround:
@@ -77,22 +81,22 @@ def versions_here() -> Mapping[str, str]:
     return found
 
 
-def stand_on(ground: SharedGround, *, patience: float = PATIENCE) -> bool:
-    """Make this process ready for items; False when the asker is gone, an error when something is not shared."""
-    ready(ground, patience)
-    return ground.marker.exists()
-
-
-@cache
-def ready(ground: SharedGround, patience: float) -> None:
-    """Check once per process that versions and folders are shared, and work where the asker works."""
-    check_versions(ground)
-    check_marker(ground, patience)
+def stand_on(ground: SharedGround) -> bool:
+    """Go where the asker is; False when it is gone, an error when something is not shared."""
+    ready(ground)
     if Path.cwd() != ground.folder:
         try:
             os.chdir(ground.folder)
         except OSError as error:
             raise not_shared(ground.folder, error) from error
+    return ground.marker.exists()
+
+
+@cache
+def ready(ground: SharedGround) -> None:
+    """Check once per process that versions and the folder are shared."""
+    check_versions(ground)
+    check_marker(ground)
 
 
 def check_versions(ground: SharedGround) -> None:
@@ -109,9 +113,9 @@ def check_versions(ground: SharedGround) -> None:
         )
 
 
-def check_marker(ground: SharedGround, patience: float) -> None:
+def check_marker(ground: SharedGround) -> None:
     """Make sure that the folder the command writes to is the same one here."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + ground.patience
     while True:
         try:
             if ground.marker.read_text(encoding="ascii") == ground.token:
