@@ -13,7 +13,7 @@ __all__ = ["make", "torch_pays"]
 WORTH_TORCH = 2**25
 """Numbers, rows times dimensions, from which on it pays to load torch and bring the vectors to bytes."""
 
-WORTH_LOADED_TORCH = 2**22
+WORTH_LOADED_TORCH = 2**24
 """The same where torch is loaded anyway."""
 
 
