@@ -1,0 +1,31 @@
+"""Statement cells of the public layout: lists of QIDs written as text."""
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["EMPTY", "items_of", "parts_of", "written"]
+
+EMPTY = "nan"
+LIST = re.compile(r"\[(.*)\]", re.DOTALL)
+QID = re.compile(r"Q[1-9][0-9]*")
+
+
+def parts_of(cell: str) -> list[str] | None:
+    """Take a cell apart; None where it says nothing."""
+    text = cell.strip()
+    if text in {"", EMPTY}:
+        return None
+    match = LIST.fullmatch(text)
+    inner = match[1] if match else text
+    return [part.strip().strip("'\"").strip() for part in inner.split(",") if part.strip()]
+
+
+def items_of(cell: str) -> list[str]:
+    """List the QIDs of a cell, each once."""
+    return list(dict.fromkeys(part for part in parts_of(cell) or () if QID.fullmatch(part)))
+
+
+def written(items: Sequence[str]) -> str:
+    """Write items as the layout has them."""
+    quoted = ", ".join(f"'{item}'" for item in items)
+    return f"[{quoted}]"
