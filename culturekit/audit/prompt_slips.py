@@ -46,7 +46,8 @@ def slips_of(text: str, name: str, country: Country, concept: str) -> Iterator[S
             kind: SlipKind = "space-missing" if len(said.split()) < len(expected.split()) else "space-extra"
             yield Slip(kind, *difference(said, expected), frame, expected)
             return
-        if (shorter := without_noun(bare, frame)) and frame.text(shorter, country) == said:
+        shorter = without_noun(bare, frame)
+        if shorter is not None and frame.text(shorter, country) == said:
             yield Slip("noun-in-name", bare, shorter, frame, said)
             return
     yield from departures(said, bare, country, own)
@@ -77,15 +78,15 @@ def departures(said: str, name: str, country: Country, own: list[Frame]) -> Iter
         frame, slots = max(
             read, key=lambda pair: (pair[1].place == pair[0].place(country), fold(pair[1].name) == fold(name))
         )
-        rebuilt = frame.text(name, country)
+        wanted = frame.text(name, country)
         if slots.place != frame.place(country):
-            yield Slip("place", slots.place, frame.place(country), frame, rebuilt)
+            yield Slip("place", slots.place, frame.place(country), frame, wanted)
         if slots.name != name:
-            yield Slip("name", slots.name, name, frame, rebuilt)
+            yield Slip("name", slots.name, name, frame, wanted)
         return
     other = next((frame for frame in frames() if frame not in own and frame.read(said)), None)
     nearest = nearest_frame(said, name, country, own)
-    rebuilt = nearest.text(name, country) if nearest else None
+    rebuilt = None if nearest is None else nearest.text(name, country)
     if other is not None:
         yield Slip("other-concept", other.key, " or ".join(dict.fromkeys(f.key for f in own)), other, rebuilt)
     elif nearest is None or rebuilt is None:

@@ -84,7 +84,7 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
 def read_csv(path: Path) -> tuple[list[str], Sequence[Cells]]:
     """Read CSV as text; an apostrophe that guards a cell from spreadsheets is not part of it."""
     try:
-        frame = pl.read_csv(path, infer_schema=False, missing_utf8_is_empty_string=True)
+        frame = pl.read_csv(path, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         found = str(error).partition("\n")[0]
         raise UsageError("not a readable CSV file", where=str(path), expected="UTF-8, a header", found=found) from error

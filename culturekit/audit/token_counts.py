@@ -21,10 +21,13 @@ MERGES = 49_152 - 256 - 2
 LONGEST_COUNTED = 20_000
 """Characters of a text that are counted; what is longer has too many tokens anyway."""
 
-CLIP_WORD = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d|[^\W\d_]+|\d|[^\s\w]+|_+|\w", re.IGNORECASE)
-LETTERS_PER_TOKEN = 6
+NUMERALS = "".join(chr(code) for code in range(0xB2, 0x3400) if unicodedata.category(chr(code)) in {"No", "Nl"})
+"""Fractions and their like: numbers to CLIP, letters to Python's patterns."""
+
+CLIP_WORD = re.compile(rf"'s|'t|'re|'ve|'m|'ll|'d|[^\W\d_{NUMERALS}]+|[\d{NUMERALS}]|(?:[^\s\w]|_)+", re.IGNORECASE)
+LETTERS_PER_TOKEN = 7
 BYTES_PER_TOKEN = 3
-"""Measured on names of dishes and places: an estimate that is rather too low than too high."""
+"""With these, prompts of some twelve tokens on names of many languages are estimated within five of the exact count."""
 
 
 def clip_tokens() -> tuple[Callable[[str], int], bool]:

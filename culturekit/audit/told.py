@@ -6,12 +6,12 @@ from itertools import groupby
 
 from culturekit.audit.all_checks import CODES
 from culturekit.audit.audit_file import Audit
-from culturekit.audit.findings import Finding
+from culturekit.audit.findings import Finding, Severity
 from culturekit.audit.write_sheet import change_log_path
 
 __all__ = ["closing_lines", "table_lines"]
 
-GRAVITY = {"error": 0, "warning": 1, "note": 2}
+GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 SAMPLES = 10
 
 

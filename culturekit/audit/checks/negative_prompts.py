@@ -1,7 +1,7 @@
 """Words of a negative prompt in the prompt itself, which asks for what it should keep out."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
 
 from culturekit.audit.check import Check, Turn
@@ -58,7 +58,7 @@ def leak(text: str, negative: str) -> int | None:
     return min([*begins, *([] if run is None else [run])], default=None)
 
 
-def terms_in_a_row(text: str, known: set[str]) -> int | None:
+def terms_in_a_row(text: str, known: Set[str]) -> int | None:
     """Find where as many terms of a negative prompt begin that follow one another between commas."""
     place, run, begin = 0, 0, 0
     for part in text.split(","):
