@@ -12,7 +12,15 @@ from culturekit.kg.countries import Country, countries
 __all__ = ["Slip", "SlipKind", "slips_of"]
 
 SlipKind: TypeAlias = Literal[
-    "space-missing", "space-extra", "noun-in-name", "noun-twice", "name", "place", "other-concept", "none"
+    "space-missing",
+    "space-in-name",
+    "space-extra",
+    "noun-in-name",
+    "noun-twice",
+    "name",
+    "place",
+    "other-concept",
+    "none",
 ]
 LEAST_ALIKE = 0.6
 """How alike a text must be to a template's to be taken for a slip of it."""
@@ -32,7 +40,7 @@ class Slip:
 def slips_of(text: str, name: str, country: Country, concept: str) -> Iterator[Slip]:
     """Hold a prompt against the templates of its concept; nothing comes where it fits one.
 
-    `name` is the row's as it stands: where it ends in a space that the prompt lacks, the template lacked it.
+    `name` is the row's as it stands: where it ends in a space that the prompt lacks, the template may have lacked it.
     """
     bare, said = tidy(name), tidy(text)
     own = list(frames_of(concept))
@@ -60,7 +68,7 @@ def fits(frame: Frame, text: str, name: str, bare: str) -> Iterator[Slip]:
     end = frame.template.partition("{name}")[2]
     if name.endswith(" ") and f"{bare} " in text and f"{bare}  " not in text and end.startswith(" "):
         joined = f"{{name}}{end[1:].split()[0]}"
-        yield Slip("space-missing", joined, f"{{name}} {end[1:].split()[0]}", frame, None)
+        yield Slip("space-in-name", joined, f"{{name}} {end[1:].split()[0]}", frame, None)
 
 
 def without_noun(name: str, frame: Frame) -> str | None:

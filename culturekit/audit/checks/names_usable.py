@@ -7,6 +7,7 @@ from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet
 from culturekit.builders.name_rules import name_problem
+from culturekit.llm.hidden_characters import without_hidden_characters
 
 __all__ = ["CHECK"]
 
@@ -26,7 +27,7 @@ def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
         return
     for row in sheet.rows:
         name = sheet.text(row, "name")
-        problem = name_problem(name, languages=ANY_SCRIPT)
+        problem = name_problem(without_hidden_characters(name), languages=ANY_SCRIPT)
         if problem is not None:
             yield UNUSABLE.finding(
                 f"{quoted(name)}: {problem[0]}",

@@ -28,6 +28,7 @@ __all__ = ["CHECK"]
 
 SIMPLE: dict[str, Code] = {
     "space-missing": MISSING_SPACE,
+    "space-in-name": MISSING_SPACE,
     "space-extra": EXTRA_SPACE,
     "noun-in-name": NOUN_IN_NAME,
     "noun-twice": NOUN_TWICE,
@@ -42,26 +43,32 @@ def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     if not sheet.has("prompt"):
         return
     known = concepts_of_name(sheet, knowledge)
-    for row in sheet.rows:
-        if sheet.has("name"):
-            yield from look(sheet, row, known)
-        else:
+    if not sheet.has("name"):
+        for row in sheet.rows:
             yield from look_at_prompt(sheet, row, knowledge)
-
-
-def look(sheet: Sheet, row: Row, known: dict[str, dict[str, str]]) -> Iterator[Finding]:
-    """Say what is wrong with the prompt of a row that has a name."""
-    country, concept, name = sheet.country(row), sheet.concept(row), sheet.text(row, "name")
-    text = sheet.text(row, "prompt")
-    if country is None or concept is None or not name.strip():
         return
-    for slip in slips_of(text, name, country, concept):
-        if not text.strip():
-            yield told(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
-        elif slip.kind == "name":
-            yield wrong_name(sheet, row, slip, concept, known)
-        else:
-            yield told(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
+    slips = [(row, slip) for row in sheet.rows for slip in slips_in(sheet, row)]
+    spaceless = {slip.frame for _, slip in slips if slip.kind == "space-missing"}
+    for row, slip in slips:
+        if slip.kind != "space-in-name" or slip.frame in spaceless:
+            yield look(sheet, row, slip, known)
+
+
+def slips_in(sheet: Sheet, row: Row) -> Iterator[Slip]:
+    """Find what is wrong with the prompt of a row that has a name."""
+    country, concept, name = sheet.country(row), sheet.concept(row), sheet.text(row, "name")
+    if country is not None and concept is not None and name.strip():
+        yield from slips_of(sheet.text(row, "prompt"), name, country, concept)
+
+
+def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -> Finding:
+    """Say what is wrong with a prompt."""
+    concept, name, text = sheet.concept(row), sheet.text(row, "name"), sheet.text(row, "prompt")
+    if not text.strip():
+        return told(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
+    if slip.kind == "name":
+        return wrong_name(sheet, row, slip, str(concept), known)
+    return told(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
 
 
 def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str, dict[str, str]]) -> Finding:
@@ -84,6 +91,8 @@ def message_of(slip: Slip, text: str) -> str:
     key = "" if slip.frame is None else slip.frame.key
     if slip.kind == "space-missing":
         return f"a space lacks in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+    if slip.kind == "space-in-name":
+        return f"the {key} template was written {quoted(slip.said)} here, as in other rows: the name brings the space"
     if slip.kind == "space-extra":
         return f"a space too many in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
     if slip.kind == "noun-in-name":
@@ -104,7 +113,7 @@ def told(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Findin
     name, prompt = sheet.column("name"), sheet.column("prompt")
     changes: tuple[Change, ...] = (Change(row.number),)
     suggestion, field = "write the prompt by hand, or leave the row out", prompt
-    if slip.kind == "noun-twice" or (slip.kind == "space-missing" and slip.rebuilt is None):
+    if slip.kind in {"noun-twice", "space-in-name"}:
         changes, field = (), field if slip.kind == "noun-twice" else name
         suggestion = "leave the released wording, or rename" if slip.kind == "noun-twice" else "strip the name"
     elif slip.kind == "noun-in-name":
