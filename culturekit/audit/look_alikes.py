@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 
 __all__ = ["latin_twin", "mixed_words"]
 
@@ -21,6 +21,7 @@ def latin_twin(text: str) -> str:
     return WORD.sub(lambda match: twin_of(match[0]), text)
 
 
+@lru_cache(maxsize=65_536)
 def twin_of(word: str) -> str:
     """Give the Latin word that a word poses as; the word itself where it is none, or not wholly one."""
     if word.isascii():

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import orjson
 
-from culturekit.audit.all_checks import CHECKS
 from culturekit.audit.check import Turn
 from culturekit.audit.findings import Change, Finding
 from culturekit.audit.inspect_sheet import counted, inspect
@@ -15,7 +14,6 @@ from culturekit.audit.sheet import Row, Sheet
 __all__ = ["LogLine", "Mended", "mend"]
 
 MOST_ROUNDS = 50
-TURNS = {code.name: check.turn for check in CHECKS for code in check.codes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +47,16 @@ def mend(sheet: Sheet, knowledge: Knowledge) -> Mended:
     log: list[LogLine] = []
     tried: set[tuple[str, int, str, str]] = set()
     for _ in range(MOST_ROUNDS):
-        findings = inspect(sheet, knowledge)
-        open_ones = [finding for finding in findings if counted(finding) and finding.changes]
-        if not open_ones:
-            return Mended(sheet, tuple(log), tuple(findings))
-        turn = min(TURNS[finding.code] for finding in open_ones)
-        sheet = one_round(sheet, [each for each in open_ones if TURNS[each.code] == turn], log, tried, turn)
+        open_ones = next((found for turn in Turn if (found := mendable(sheet, knowledge, turn))), None)
+        if open_ones is None:
+            return Mended(sheet, tuple(log), tuple(inspect(sheet, knowledge)))
+        sheet = one_round(sheet, open_ones, log, tried)
     return last_resort(sheet, knowledge, log)
+
+
+def mendable(sheet: Sheet, knowledge: Knowledge, turn: Turn) -> list[Finding]:
+    """List what counts and can be mended in a turn."""
+    return [finding for finding in inspect(sheet, knowledge, turn) if counted(finding) and finding.changes]
 
 
 def one_round(
@@ -63,7 +64,6 @@ def one_round(
     findings: Sequence[Finding],
     log: list[LogLine],
     tried: set[tuple[str, int, str, str]],
-    turn: Turn,
 ) -> Sheet:
     """Make the changes of one turn, at most one kind to a row."""
     rows = {row.number: row for row in sheet.rows}

@@ -11,6 +11,7 @@ import polars as pl
 from culturekit.audit.layouts import LAYOUTS, Layout, layout_of
 from culturekit.audit.sheet import Form, Row, Sheet
 from culturekit.errors import UsageError
+from culturekit.kg.countries import countries
 
 __all__ = ["read_sheet"]
 
@@ -31,7 +32,8 @@ def read_sheet(path: Path) -> Sheet:
     layout = layout_of(columns)
     if layout is None:
         raise no_layout(path, columns)
-    return Sheet(layout, form, tuple(columns), tuple(Row(number, cells) for number, cells in enumerate(rows)))
+    places = {getattr(country, layout.countries): country for country in countries().values()}
+    return Sheet(layout, form, tuple(columns), tuple(Row(*each) for each in enumerate(rows)), places)
 
 
 def no_layout(path: Path, columns: Sequence[str]) -> UsageError:

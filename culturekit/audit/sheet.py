@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from culturekit.audit.layouts import Layout, Part
 from culturekit.builders.public_cube import CONCEPTS
-from culturekit.kg.countries import Country, countries
+from culturekit.kg.countries import Country
 
 __all__ = ["Form", "Row", "Sheet"]
 
@@ -23,12 +23,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A file that is audited."""
+    """A file that is audited; `places` are the countries by what the layout calls them."""
 
     layout: Layout
     form: Form
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+    places: Mapping[str, Country]
 
     def has(self, part: Part) -> bool:
         """Tell whether the layout has a column for a part."""
@@ -45,10 +46,7 @@ class Sheet:
 
     def country(self, row: Row) -> Country | None:
         """Find the country of a row, white space aside."""
-        stated = self.text(row, "country").strip()
-        if self.layout.countries == "iso":
-            return countries().get(stated)
-        return next((country for country in countries().values() if country.name == stated), None)
+        return self.places.get(self.text(row, "country").strip())
 
     def concept(self, row: Row) -> str | None:
         """Find the concept of a row under its own name: `landscapes` are landmarks."""

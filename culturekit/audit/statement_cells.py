@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 __all__ = ["EMPTY", "items_of", "parts_of", "written"]
 
@@ -10,19 +11,21 @@ LIST = re.compile(r"\[(.*)\]", re.DOTALL)
 QID = re.compile(r"Q[1-9][0-9]*")
 
 
-def parts_of(cell: str) -> list[str] | None:
+@lru_cache(maxsize=65_536)
+def parts_of(cell: str) -> tuple[str, ...] | None:
     """Take a cell apart; None where it says nothing."""
     text = cell.strip()
     if text in {"", EMPTY}:
         return None
     match = LIST.fullmatch(text)
     inner = match[1] if match else text
-    return [part.strip().strip("'\"").strip() for part in inner.split(",") if part.strip()]
+    return tuple(part.strip().strip("'\"").strip() for part in inner.split(",") if part.strip())
 
 
-def items_of(cell: str) -> list[str]:
+@lru_cache(maxsize=65_536)
+def items_of(cell: str) -> tuple[str, ...]:
     """List the QIDs of a cell, each once."""
-    return list(dict.fromkeys(part for part in parts_of(cell) or () if QID.fullmatch(part)))
+    return tuple(dict.fromkeys(part for part in parts_of(cell) or () if QID.fullmatch(part)))
 
 
 def written(items: Sequence[str]) -> str:

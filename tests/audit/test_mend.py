@@ -55,7 +55,7 @@ def filled(row: Mapping[str, str]) -> dict[str, str]:
     return {**{key: value for key, value in row.items() if key != "template"}, "prompt": prompt}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ROWS, max_size=8))
 def test_a_mend_leaves_nothing_to_mend(rows: list[dict[str, str]]) -> None:
     with TemporaryDirectory() as name:
