@@ -1,7 +1,7 @@
 """Which item a row is about."""
 
 from culturekit.audit.sheet import Row, Sheet
-from culturekit.kg.qids import QID
+from culturekit.audit.statement_cells import QID
 
 __all__ = ["item_of", "same_artifact"]
 
@@ -9,7 +9,7 @@ __all__ = ["item_of", "same_artifact"]
 def item_of(sheet: Sheet, row: Row) -> str | None:
     """Give the QID of a row; None where it has none."""
     stated = sheet.text(row, "id").strip()
-    return stated if QID.match(stated) else None
+    return stated if QID.fullmatch(stated) else None
 
 
 def same_artifact(sheet: Sheet, one: Row, other: Row) -> bool:

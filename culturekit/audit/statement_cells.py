@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["EMPTY", "items_of", "parts_of", "written"]
+__all__ = ["EMPTY", "QID", "items_of", "parts_of", "written"]
 
 EMPTY = "nan"
 LIST = re.compile(r"\[(.*)\]", re.DOTALL)
-QID = re.compile(r"Q[1-9][0-9]*")
+QID = re.compile(r"Q[1-9][0-9]{0,9}")
+"""An item; its number has no more digits than a graph can hold."""
 
 
 @lru_cache(maxsize=65_536)

@@ -45,6 +45,7 @@ CASES = [
     Case("id-displaced", [dish("pavê", qid=" ", P361="Q9")], "Q9", [dish("pavê", qid="Q9", P361="['Q9']")]),
     Case("id-missing", [dish("pavê", qid="")], "pavê", [dish("pavê", qid="Q9")]),
     Case("id-unknown", [dish("pavê", qid="Q9x")], "Q9x", [dish("pavê", qid="Q9")]),
+    Case("id-unknown", [dish("pavê", qid=f"Q{'9' * 5000}")], "5,001 characters", [dish("pavê", qid="Q9")]),
     Case("missing-qid", [dish("pavê", qid="LLM")], "pavê", [dish("pavê", qid="Q9")]),
     Case("broken-statement", [dish("pavê", qid="Q9", P31="['{=#1', 'Q5']")], "{=#1", [dish("pavê", qid="Q9")]),
     Case("broken-statement", [dish("pavê", qid="Q9", P361="Q7")], "Q7", [dish("pavê", qid="Q9", P361="['Q7']")]),

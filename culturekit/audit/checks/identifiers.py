@@ -1,6 +1,5 @@
 """What stands in `id`: a QID, or LLM where there is none."""
 
-import re
 from collections.abc import Iterator
 
 from culturekit.audit.check import Check, Turn
@@ -8,11 +7,11 @@ from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.folding import fold
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
+from culturekit.audit.statement_cells import QID
 from culturekit.builders.public_cube import slug
 
-__all__ = ["CHECK", "NO_ITEM", "QID"]
+__all__ = ["CHECK"]
 
-QID = re.compile(r"Q[1-9][0-9]*")
 NO_ITEM = "LLM"
 
 IS_NAME = Code(
