@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli import (
+    audit_command,
     generate_command,
     index_commands,
     kg_commands,
@@ -75,6 +76,7 @@ app.command(
     "--prompts prompts/prompts.parquet --out quality"
 )(quality_command.quality)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
+app.command(epilog="Example: culturekit audit cube_1k.json --fix mended.json")(audit_command.audit)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace
 )

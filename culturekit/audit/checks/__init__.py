@@ -1,0 +1,1 @@
+"""The checks, one kind of mistake in a file."""

@@ -1,0 +1,128 @@
+"""Prompts that no template of their concept gives, and names that are not the row's."""
+
+from collections.abc import Iterator
+
+from culturekit.audit.check import Check, Turn
+from culturekit.audit.concepts_of_names import concepts_of_name
+from culturekit.audit.findings import Change, Code, Finding, quoted
+from culturekit.audit.folding import fold
+from culturekit.audit.knowledge import Knowledge
+from culturekit.audit.prompt_slips import Slip, slips_of
+from culturekit.audit.prompts_alone import look_at_prompt
+from culturekit.audit.sheet import Row, Sheet
+from culturekit.audit.template_codes import (
+    CODES,
+    EXTRA_SPACE,
+    MISSING,
+    MISSING_SPACE,
+    NAME_CONCEPT,
+    NAME_DIFFERS,
+    NO_TEMPLATE,
+    NOUN_IN_NAME,
+    NOUN_TWICE,
+    OTHER_CONCEPT,
+    PLACE,
+)
+
+__all__ = ["CHECK"]
+
+SIMPLE: dict[str, Code] = {
+    "space-missing": MISSING_SPACE,
+    "space-in-name": MISSING_SPACE,
+    "space-extra": EXTRA_SPACE,
+    "noun-in-name": NOUN_IN_NAME,
+    "noun-twice": NOUN_TWICE,
+    "place": PLACE,
+    "other-concept": OTHER_CONCEPT,
+    "none": NO_TEMPLATE,
+}
+
+
+def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Hold every prompt against the templates; rows whose country or concept is not known say so elsewhere."""
+    if not sheet.has("prompt"):
+        return
+    known = concepts_of_name(sheet, knowledge)
+    if not sheet.has("name"):
+        for row in sheet.rows:
+            yield from look_at_prompt(sheet, row, knowledge)
+        return
+    slips = [(row, slip) for row in sheet.rows for slip in slips_in(sheet, row)]
+    spaceless = {slip.frame for _, slip in slips if slip.kind == "space-missing"}
+    for row, slip in slips:
+        if slip.kind != "space-in-name" or slip.frame in spaceless:
+            yield look(sheet, row, slip, known)
+
+
+def slips_in(sheet: Sheet, row: Row) -> Iterator[Slip]:
+    """Find what is wrong with the prompt of a row that has a name."""
+    country, concept, name = sheet.country(row), sheet.concept(row), sheet.text(row, "name")
+    if country is not None and concept is not None and name.strip():
+        yield from slips_of(sheet.text(row, "prompt"), name, country, concept)
+
+
+def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -> Finding:
+    """Say what is wrong with a prompt."""
+    concept, name, text = sheet.concept(row), sheet.text(row, "name"), sheet.text(row, "prompt")
+    if not text.strip():
+        return told(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
+    if slip.kind == "name":
+        return wrong_name(sheet, row, slip, str(concept), known)
+    return told(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
+
+
+def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str, dict[str, str]]) -> Finding:
+    """Say that a prompt names something else, and what that is where it is known."""
+    elsewhere = concepts_elsewhere(slip.said, concept, known)
+    message = f"the prompt names {quoted(slip.said)}, the row {quoted(slip.wanted)}"
+    if elsewhere:
+        message += f"; {quoted(slip.said)} is {elsewhere}, not {concept}"
+    return told(NAME_CONCEPT if elsewhere else NAME_DIFFERS, message, sheet, row, slip)
+
+
+def concepts_elsewhere(name: str, concept: str, known: dict[str, dict[str, str]]) -> str:
+    """Say under which other concepts a name is known, where it is not known under the row's own."""
+    own = known.get(fold(name), {})
+    return "" if concept in own else " and ".join(f"{other} ({where})" for other, where in sorted(own.items()))
+
+
+def message_of(slip: Slip, text: str) -> str:
+    """Say what a slip is."""
+    key = "" if slip.frame is None else slip.frame.key
+    if slip.kind == "space-missing":
+        return f"a space lacks in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+    if slip.kind == "space-in-name":
+        return f"the {key} template was written {quoted(slip.said)} here, as in other rows: the name brings the space"
+    if slip.kind == "space-extra":
+        return f"a space too many in {quoted(slip.said)}: the {key} template has {quoted(slip.wanted)}"
+    if slip.kind == "noun-in-name":
+        return f"{quoted(slip.said)} already holds the noun that the {key} template adds"
+    if slip.kind == "noun-twice":
+        return f"{quoted(slip.said)} says a noun twice: the name holds what the {key} template adds"
+    if slip.kind == "place":
+        return f"the {key} template wants {quoted(slip.wanted)}, the prompt says {quoted(slip.said)}"
+    if slip.kind == "other-concept":
+        return f"{quoted(text)} follows the template of {slip.said}; the row's concept has {slip.wanted}"
+    if slip.frame is None:
+        return f"{quoted(text)} follows no template, and none is near"
+    return f"{quoted(text)} follows no template: {quoted(slip.said)} for {quoted(slip.wanted)}"
+
+
+def told(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Finding:
+    """Make the finding: what can be rebuilt is rebuilt, and what cannot is set aside."""
+    name, prompt = sheet.column("name"), sheet.column("prompt")
+    changes: tuple[Change, ...] = (Change(row.number),)
+    suggestion, field = "write the prompt by hand, or leave the row out", prompt
+    if slip.kind in {"noun-twice", "space-in-name"}:
+        changes, field = (), field if slip.kind == "noun-twice" else name
+        suggestion = "leave the released wording, or rename" if slip.kind == "noun-twice" else "strip the name"
+    elif slip.kind == "noun-in-name":
+        changes, field = (Change(row.number, {name: slip.wanted}),), name
+        suggestion = f"name it {quoted(slip.wanted)}, and the template gives this prompt"
+    elif slip.rebuilt is not None:
+        changes, suggestion = (Change(row.number, {prompt: slip.rebuilt}),), f"write {quoted(slip.rebuilt)}"
+    value = slip.said or sheet.text(row, "prompt")
+    return code.finding(message, row=row.number, field=field, value=value, suggestion=suggestion, changes=changes)
+
+
+CHECK = Check(Turn.ROW, CODES, find)

@@ -1,0 +1,75 @@
+"""What an audit can say: codes with their severity, findings with their place, and the changes that mend them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+__all__ = ["Change", "Code", "Finding", "Severity", "quoted"]
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
+"""An error makes a row wrong, a warning makes it untidy; a note is for a person to judge, and no finding by itself."""
+
+LONGEST_QUOTE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of a mend: new cells of a row; without any, the row is set aside."""
+
+    row: int
+    cells: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check found; `row` counts from 0 and is None where the whole file is meant."""
+
+    code: str
+    severity: Severity
+    row: int | None
+    field: str
+    value: str
+    message: str
+    suggestion: str
+    changes: tuple[Change, ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """Give the finding for machines; what a mend would change is in the change log."""
+        data = asdict(self)
+        data["fixable"] = bool(data.pop("changes"))
+        data["value"] = shortened(self.value)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kind of finding: its name, how grave it is, what it means, and what `--fix` does about it."""
+
+    name: str
+    severity: Severity
+    says: str
+    mend: str
+
+    def finding(
+        self,
+        message: str,
+        *,
+        row: int | None,
+        field: str,
+        value: str,
+        suggestion: str = "",
+        changes: tuple[Change, ...] = (),
+    ) -> Finding:
+        """Make a finding of this kind."""
+        return Finding(self.name, self.severity, row, field, value, message, suggestion or self.mend, changes)
+
+
+def shortened(text: str) -> str:
+    """Cut what is too long to show."""
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}… ({len(text):,} characters)"
+
+
+def quoted(text: str) -> str:
+    """Quote a value so that white space, and what a terminal would obey, can be seen."""
+    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in shortened(text))
+    return f"“{shown}”"

@@ -1,0 +1,65 @@
+"""The rows of a file, read by the part that each column plays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from culturekit.audit.layouts import Layout, Part
+from culturekit.builders.public_cube import CONCEPTS
+from culturekit.kg.countries import Country
+
+__all__ = ["Form", "Row", "Sheet"]
+
+Form: TypeAlias = Literal["json", "parquet", "csv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row; `number` is its place in the file, from 0, also after others were set aside."""
+
+    number: int
+    cells: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A file that is audited; `places` are the countries by what the layout calls them."""
+
+    layout: Layout
+    form: Form
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    places: Mapping[str, Country]
+
+    def has(self, part: Part) -> bool:
+        """Tell whether the layout has a column for a part."""
+        return self.layout.parts.get(part) in self.columns
+
+    def column(self, part: Part) -> str:
+        """Name the column of a part; the part itself where the layout has none."""
+        return self.layout.parts.get(part, part)
+
+    def text(self, row: Row, part: Part) -> str:
+        """Read a part of a row as it stands; nothing there is an empty text."""
+        value = row.cells.get(self.column(part))
+        return value if isinstance(value, str) else ""
+
+    def country(self, row: Row) -> Country | None:
+        """Find the country of a row, white space aside."""
+        return self.places.get(self.text(row, "country").strip())
+
+    def concept(self, row: Row) -> str | None:
+        """Find the concept of a row under its own name: `landscapes` are landmarks."""
+        stated = self.text(row, "concept").strip()
+        if self.layout.fixed_concepts:
+            return CONCEPTS.get(stated)
+        return CONCEPTS.get(stated, stated) or None
+
+    def columns_with_text(self) -> Sequence[str]:
+        """List the columns that a reader reads, in the order of the file."""
+        spoken = set(self.layout.parts.values())
+        return [column for column in self.columns if column in spoken]
+
+    def with_rows(self, rows: Sequence[Row]) -> "Sheet":
+        """Give the same file with other rows."""
+        return replace(self, rows=tuple(rows))
