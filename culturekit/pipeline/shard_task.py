@@ -1,6 +1,6 @@
 """A shard as a task for a worker elsewhere: what is to be done, and what came of it, errors included."""
 
-import pickle
+import copy
 import threading
 import traceback
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def check_ground(ground: SharedGround) -> Raised | None:
 def sendable(error: Exception) -> Exception:
     """Give an error in a form that crosses process borders."""
     try:
-        pickle.loads(pickle.dumps(error))
+        copy.deepcopy(error)  # made anew from its parts, as on the other side
     except Exception:
         return CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
     return error
