@@ -19,6 +19,7 @@ from culturekit.errors import UpstreamUnavailable
 from culturekit.pipeline.known_inputs import known_records, traces_of
 from culturekit.pipeline.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.storage.atomic import remove_strays
 from culturekit.storage.exports import export_table
 from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.storage.stage_folder import Staging, staging
@@ -76,6 +77,7 @@ def build(
     work = Work(dict(stage.inputs), place.out, place.scratch, engine, progress)
     try:
         outcome = stage.run(work)
+        remove_strays(place.out)  # of workers that were killed: the manifest must not count them
         for parquet in sorted(place.out.glob("*.parquet")):
             for form in stage.exports:
                 export_table(parquet, form)

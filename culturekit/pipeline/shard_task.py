@@ -1,5 +1,6 @@
 """A shard as a task for a worker elsewhere: what is to be done, and what came of it, errors included."""
 
+import copy
 import threading
 import traceback
 from collections.abc import Callable
@@ -88,9 +89,7 @@ def check_ground(ground: SharedGround) -> Raised | None:
 def sendable(error: Exception) -> Exception:
     """Give an error in a form that crosses process borders."""
     try:
-        reduced = error.__reduce_ex__(2)
-        if not isinstance(reduced, str):
-            reduced[0](*reduced[1])  # what the other side will do with it
+        copy.deepcopy(error)  # made anew from its parts, as on the other side
     except Exception:
         return CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
     return error

@@ -49,6 +49,23 @@ def test_what_a_kill_right_after_publishing_left_is_removed(tmp_path: Path, text
     assert sorted(os.listdir(tmp_path)) == ["out", "text.txt"]
 
 
+def leave_a_stray(work: Work) -> Outcome:
+    """Do what a stage does whose worker was killed while it wrote a file, which another one then wrote."""
+    (work.out / "files").mkdir()
+    (work.out / "files/a.txt").write_text("whole", encoding="utf-8")
+    if work.inputs["text"].with_name("kill").exists():
+        (work.out / "files/.writing-77-a.txt").write_text("wh", encoding="utf-8")
+    return Outcome()
+
+
+def test_a_manifest_does_not_count_what_a_killed_worker_was_writing(tmp_path: Path, text: Path) -> None:
+    what = Stage("stray", "stray", 1, leave_a_stray, {"text": text})
+    undisturbed = run(what, tmp_path / "undisturbed").manifest
+    (tmp_path / "kill").touch()
+    assert run(what, tmp_path / "killed").manifest == undisturbed
+    assert [path.name for path in (tmp_path / "killed/files").iterdir()] == ["a.txt"]
+
+
 def test_a_fresh_run_does_finished_work_again(tmp_path: Path, text: Path) -> None:
     run(stage(text), tmp_path / "out")
     again = run_stage(stage(text), tmp_path / "out", engine=HereEngine(), progress=HeardProgress(), fresh=True)
