@@ -96,20 +96,25 @@ def score_qvs(
     """
     check_options(options)
     scorers = quality_by_scorer(quality)
-    groups = [(collections(matches, options, None), options)]
+    groups = [(list(collections(matches, options, None)), options)]
     if options.within == "country":
         if not countries:
             raise UsageError(
                 "no prompt names a country", hint="Give the table of prompts, and images of prompts that name one."
             )
         inside = replace(options, kernels=(ARTIFACT,))
-        groups.append((collections(matches, options, countries), inside))
+        groups.append((list(collections(matches, options, countries)), inside))
     answers = [
         answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
     ]
     rows: list[Row] = [score_row(answer, options.benchmark) for answer in answers]
     values = [value_rows(answer, options.benchmark) for answer in answers]
-    return scored(rows, pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema))
+    short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
+    return scored(
+        rows,
+        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
+        left_out={f"model and concept of which no repeat has {options.size} images": short} if short else {},
+    )
 
 
 def collections(

@@ -441,3 +441,10 @@ def test_what_cannot_be_scored_is_said(call: Callable[[], pl.DataFrame], message
     with pytest.raises(UsageError) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_what_has_no_complete_batch_is_counted_and_not_only_nan() -> None:
+    answer = score_qvs(match_table(match_rows(slots=5)), None, options=DEFAULT)
+    assert answer.scores["value"].is_nan().all()
+    assert answer.left_out == {"model and concept of which no repeat has 8 images": 1}
+    assert score_qvs(match_table(match_rows()), None, options=DEFAULT).left_out == {}
