@@ -26,28 +26,35 @@ class ByteVectors:
 
     Attributes:
         numbers: int8 (n, dim).
+        rows: int64 (n,), which vector each row of `numbers` is: within a block they stand by their largest number,
+            so that those of a group need nearly the same scale.
         scales: float32, one for each group of rows: what one means.
+        lost: float32, for each group the longest difference between a turned vector and its bytes.
         middle: the mean of all vectors; it adds the same to all scores of a query.
-        lost: the longest difference between a turned vector and its bytes.
         longest: the norm of the longest vector of bytes.
         spread: the norm of the longest vector, less the middle.
     """
 
     numbers: NDArray[np.int8]
+    rows: NDArray[np.int64]
     scales: NDArray[np.float32]
+    lost: NDArray[np.float32]
     middle: Vectors
-    lost: float
     longest: float
     spread: float
 
 
 @dataclass(frozen=True, slots=True)
 class ByteQueries:
-    """Queries turned in the same way, and how far a product of bytes may lie from their score."""
+    """Queries turned in the same way, and how far a product of bytes may lie from their score.
+
+    To `errors` comes, for the rows of a group, what the group has lost times the norm of the query.
+    """
 
     numbers: NDArray[np.int8]
     scales: NDArray[np.float32]
     offsets: NDArray[np.float32]
+    norms: NDArray[np.float32]
     errors: NDArray[np.float32]
 
 
@@ -87,28 +94,39 @@ def as_bytes(vectors: Vectors) -> ByteVectors:
     for start in range(0, count, ROWS_AT_ONCE):
         middle += vectors[start : start + ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
     mean = (middle / max(count, 1)).astype(np.float32)
-    numbers = np.empty((count, dim), np.int8)
-    scales = np.empty(-(-count // GROUP), np.float32)
-    lost = longest = spread = 0.0
+    numbers, rows = np.empty((count, dim), np.int8), np.arange(count)
+    scales, lost = np.empty((2, -(-count // GROUP)), np.float32)
+    longest = spread = 0.0
     for start in range(0, count, ROWS_AT_ONCE):
-        some = vectors[start : start + ROWS_AT_ONCE] - mean
+        stop = min(start + ROWS_AT_ONCE, count)
+        some = vectors[start:stop] - mean
         spread = max(spread, largest_norm(some))
         some = turned(some, matrix)
-        reach = np.maximum.reduceat(np.abs(some).max(axis=1), np.arange(0, len(some), GROUP))
-        own = (np.maximum(reach, np.float32(1e-30)) / np.float32(MOST)).astype(np.float32)
-        each = np.repeat(own, GROUP)[: len(some), None]
+        reach = np.abs(some).max(axis=1)
+        by_reach = np.argsort(reach, kind="stable")
+        rows[start:stop] += by_reach - np.arange(stop - start)
+        some, firsts = some[by_reach], np.arange(0, stop - start, GROUP)
+        own = np.maximum(np.maximum.reduceat(reach[by_reach], firsts), np.float32(1e-30)) / np.float32(MOST)
+        each = np.repeat(own, GROUP)[: stop - start, None]
         whole = np.clip(np.rint(some / each), -MOST, MOST)
-        numbers[start : start + len(some)] = whole
-        scales[start // GROUP : start // GROUP + len(own)] = own
+        numbers[start:stop] = whole
         whole *= each
         longest = max(longest, largest_norm(whole))
-        lost = max(lost, largest_norm(np.subtract(some, whole, out=some)))
-    return ByteVectors(numbers, scales, mean, lost, longest, spread)
+        groups = slice(start // GROUP, start // GROUP + len(own))
+        scales[groups] = own
+        lost[groups] = np.maximum.reduceat(norms_of(np.subtract(some, whole, out=some)), firsts)
+    return ByteVectors(numbers, rows, scales, lost, mean, longest, spread)
+
+
+def norms_of(vectors: Vectors) -> NDArray[np.float32]:
+    """Give upper bounds of the norms of vectors that hold in spite of rounding."""
+    norms: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * np.float32(MEASURED)
+    return norms
 
 
 def largest_norm(vectors: Vectors) -> float:
-    """Give an upper bound of the norms of vectors that holds in spite of rounding."""
-    return float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors).max(initial=0))) * MEASURED
+    """Give an upper bound of the norms of vectors."""
+    return float(norms_of(vectors).max(initial=0))
 
 
 def query_bytes(queries: Vectors, known: ByteVectors) -> ByteQueries:
@@ -121,9 +139,8 @@ def query_bytes(queries: Vectors, known: ByteVectors) -> ByteQueries:
     some = turned(queries, matrix)
     scales = (np.maximum(np.abs(some).max(axis=1), np.float32(1e-30)) / np.float32(MOST)).astype(np.float32)
     whole = np.clip(np.rint(some / scales[:, None]), -MOST, MOST)
-    lost = np.sqrt(np.einsum("ij,ij->i", some - whole * scales[:, None], some - whole * scales[:, None])) * MEASURED
-    norm = largest_norm(some)
-    rounding = 2 * turning_error(len(matrix)) * known.spread * norm + 2.0**-19
-    errors = known.lost * norm + known.longest * lost + rounding
+    lost = norms_of(some - whole * scales[:, None])
+    norms = norms_of(some)
+    errors = known.longest * lost + 2 * turning_error(len(matrix)) * known.spread * norms + 2.0**-19
     offsets = (queries.astype(np.float64) @ known.middle.astype(np.float64)).astype(np.float32)
-    return ByteQueries(whole.astype(np.int8), scales, offsets, errors.astype(np.float32))
+    return ByteQueries(whole.astype(np.int8), scales, offsets, norms, errors.astype(np.float32))

@@ -16,12 +16,13 @@ __all__ = ["Candidates", "Scale", "group_for", "scan_error"]
 Products: TypeAlias = NDArray[Any]
 """What a scan gives, (rows, queries): float32, or whole numbers with a scale."""
 
-LARGEST_GROUP = 16
+LARGEST_GROUP = 32
 WAITING_PER_QUERY = 64
 """How many candidates of a query may wait, at the least, before they are looked at more closely."""
 
 PAIRS_AT_ONCE = 256
-MANY = 4096
+MANY = 64
+"""Candidates of a query, on average, from which on one looks for vectors that are equal."""
 
 
 def scan_error(dim: int) -> float:
@@ -46,11 +47,17 @@ def group_for(rows: int, k: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What whole numbers mean: times `groups` (one for each group of rows), times `queries`, plus `offsets`."""
+    """What whole numbers mean, and how far they may lie from the score.
+
+    A number of group g and query q means `groups[g] * queries[q] + offsets[q]`; to the error of the query,
+    `lost[g] * norms[q]` is added.
+    """
 
     groups: NDArray[np.float32]
+    lost: NDArray[np.float32]
     queries: NDArray[np.float32]
     offsets: NDArray[np.float32]
+    norms: NDArray[np.float32]
 
 
 @dataclass(slots=True)
@@ -62,11 +69,12 @@ class Candidates:
         queries: float32 (n, dim).
         k: how many are sought; no more than there are rows to see.
         order: breaks ties.
-        error: for each query, how far a product may lie from the score.
+        error: for each query, how far a product may lie from the score, but for what its scale adds.
         coarse: whether products in float32 would tell more than those of the scan.
-        best: (k, n), the k best products of different groups of rows: at least k rows reach the least of them,
-            so that a row is out whose product lies below it by more than twice the error.
+        best: (k, n), the k best products of different groups of rows, less their error: at least k rows reach the
+            least of them, so that a row is out whose product and error together do not.
         proven: what the k-th best score reaches for certain, from candidates looked at more closely.
+        reaches: the products of candidates that wait, and their error on top.
     """
 
     vectors: Vectors
@@ -80,7 +88,7 @@ class Candidates:
     limit: int = field(init=False)
     owners: list[Rows] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
-    products: list[Vectors] = field(default_factory=list)
+    reaches: list[Vectors] = field(default_factory=list)
     waiting: int = 0
     close: tuple[Rows, Rows, Vectors] = field(init=False)
 
@@ -93,37 +101,44 @@ class Candidates:
         self.close = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
     def floor(self) -> NDArray[np.float32]:
-        """Say below which product a row cannot be among the best."""
-        floor: NDArray[np.float32] = np.maximum(self.best[0] - 2 * self.error, self.proven - self.error)
+        """Say what a row among the best must be able to reach."""
+        floor: NDArray[np.float32] = np.maximum(self.best[0], self.proven)
         return floor
 
     def offer(self, products: Products, rows: Rows | int, *, group: int, scale: Scale | None = None) -> None:
         """Look at products (rows, queries); `rows` numbers the rows, or the first where they follow on."""
         grouped = in_groups(products, group)
-        most = grouped.max(axis=1)
+        most, error = grouped.max(axis=1), self.error
         if scale is not None:
-            most = most.astype(np.float32) * scale.groups[:, None] * scale.queries + scale.offsets
-        self.raise_best(most)
+            most = most.astype(np.float32)
+            most *= scale.groups[:, None] * scale.queries
+            most += scale.offsets
+            error = scale.lost[:, None] * scale.norms + error
+        self.raise_best(most - error)
+        most += error
         floor = self.floor()
-        groups, owners = np.nonzero(most >= floor)
+        groups, owners = np.divmod(np.flatnonzero(most >= floor), len(floor))
         if not len(groups):
             return
         near = grouped[groups, :, owners]
-        if scale is not None:
+        if scale is None:
+            near += error[owners, None]
+        else:
             near = near.astype(np.float32)
             near *= (scale.groups[groups] * scale.queries[owners])[:, None]
-            near += scale.offsets[owners, None]
-        hit, place = np.nonzero(near >= floor[owners, None])
+            near += (scale.offsets[owners] + error[groups, owners])[:, None]
+        at = np.flatnonzero(near >= floor[owners, None])
+        hit, place = np.divmod(at, group)
         places = groups[hit] * group + place
         inside = places < len(products)
-        hit, place, places = hit[inside], place[inside], places[inside]
-        self.take(owners[hit], places + rows if isinstance(rows, int) else rows[places], near[hit, place])
+        hit, places, reaches = hit[inside], places[inside], near.ravel()[at[inside]]
+        self.take(owners[hit], places + rows if isinstance(rows, int) else rows[places], reaches)
 
-    def take(self, owners: Rows, rows: Rows, products: Vectors) -> None:
+    def take(self, owners: Rows, rows: Rows, reaches: Vectors) -> None:
         """Keep candidates; when many wait, they are looked at."""
         self.owners.append(owners)
         self.rows.append(rows)
-        self.products.append(products)
+        self.reaches.append(reaches)
         self.waiting += len(owners)
         if self.waiting > self.limit:
             self.look_closer()
@@ -140,14 +155,15 @@ class Candidates:
         """Give waiting candidates their products in float32, and keep those that could be among the best."""
         none = np.empty(0, np.int64)
         owners, rows = np.concatenate([none, *self.owners]), np.concatenate([none, *self.rows])
-        products = np.concatenate([np.empty(0, np.float32), *self.products])
-        near = products >= self.floor()[owners]
-        owners, rows, products = owners[near], rows[near], products[near]
-        self.owners, self.rows, self.products, self.waiting = [], [], [], 0
-        by_owner = in_order(owners)
-        owners, rows, products = owners[by_owner], rows[by_owner], products[by_owner]
+        reaches = np.concatenate([np.empty(0, np.float32), *self.reaches])
+        near = np.flatnonzero(reaches >= self.floor()[owners])
+        near = near[in_order(owners[near])]
+        owners, rows = owners[near], rows[near]
+        self.owners, self.rows, self.reaches, self.waiting = [], [], [], 0
         if self.coarse:
             products = float32_products(self.queries, self.vectors, owners, rows)
+        else:
+            products = reaches[near] - self.error[owners]
         owners, rows = np.concatenate([self.close[0], owners]), np.concatenate([self.close[1], rows])
         products = np.concatenate([self.close[2], products])
         by_owner = in_order(owners)
@@ -225,7 +241,7 @@ def float32_products(queries: Vectors, vectors: Vectors, owners: Rows, rows: Row
 
 def scores_once(queries: Vectors, vectors: Vectors, owners: Rows, rows: Rows) -> Vectors:
     """Score pairs; where there are many, vectors that are equal are scored once."""
-    if len(rows) < MANY:
+    if len(rows) < MANY * len(queries):
         return exact_scores(queries, vectors, owners=owners, rows=rows)
     different, place = np.unique(rows, return_inverse=True)
     first = different[first_equal(vectors[different])][place]

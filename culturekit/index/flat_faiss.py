@@ -84,7 +84,7 @@ class FaissSearcher:
             query, place = np.nonzero(near & ~open_ended[:, None])
             numbers = places[query, place].astype(np.int64)
             rows = numbers + block.numbers if isinstance(block.numbers, int) else block.numbers[numbers]
-            seen.take(asked[query], rows, products[query, place])
+            seen.take(asked[query], rows, products[query, place] + self.error)
             asked, wanted = asked[open_ended], min(len(block.vectors), 4 * wanted)
         return least
 

@@ -1,13 +1,14 @@
 """Flat search in NumPy: products in float32, block by block, and exact scores for all that could be among the best."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from culturekit.index.encoder import Vectors
 from culturekit.index.flat_candidates import Candidates, group_for, scan_error
 from culturekit.index.search_found import Found, Order, nothing_found
-from culturekit.index.search_inputs import all_rows, blocks_of, checked_order, checked_queries, checked_vectors
+from culturekit.index.search_inputs import Block, all_rows, blocks_of, checked_order, checked_queries, checked_vectors
 from culturekit.registry import Spec
 
 __all__ = ["NumpySearcher", "make"]
@@ -17,6 +18,19 @@ PRODUCTS_AT_ONCE = 2048 * QUERIES_AT_ONCE
 """2 MB of products: they stay in the cache until they were looked at."""
 
 MOST_ROWS_AT_ONCE = 32_768
+
+
+class Multiply(Protocol):
+    """Multiplies matrices in float32."""
+
+    def __call__(self, block: Block, queries: Vectors, /, *, out: Vectors) -> object:
+        """Write the products of a block with queries, (rows, queries), to `out`."""
+        ...
+
+
+def multiply(block: Block, queries: Vectors, /, *, out: Vectors) -> None:
+    """Multiply in NumPy, with as many threads as its BLAS takes."""
+    np.matmul(block.vectors, queries.T, out=out)
 
 
 class NumpySearcher:
@@ -40,19 +54,22 @@ class NumpySearcher:
             return found
         parts = [slice(start, start + QUERIES_AT_ONCE) for start in range(0, len(queries), QUERIES_AT_ONCE)]
         seen = [self.begin(queries[part], reached) for part in parts]
-        size = min(MOST_ROWS_AT_ONCE, PRODUCTS_AT_ONCE // min(QUERIES_AT_ONCE, len(queries)))
-        room = np.empty(PRODUCTS_AT_ONCE, np.float32)
-        for block in blocks_of(self.vectors, runs, size):
-            count = len(block.vectors)
-            group = group_for(count, reached)
-            for candidates in seen:
-                out = room[: count * len(candidates.queries)].reshape(count, -1)
-                np.matmul(block.vectors, candidates.queries.T, out=out)
-                candidates.offer(out, block.numbers, group=group)
+        self.scan(seen, runs)
         for part, candidates in zip(parts, seen, strict=True):
             some = candidates.finish(k)
             found.scores[part], found.rows[part] = some.scores, some.rows
         return found
+
+    def scan(self, seen: Sequence[Candidates], runs: Sequence[tuple[int, int]], multiply: Multiply = multiply) -> None:
+        """Let runs of rows pass by queries: each block of rows by all of them, while it is in the cache."""
+        size = min(MOST_ROWS_AT_ONCE, PRODUCTS_AT_ONCE // max(len(candidates.queries) for candidates in seen))
+        room = np.empty(PRODUCTS_AT_ONCE, np.float32)
+        for block in blocks_of(self.vectors, runs, size):
+            count = len(block.vectors)
+            for candidates in seen:
+                out = room[: count * len(candidates.queries)].reshape(count, -1)
+                multiply(block, candidates.queries, out=out)
+                candidates.offer(out, block.numbers, group=group_for(count, candidates.k))
 
     def begin(self, queries: Vectors, k: int) -> Candidates:
         """Start with nothing seen."""

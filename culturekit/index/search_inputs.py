@@ -29,7 +29,8 @@ class Block:
 
 
 def checked_vectors(vectors: Vectors, what: str = "vectors") -> Vectors:
-    """Make sure that vectors are float32 (n, dim), finite, of unit norm."""
+    """Make sure that vectors are float32 (n, dim), finite, of unit norm; a memory map is seen as a plain array."""
+    vectors = np.asarray(vectors)
     if vectors.ndim != 2 or vectors.dtype != np.float32 or not vectors.shape[1]:
         raise UsageError(
             f"the {what} cannot be searched", expected="float32 (n, dim)", found=f"{vectors.dtype} {vectors.shape}"
