@@ -24,6 +24,7 @@ LONG = (
     ("corrected_diversity.py", "--full"),
     ("algorithm1.py", "--full"),
     ("search.py", "--full"),
+    ("recognition.py", "--full"),
 )
 
 
