@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from distributed import CancelledError, Client, LocalCluster
 
 from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
-from culturekit.pipeline.local_engine import SINGLE_THREAD
+from culturekit.pipeline.worker_process import SINGLE_THREAD
 
 __all__ = ["cluster", "connected", "dead", "deserted", "lost", "talking_to", "unready"]
 

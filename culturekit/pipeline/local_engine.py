@@ -4,27 +4,21 @@ Also one worker is a process of its own, with one thread for arithmetic: the sam
 order, whatever `--workers` says, and a worker that is killed costs its item and nothing else.
 """
 
-import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from culturekit.errors import CultureKitError
+from culturekit.pipeline.shard_task import Raised, Returned
+from culturekit.pipeline.worker_process import WorkerDied, WorkerProcess, deaf
 
 __all__ = ["LocalEngine", "available_cores"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 MAX_DEATHS = 3
 """An item whose workers die this often is itself the cause."""
 
@@ -40,8 +34,7 @@ class LocalEngine:
     def __init__(self, workers: int | None = None) -> None:
         """Decide how many; none is started yet."""
         self.workers = workers or available_cores()
-        self.pool: ProcessPoolExecutor | None = None
-        self.children: set[BaseProcess] = set()
+        self.idle: list[WorkerProcess] = []
 
     def __enter__(self) -> Self:
         """Serve a block."""
@@ -50,46 +43,116 @@ class LocalEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the workers go; after an error they are stopped where they are, for what they keep is whole."""
-        if self.pool is not None:
-            if kind is not None:
-                for child in self.children:
-                    child.terminate()
-            self.pool.shutdown(wait=True, cancel_futures=True)
-            self.pool = None
+        """Let the workers go."""
+        while self.idle:
+            self.idle.pop().leave()
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """Yield results in the order of the items; items of a dead worker are given to another."""
-        futures: dict[int, Future[Result]] = {}
-        for index, item in enumerate(items):
-            deaths = 0
-            while True:
-                try:
-                    if index not in futures:
-                        missing = [later for later in range(index, len(items)) if later not in futures]
-                        futures |= self.submit(function, items, missing)
-                    result = futures.pop(index).result()
-                    break
-                except BrokenProcessPool as error:
-                    deaths += 1
-                    if deaths == MAX_DEATHS:
-                        raise dead(item) from error
-                    self.pool = None
-                    futures = {later: future for later, future in futures.items() if succeeded(future)}
-            yield result
+        """Yield results in the order of the items; the item of a dead worker is given to another.
 
-    def submit(
-        self, function: Callable[[Item], Result], items: Sequence[Item], indices: Sequence[int]
-    ) -> dict[int, Future[Result]]:
-        """Queue items; workers are born on the way, as many as are needed."""
-        if self.pool is None:
-            context = multiprocessing.get_context("spawn")
-            self.pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
-        before = set(multiprocessing.active_children())
-        with single_threaded(), undisturbed():
-            futures = {index: self.pool.submit(function, items[index]) for index in indices}
-        self.children |= set(multiprocessing.active_children()) - before
-        return futures
+        When the results are no longer waited for, as after an error, workers are stopped where they are: what they
+        keep is whole.
+        """
+        round_of_work = RoundOfWork(function, items, self.idle)
+        try:
+            round_of_work.start(min(self.workers, len(items)))
+            for index in range(len(items)):
+                yield round_of_work.result(index)
+        finally:
+            round_of_work.end()
+
+
+class RoundOfWork(Generic[Item, Result]):
+    """One pass over items: a thread for each worker hands it one item after another."""
+
+    def __init__(self, function: Callable[[Item], Result], items: Sequence[Item], idle: list[WorkerProcess]) -> None:
+        """Take the items; workers come from, and go back to, those that are idle."""
+        self.function, self.items, self.idle = function, items, idle
+        self.coming = iter(range(len(items)))
+        self.left = len(items)
+        self.ended = False
+        self.change = threading.Condition()
+        self.done: dict[int, Returned[Result] | Raised | BaseException] = {}
+        self.busy: dict[threading.Thread, WorkerProcess | None] = {}
+
+    def start(self, count: int) -> None:
+        """Begin with so many workers."""
+        for _ in range(count):
+            thread = threading.Thread(target=self.feed, daemon=True)
+            self.busy[thread] = self.idle.pop() if self.idle else None
+        for thread in list(self.busy):
+            thread.start()
+
+    def result(self, index: int) -> Result:
+        """Wait for one item; an error of the item is raised as it was."""
+        with self.change:
+            self.change.wait_for(lambda: index in self.done)
+            outcome = self.done.pop(index)
+        if isinstance(outcome, Returned):
+            return outcome.result
+        if isinstance(outcome, Raised):
+            outcome.error.add_note(outcome.place)
+            raise outcome.error
+        raise outcome
+
+    def end(self) -> None:
+        """Keep the workers for the next round, but stop those that are still at work."""
+        with self.change:
+            self.ended = self.left > 0
+            for worker in self.busy.values():
+                if worker is not None and self.ended:
+                    worker.stop()
+        for thread in list(self.busy):
+            if thread.ident is not None:
+                thread.join()
+
+    def feed(self) -> None:
+        """Hand items to one worker until none is left or nobody waits."""
+        thread = threading.current_thread()
+        with deaf():
+            while (index := self.next_index()) is not None:
+                try:
+                    outcome: Returned[Result] | Raised | BaseException = self.outcome(index, thread)
+                except BaseException as error:
+                    outcome = error
+                with self.change:
+                    self.done[index] = outcome
+                    self.left -= 1
+                    self.change.notify()
+        with self.change:
+            worker, self.busy[thread] = self.busy[thread], None
+        if worker is not None and not self.ended:
+            self.idle.append(worker)
+        elif worker is not None:
+            worker.leave()
+
+    def next_index(self) -> int | None:
+        """Take the next item that nobody has taken."""
+        with self.change:
+            return None if self.ended else next(self.coming, None)
+
+    def outcome(self, index: int, thread: threading.Thread) -> Returned[Result] | Raised:
+        """Have one item done, by another worker if the first dies of it."""
+        for _ in range(MAX_DEATHS):
+            worker = self.worker_of(thread)
+            try:
+                return worker.work(self.function, self.items[index])
+            except WorkerDied:
+                with self.change:
+                    self.busy[thread] = None
+                worker.leave()
+                if self.ended:
+                    break
+        raise dead(self.items[index])
+
+    def worker_of(self, thread: threading.Thread) -> WorkerProcess:
+        """Give the worker of a thread; one is born if it has none."""
+        worker = self.busy[thread] or WorkerProcess()
+        with self.change:
+            self.busy[thread] = worker
+            if self.ended:
+                worker.stop()
+        return worker
 
 
 def dead(item: object) -> CultureKitError:
@@ -100,58 +163,3 @@ def dead(item: object) -> CultureKitError:
         hint="The machine may be out of memory: try fewer --workers. A script of your own that starts workers needs "
         "its main part under `if __name__ == '__main__':`.",
     )
-
-
-def succeeded(future: Future[Result]) -> bool:
-    """Tell whether a future already holds a result."""
-    return future.done() and not future.cancelled() and future.exception() is None
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Set the environment that the workers are born with."""
-    before = {name: os.environ.get(name) for name in SINGLE_THREAD}
-    os.environ.update(dict.fromkeys(SINGLE_THREAD, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C back while workers are born: one cut off in its first lines would complain of its parent.
-
-    They are born deaf to it, because they take over what this thread holds back.
-    """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        signal.raise_signal(signal.SIGINT)
-
-
-def start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end with it, also when it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def end_with(sentinel: int) -> None:
-    """Wait for the parent to be gone."""
-    wait([sentinel])
-    os._exit(1)

@@ -33,6 +33,13 @@ def die_once(marker: Path) -> str:
     return "done"
 
 
+def die_while_the_first_waits(marker: Path) -> str:
+    if marker.name != "0":
+        return die_once(marker)
+    time.sleep(1)
+    return "done"
+
+
 def die_always(_: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -72,6 +79,12 @@ def test_a_killed_worker_costs_its_item_and_nothing_else(tmp_path: Path) -> None
         markers = [tmp_path / str(n) for n in range(3)]
         assert list(engine.map(die_once, markers)) == ["done"] * 3
         assert list(engine.map(square, [3])) == [9]
+
+
+def test_items_that_kill_each_others_workers_are_none_of_them_blamed(tmp_path: Path) -> None:
+    with LocalEngine(4) as engine:
+        markers = [tmp_path / str(n) for n in range(12)]
+        assert list(engine.map(die_while_the_first_waits, markers)) == ["done"] * 12
 
 
 def test_an_item_that_kills_every_worker_ends_the_run_with_its_name() -> None:
