@@ -1,12 +1,12 @@
 """Where a model of open_clip comes from: a folder, a file of weights, or a name; safetensors only."""
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from culturekit.errors import MissingDependency, UpstreamUnavailable, UsageError
+from culturekit.errors import UsageError
+from culturekit.index.hub import hub_folder
 from culturekit.index.weights_identity import check_safetensors, digest_of_files, read_json
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest
@@ -20,7 +20,6 @@ TOKENIZER = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
     "vocab.txt", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model",
 )  # fmt: skip
-ALLOWED = ["*.safetensors", "*.json", "*.txt", "*.model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def find_source(spec: Spec, *, model: str, pretrained: str, revision: str, packa
         return of_name(spec.target.replace("/", "-"), pretrained, revision, spec, package)
     if spec.target.count("/") == 1 and not path.is_absolute() and not spec.target.startswith("."):
         refuse(spec, model=model, pretrained=pretrained)
-        folder = hub_folder(spec.target, revision)
+        folder = fetched(spec.target, revision)
         return in_folder(folder, revision=folder.name)
     raise UsageError(
         "this is neither a folder, a file, a hub id, nor a model that open_clip knows",
@@ -158,7 +157,7 @@ def of_name(name: str, pretrained: str, revision: str, spec: Spec, package: Any)
             where=str(spec),
             expected=f"?pretrained=FILE.safetensors, or a tag: {' or '.join(tags) or 'there is none'}",
         )
-    folder = hub_folder(hub_id, revision)
+    folder = fetched(hub_id, revision)
     weights = weights_in(folder)
     check_safetensors([weights])
     return OpenClipSource(package.get_model_config(name), tagged, weights, name, folder.name)
@@ -176,34 +175,12 @@ def usual_preprocessing(model: str, package: Any) -> Mapping[str, object]:  # no
     return shared[0] if len(shared) == 1 else {}
 
 
-def hub_folder(name: str, revision: str) -> Path:
+def fetched(name: str, revision: str) -> Path:
     """Find a hub id in the local cache, or fetch its safetensors and settings where that is allowed."""
-    try:
-        hub = importlib.import_module("huggingface_hub")
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            "a hub id needs the package huggingface_hub, which is not installed",
-            where=name,
-            hint="Install it with: pip install -c constraints.txt 'culturekit[openclip]'",
-        ) from error
-    wanted = {"revision": revision or None, "allow_patterns": ALLOWED}
-    try:
-        cached = Path(hub.snapshot_download(name, local_files_only=True, **wanted))
-        if any(cached.glob("*.safetensors")):
-            return cached
-    except (hub.errors.LocalEntryNotFoundError, ValueError):
-        pass
-    if hub.constants.HF_HUB_OFFLINE:
-        raise UsageError(
-            f"{name} has no safetensors in the local cache, and the hub is switched off",
-            where="open_clip",
-            found=str(hub.constants.HF_HUB_CACHE),
-        )
-    try:
-        return Path(hub.snapshot_download(name, **wanted))
-    except (hub.errors.RepositoryNotFoundError, hub.errors.RevisionNotFoundError) as error:
-        raise UsageError("there is no such folder, and no such model on the hub", where=name, found=revision) from error
-    except (hub.errors.HfHubHTTPError, hub.errors.LocalEntryNotFoundError, OSError) as error:
-        raise UpstreamUnavailable(
-            "the model could not be fetched from the hub", where=name, found=str(error)
-        ) from error
+    return hub_folder(
+        name,
+        revision,
+        complete=lambda folder: any(folder.glob("*.safetensors")),
+        extra="openclip",
+        asked_by="open_clip",
+    )

@@ -1,6 +1,5 @@
 """Weights in a folder: where they lie, that nothing in them can run, and a hash that says which they are."""
 
-import importlib
 import json
 import os
 import re
@@ -12,7 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.hub import hub_folder
 from culturekit.storage.digests import digest, digest_file
 
 __all__ = [
@@ -91,38 +91,8 @@ def find_model(target: str, *, revision: str = "", kind: str) -> ModelFolder:
 
 def from_hub(name: str, revision: str, kind: str) -> ModelFolder:
     """Find a hub id in the local cache, or fetch it into the cache where that is allowed."""
-    try:
-        hub = importlib.import_module("huggingface_hub")
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            "a hub id needs the package huggingface_hub, which is not installed",
-            where=name,
-            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
-        ) from error
-    wanted = {"revision": revision or None, "allow_patterns": ["*.safetensors", "*.safetensors.index.json", "*.json",
-                                                              "*.txt", "*.model"]}  # fmt: skip
-    try:
-        cached = Path(hub.snapshot_download(name, local_files_only=True, **wanted))
-        if weight_names(cached):
-            return ModelFolder(cached, cached.name)
-    except (hub.errors.LocalEntryNotFoundError, ValueError):
-        pass
-    if hub.constants.HF_HUB_OFFLINE:
-        raise UsageError(
-            f"{name} is neither a folder nor a model with safetensors in the local cache, and the hub is switched off",
-            where=kind,
-            found=str(hub.constants.HF_HUB_CACHE),
-            hint="Name a folder, or fetch the model first where the network may be used.",
-        )
-    try:
-        fetched = Path(hub.snapshot_download(name, **wanted))
-    except (hub.errors.RepositoryNotFoundError, hub.errors.RevisionNotFoundError) as error:
-        raise UsageError("there is no such folder, and no such model on the hub", where=name, found=revision) from error
-    except (hub.errors.HfHubHTTPError, hub.errors.LocalEntryNotFoundError, OSError) as error:
-        raise UpstreamUnavailable(
-            "the model could not be fetched from the hub", where=name, found=str(error)
-        ) from error
-    return ModelFolder(fetched, fetched.name)
+    folder = hub_folder(name, revision, complete=weight_names, extra="embed", asked_by=kind)
+    return ModelFolder(folder, folder.name)
 
 
 def weight_files(folder: Path) -> list[Path]:
