@@ -1,13 +1,13 @@
 """From a finished run to the data of its report; scores are looked up, never computed."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import polars as pl
 
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
-from culturekit.report.data import Figure, KernelTable, ModelLine, ReportData, StageLine
+from culturekit.report.data import KernelTable, ModelLine, ReportData, StageLine
+from culturekit.report.figures import figure
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.trust import limits_of, trust_in
@@ -50,16 +50,6 @@ def in_words(number: int) -> str:
     """Write a small number as a word."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     return words[number] if number < len(words) else str(number)
-
-
-def figure(rows: pl.DataFrame, **conditions: str | None) -> Figure | None:
-    """Look up the score that meets all conditions; None where there is none or several."""
-    for column, value in conditions.items():
-        rows = rows.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
-    if rows.height != 1:
-        return None
-    row: dict[str, Any] = rows.row(0, named=True)
-    return Figure(row["value"], row["ci_low"], row["ci_high"], row["n"], row["row"])
 
 
 def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from culturekit.report.data import BoundLine, CountryLine, Figure, HubLine, StabilityLine, Trust
+from culturekit.report.figures import figure, figure_in
 from culturekit.report.run_folders import RunFolders
 
 __all__ = ["LIMITS", "limits_of", "trust_in"]
@@ -59,8 +60,7 @@ def bound_lines(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[BoundLi
         )
         widest = pairs.sort(pl.col("value_best") - pl.col("value"), descending=True).head(1).to_dicts()
         for row in widest:
-            worst = Figure(row["value"], row["ci_low"], row["ci_high"], row["n"], row["row"])
-            best = Figure(row["value_best"], row["ci_low_best"], row["ci_high_best"], row["n_best"], row["row_best"])
+            worst, best = figure_in(row), figure_in(row, suffix="_best")
             yield BoundLine(
                 str(model), None if concept is None else str(concept), worst, best, row["unknown"], row["images"]
             )
@@ -82,11 +82,4 @@ def limits_of(about: pl.DataFrame, kernels: Sequence[str]) -> Iterator[tuple[str
         own = about.filter(pl.col("model") == model)
         if own.is_empty():
             continue
-        cells = []
-        for kernel in kernels:
-            found = own.filter(pl.col("kernel") == kernel).to_dicts()
-            one = found[0] if len(found) == 1 else None
-            cells.append(
-                None if one is None else Figure(one["value"], one["ci_low"], one["ci_high"], one["n"], one["row"])
-            )
-        yield title, tuple(cells)
+        yield title, tuple(figure(own, kernel=kernel) for kernel in kernels)
