@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import pycountry
+
 from culturekit.builders.folded_names import folded, without_accents
 from culturekit.kg.countries import countries, country_files
 from culturekit.storage.package_data import shipped
@@ -11,7 +13,9 @@ from culturekit.storage.package_data import shipped
 __all__ = ["NAMES", "country_code"]
 
 NAMES = "builders/country_names.tsv"
-"""ISO 3166-1: two letters, three letters, and names divided by semicolons."""
+"""What ISO 3166-1 does not say: a country's two letters, and more names of it divided by semicolons."""
+
+ISO_NAMES = ("alpha_2", "alpha_3", "name", "common_name", "official_name")
 
 
 def country_code(said: str | None) -> str | None:
@@ -28,10 +32,15 @@ def known_names(own: Path | None) -> Mapping[str, str]:
 
     Those of the countries that culturekit knows more of go first.
     """
-    names: dict[str, str] = {}
+    names = {
+        folded(getattr(entry, kind)): entry.alpha_2
+        for entry in pycountry.countries
+        for kind in ISO_NAMES
+        if hasattr(entry, kind)
+    }
     for line in shipped(NAMES).read_text(encoding="utf-8").splitlines():
-        two, three, usual = line.split("\t")
-        names |= {folded(name): two for name in (two, three, *usual.split("; "))}
+        code, usual = line.split("\t")
+        names |= {folded(name): code for name in (code, *usual.split("; "))}
     for country in countries().values():
         called = (country.iso, country.iso3, country.name, country.adjective, country.demonym)
         names |= {folded(name): country.iso for name in called}

@@ -45,7 +45,7 @@ def tag_stage(
             **judge_inputs(judge),
         },
         {**judge_options(judge, client), "task": TASK, "wording": digest_bytes(geo_tag_wording().encode())},
-        packages=("msgspec", "pillow", "polars"),
+        packages=("msgspec", "pillow", "polars", "pycountry"),
     )
 
 
