@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from culturekit.audit.check import Check, Turn
 from culturekit.audit.findings import Code, Finding, quoted
-from culturekit.audit.folding import fold, fold_accents
+from culturekit.audit.folding import fold
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
+from culturekit.builders.folded_names import folded, without_accents
 
 __all__ = ["CHECK", "SHORTEST"]
 
@@ -43,7 +44,7 @@ def near_names(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
     known: dict[str, Row] = {}
     for row in rows:
         name = sheet.text(row, "name")
-        bare = fold_accents(name)
+        bare = without_accents(folded(name))
         forms = [bare, *shortened(bare)]
         near = next((other for form in forms if (other := known.get(form)) is not None), None)
         if near is not None and fold(sheet.text(near, "name")) != fold(name):
