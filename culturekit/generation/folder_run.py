@@ -13,6 +13,7 @@ from culturekit.generation.folder_plan import UNMATCHED, FolderPlan
 from culturekit.generation.folder_rows import duplicates_of, image_id_of, table_row
 from culturekit.records.schemas import DROPS, IMAGES
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, write_table
 
 __all__ = ["SAMPLES", "other_kinds", "take_folder"]
@@ -41,11 +42,7 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
         )
         for start in range(0, len(intakes), PICTURES_PER_SHARD)
     ]
-    todo = [shard for shard in shards if not shard.part.exists()]
-    work.progress.begin(len(intakes), "images")
-    work.progress.advance(len(intakes) - sum(len(shard.pictures) for shard in todo))
-    for done in work.engine.map(take_shard, todo):
-        work.progress.advance(done)
+    run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
     images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
     write_table(work.out, IMAGES, images)
     drops = write_drops(work, listing, plan)

@@ -18,6 +18,7 @@ from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.picture_writing import encoded
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate"]
@@ -77,11 +78,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
         )
         for start in range(0, len(requests), REQUESTS_PER_SHARD)
     ]
-    todo = [shard for shard in shards if not shard.part.exists()]
-    work.progress.begin(len(requests), "images")
-    work.progress.advance(len(requests) - sum(len(shard.requests) for shard in todo))
-    for done in work.engine.map(run_shard, todo):
-        work.progress.advance(done)
+    run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema(knows_truth=False))
     statuses = Counter(images["status"].to_list())
     write_table(work.out, IMAGES, images)
@@ -123,7 +120,7 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
     return BACKENDS.make(spec) if cspace is None else BACKENDS.make(spec, cspace=cspace)
 
 
-def run_shard(shard: Shard) -> int:
+def make_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
     rows = [

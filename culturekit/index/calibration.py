@@ -13,11 +13,12 @@ from culturekit.index.comparison import Comparison
 from culturekit.index.encoder import Vectors
 from culturekit.index.index_folder import OpenIndex
 from culturekit.index.mapping_scopes import Within, artifacts_within
-from culturekit.index.mapping_shards import TrialShard, ranges, run_shards, try_shard
+from culturekit.index.mapping_shards import TrialShard, ranges, try_shard
 from culturekit.records.schemas import CALIBRATION
 from culturekit.records.work import Work
 from culturekit.storage.arrays import save_array
 from culturekit.storage.digests import digest_bytes
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, save_parquet, write_table
 
 __all__ = ["CONFIDENCE", "Known", "calibrate", "calibration_table", "described", "held_out", "known_images"]
@@ -123,7 +124,7 @@ def calibrate(work: Work, comparison: Comparison, known: Known, *, max_error: fl
         TrialShard(comparison, shown, vectors, start, stop, work.scratch / f"known-{start:09d}.parquet")
         for start, stop in ranges(known.rows.height)
     ]
-    run_shards(work, shards, try_shard, total=known.rows.height, unit=known.kind)
+    run_shards(work, shards, try_shard, size=lambda shard: shard.stop - shard.start, unit=known.kind)
     tried = merge_parts([shard.part for shard in shards], {})
     return abstention_from(
         tried["margin"].to_numpy(),

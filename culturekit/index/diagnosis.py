@@ -16,11 +16,12 @@ from culturekit.index.hubs import hubs_of, neighbour_skew
 from culturekit.index.index_folder import OpenIndex, open_index
 from culturekit.index.mapping_options import MappingOptions
 from culturekit.index.mapping_scopes import ANYWHERE
-from culturekit.index.mapping_shards import IMAGES_AT_ONCE, ranges, run_shards
+from culturekit.index.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.match_margins import leads
 from culturekit.index.recognition import recognition_of
 from culturekit.records.schemas import HUBS, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["DiagnosisOptions", "diagnose"]
@@ -98,7 +99,7 @@ def held_out_matches(work: Work, index: OpenIndex, mapping: MappingOptions) -> t
         HeldOutShard(comparison, shown, start, stop, work.scratch / f"held-out-{start:09d}.parquet")
         for start, stop in ranges(known.rows.height)
     ]
-    run_shards(work, shards, match_held_out, total=known.rows.height, unit=known.kind)
+    run_shards(work, shards, match_held_out, size=lambda shard: shard.stop - shard.start, unit=known.kind)
     return merge_parts([shard.part for shard in shards], {}), ""
 
 

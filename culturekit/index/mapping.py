@@ -23,13 +23,13 @@ from culturekit.index.mapping_shards import (
     find_hubs,
     match_shard,
     ranges,
-    run_shards,
 )
 from culturekit.index.mapping_vectors import Seen, embedded, encoder_for, kept_in, vectors_from
 from culturekit.index.search import searcher
 from culturekit.records.schemas import DROPS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import save_parquet, write_frames, write_table
 
 __all__ = ["MappingInputs", "MappingOptions", "map_images"]
@@ -55,7 +55,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     opened, bank = with_hubs(work, given, opened, seen)
     found, known = calibrated(work, given, opened, options)
     shards = match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
-    run_shards(work, shards, match_shard, total=seen.images.height, unit="matches")
+    run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
     told = Told()
     write_frames(work.out, MATCHES, told.listening(shards))
     dropped_rows = pl.concat([drops, homeless, seen.drops]).sort(DROPS.key)
@@ -137,12 +137,18 @@ def with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> t
     figures = check_balanced(bank.images, inside, where=where)
     save_array(work.scratch / "bank.npy", bank.vectors)
     learning = replace(opened.comparison, adjustment=given.adjustment)
-    count = len(list(plain.blocks()))
+    ends = [0, *(end for _, end in plain.blocks())]
     shards = [
-        HubShard(learning, work.scratch / "bank.npy", first, work.scratch / f"hubs-{first:06d}.npy")
-        for first in range(0, count, BLOCKS_PER_SHARD)
+        HubShard(
+            learning,
+            work.scratch / "bank.npy",
+            first,
+            ends[min(first + BLOCKS_PER_SHARD, len(ends) - 1)] - ends[first],
+            work.scratch / f"hubs-{first:06d}.npy",
+        )
+        for first in range(0, len(ends) - 1, BLOCKS_PER_SHARD)
     ]
-    run_shards(work, shards, find_hubs, total=plain.size, unit="artifacts")
+    run_shards(work, shards, find_hubs, size=lambda shard: shard.size, unit="artifacts")
     hubs: NDArray[np.float64] = np.zeros(opened.index.artifacts.height)
     hubs[plain.artifacts] = np.concatenate([np.load(shard.part, allow_pickle=False) for shard in shards])
     save_array(work.scratch / "hubs.npy", hubs)

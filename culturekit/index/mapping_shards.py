@@ -1,9 +1,8 @@
 """The work items of a mapping: images to match, references to calibrate on, artifacts whose hubness is learned."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,11 +14,10 @@ from culturekit.index.encoder import Vectors
 from culturekit.index.mapping_scopes import ANYWHERE, Place
 from culturekit.index.match_batch import Matched
 from culturekit.index.match_table import match_table
-from culturekit.records.work import Work
 from culturekit.storage.arrays import save_array
 from culturekit.storage.tables import save_parquet
 
-__all__ = ["HubShard", "MatchShard", "TrialShard", "find_hubs", "match_shard", "ranges", "run_shards", "try_shard"]
+__all__ = ["HubShard", "MatchShard", "TrialShard", "find_hubs", "match_shard", "ranges", "try_shard"]
 
 IMAGES_PER_SHARD = 2000
 IMAGES_AT_ONCE = 512
@@ -61,24 +59,13 @@ class TrialShard:
 
 @dataclass(frozen=True, slots=True)
 class HubShard:
-    """Some blocks of the artifacts of an index, to learn from a bank of images how near they are to all."""
+    """The `size` artifacts in some blocks of an index, to learn from a bank of images how near they are to all."""
 
     comparison: Comparison
     bank: Path
     first: int
+    size: int
     part: Path
-
-
-class HasPart(Protocol):
-    """A work item that is done when its part file is there."""
-
-    @property
-    def part(self) -> Path:
-        """What it writes."""
-        ...
-
-
-Shard = TypeVar("Shard", bound=HasPart)
 
 
 def match_shard(shard: MatchShard) -> int:
@@ -160,13 +147,3 @@ def ranges(count: int) -> Iterator[tuple[int, int]]:
     """Cut rows into runs, a shard each."""
     for start in range(0, count, IMAGES_PER_SHARD):
         yield start, min(start + IMAGES_PER_SHARD, count)
-
-
-def run_shards(work: Work, shards: Sequence[Shard], do: Callable[[Shard], int], *, total: int, unit: str) -> None:
-    """Do the shards that an earlier run has not done."""
-    left = total
-    work.progress.begin(total, unit)
-    for done in work.engine.map(do, [shard for shard in shards if not shard.part.exists()]):
-        left -= done
-        work.progress.advance(done)
-    work.progress.advance(left)

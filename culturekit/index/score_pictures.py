@@ -3,10 +3,10 @@
 import importlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +20,7 @@ from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["score_pictures"]
@@ -119,16 +120,13 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
         )
         for start in range(0, len(listed), IMAGES_PER_SHARD)
     ]
-    todo = [shard for shard in shards if not shard.part.exists()]
-    work.progress.begin(len(listed), "images")
-    work.progress.advance(len(listed) - sum(len(shard.images) for shard in todo))
     weightless = scorer_of(scorer).parameters.get("weights") == "none"
-    for done in work.engine.map(score_shard, todo) if weightless else in_threads(todo, work.engine.workers):
-        work.progress.advance(done)
+    hands = None if weightless else partial(in_threads, workers=work.engine.workers)
+    run_shards(work, shards, score_shard, size=lambda shard: len(shard.images), unit="images", hands=hands)
     return merge_parts([shard.part for shard in shards], PART)
 
 
-def in_threads(shards: Sequence[QualityShard], workers: int) -> Iterator[int]:
+def in_threads(score: Callable[[QualityShard], int], shards: Sequence[QualityShard], *, workers: int) -> Iterator[int]:
     """Score with weights that are loaded once, in this process.
 
     Each thread has one thread for arithmetic: torch adds up in another order when it has more, so that only this
@@ -140,7 +138,7 @@ def in_threads(shards: Sequence[QualityShard], workers: int) -> Iterator[int]:
     alone = (lambda: torch.set_num_threads(1)) if torch is not None else None
     pool = ThreadPoolExecutor(2 if on_gpu else workers, "scoring", initializer=alone)
     try:
-        yield from pool.map(score_shard, shards)
+        yield from pool.map(score, shards)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         if torch is not None:

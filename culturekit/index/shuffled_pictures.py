@@ -16,6 +16,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_writing import encoded
+from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["SHUFFLED", "ShuffleOptions", "shuffle_pictures", "shuffled"]
@@ -64,9 +65,7 @@ def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions, *, 
         )
         for start in range(0, taken.height, IMAGES_PER_SHARD)
     ]  # fmt: skip
-    work.progress.begin(taken.height, "images")
-    for done in work.engine.map(shuffle_shard, shards):
-        work.progress.advance(done)
+    run_shards(work, shards, shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
     images = merge_parts([shard.part for shard in shards], columns())
     write_table(work.out, IMAGES, images)
     return Outcome({"images": images.height}, notes={"tiles": options.tiles})
@@ -82,11 +81,10 @@ def taken_images(images_path: Path, options: ShuffleOptions) -> pl.DataFrame:
 
 
 def shuffle_shard(shard: ShuffleShard) -> int:
-    """Shuffle a run of images, unless an earlier run did."""
-    if not shard.part.exists():
-        images = taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
-        rows = [shuffled_row(row, shard) for row in images.iter_rows(named=True)]
-        save_parquet(pl.DataFrame(rows, schema=columns()), shard.part)
+    """Shuffle a run of images."""
+    images = taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
+    rows = [shuffled_row(row, shard) for row in images.iter_rows(named=True)]
+    save_parquet(pl.DataFrame(rows, schema=columns()), shard.part)
     return shard.stop - shard.start
 
 
