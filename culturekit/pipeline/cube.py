@@ -12,6 +12,7 @@ from culturekit.index.diagnosis import DiagnosisOptions
 from culturekit.index.mapping_options import MappingInputs
 from culturekit.index.shuffled_pictures import SHUFFLED, ShuffleOptions
 from culturekit.kg.concepts import Concept, load_concept
+from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
@@ -24,8 +25,10 @@ from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.other_instruments import instrument_stages, stability_of
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.report_stage import report_stage
+from culturekit.pipeline.scores.comparison_stage import comparison_stage
+from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import COMPARISON, SHOWN, RunFolders
 
 __all__ = ["cube_stages", "filter_run"]
 
@@ -47,7 +50,9 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
         *diagnosis_stages(recipe, workdir),
         *instrument_stages(recipe, workdir),
+        distribution_stage(list(matches_of(recipe, workdir).values()), name=SHOWN),
         scores_of(recipe, workdir),
+        *comparison_of(recipe, workdir),
         *stability_of(recipe, workdir),
         report_stage(folders(recipe, workdir)),
     ]
@@ -125,7 +130,7 @@ def diagnosis_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         )
         for name in (CULTURE_FREE, SHUFFLED)
     ]  # fmt: skip
-    matches = {f"matches-{model.name}": workdir / f"matches-{model.name}/matches.parquet" for model in recipe.models}
+    matches = matches_of(recipe, workdir)
     options = DiagnosisOptions(recipe.scores.size, recipe.diagnosis.ceiling_repeats)
     return [blank, mixed, *floors, diagnosis_stage(index, matches, recipe.mapping, options, seed=recipe.seed)]
 
@@ -136,8 +141,32 @@ def folders(recipe: Recipe, workdir: Path) -> RunFolders:
     audited = recipe.audit is not None and recipe.audit.file is None
     names = tuple(model.name for model in recipe.models)
     return RunFolders(
-        workdir, names, truthful, audited, diagnosed=recipe.diagnosis is not None, compared=bool(recipe.instruments)
+        workdir,
+        names,
+        truthful,
+        audited,
+        diagnosed=recipe.diagnosis is not None,
+        compared=bool(recipe.instruments),
+        counted=True,
+        differed=len(names) > 1,
     )
+
+
+def matches_of(recipe: Recipe, workdir: Path) -> dict[str, Path]:
+    """Name the matches of each model."""
+    return {f"matches-{model.name}": workdir / f"matches-{model.name}/matches.parquet" for model in recipe.models}
+
+
+def comparison_of(recipe: Recipe, workdir: Path) -> list[Stage]:
+    """Compare every two models; prompts that leave the culture open are few, and the same for everybody."""
+    if len(recipe.models) < 2:
+        return []
+    options = ComparisonOptions(
+        target="these" if recipe.images.kinds == ("underspecified",) else "population",
+        confidence=recipe.scores.confidence,
+        seed=recipe.seed,
+    )
+    return [comparison_stage([workdir / "scores/values.parquet"], options, name=COMPARISON)]
 
 
 def scores_of(recipe: Recipe, workdir: Path) -> Stage:
@@ -145,7 +174,7 @@ def scores_of(recipe: Recipe, workdir: Path) -> Stage:
     names = [model.name for model in recipe.models]
     truthful = [model.name for model in recipe.models if knows_truth(model.backend)]
     return score_stage(
-        {f"matches-{name}": workdir / f"matches-{name}/matches.parquet" for name in names},
+        matches_of(recipe, workdir),
         {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in names},
         recipe.scores,
         truth={f"truth-{name}": workdir / f"truth-{name}/matches.parquet" for name in truthful},

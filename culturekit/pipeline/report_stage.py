@@ -7,7 +7,7 @@ import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import COMPARISON, SHOWN, RunFolders
 from culturekit.report.write import write_report
 
 __all__ = ["RECIPE_RECORD", "folders_of", "report_stage"]
@@ -59,4 +59,6 @@ def folders_of(root: Path) -> RunFolders:
         audited=any((root / f"audit-{name}").is_dir() for name in names),
         diagnosed=(root / "diagnosis").is_dir(),
         compared=(root / "stability").is_dir(),
+        counted=(root / SHOWN).is_dir(),
+        differed=(root / COMPARISON).is_dir(),
     )

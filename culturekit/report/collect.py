@@ -6,7 +6,9 @@ import polars as pl
 
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
+from culturekit.report.countries import shares_in
 from culturekit.report.data import KernelTable, ModelLine, ReportData, StageLine
+from culturekit.report.differences import difference_lines
 from culturekit.report.figures import figure
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
@@ -43,6 +45,8 @@ def collect(run: RunFolders) -> ReportData:
         thumbnails=dict(sorted(thumbnails.items())),
         withheld=tuple(withheld(run)),
         trust=trust_in(run, scores),
+        shares=shares_in(run, [line.model for line in models]),
+        differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
     )
 
 

@@ -8,12 +8,15 @@ from culturekit.trail.evidence import ArtifactEvidence
 __all__ = [
     "BoundLine",
     "CountryLine",
+    "CountryShares",
+    "DifferenceLine",
     "Figure",
     "HubLine",
     "KernelTable",
     "ModelLine",
     "Near",
     "ReportData",
+    "Share",
     "Shot",
     "StabilityLine",
     "StageLine",
@@ -102,6 +105,70 @@ class StageLine:
     counts: Mapping[str, int]
     drops: Mapping[str, int]
     seeds: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of images that show something, with its limits, and how many images that is."""
+
+    value: float
+    low: float | None
+    high: float | None
+    images: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountryShares:
+    """Which countries the images of each model were mapped to.
+
+    Attributes:
+        names: of each country, by its code, in the order of the names.
+        models: in the order of the page.
+        shares: by model and code.
+        images: how many images each model made that were mapped.
+        available: the share of each country in the artifacts that images are mapped to.
+        off_the_map: countries too small for the map.
+    """
+
+    names: Mapping[str, str]
+    models: tuple[str, ...]
+    shares: Mapping[str, Mapping[str, Share]]
+    images: Mapping[str, int]
+    available: Mapping[str, float]
+    off_the_map: tuple[str, ...]
+
+    def never(self, model: str) -> int:
+        """Count the countries that no image of a model was mapped to."""
+        return sum(share.images == 0 for share in self.shares[model].values())
+
+    def most(self, model: str) -> str:
+        """Name the country that most images of a model were mapped to."""
+        return self.names[max(self.shares[model], key=lambda code: self.shares[model][code].value)]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceLine:
+    """How far two models are apart on one score, and whether that is more than chance.
+
+    Attributes:
+        first: the model with the larger score.
+        second: the other.
+        labels: whether mapped or corrected labels were compared.
+        difference: on the common prompts.
+        p: corrected for the number of comparisons; None where nothing says how much values scatter.
+        common: prompts that both answered.
+        left_out: prompts that only one answered.
+    """
+
+    first: str
+    second: str
+    concept: str | None
+    metric: str
+    labels: str
+    difference: Figure
+    p: float | None
+    common: int
+    left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +261,8 @@ class ReportData:
     withheld: tuple[str, ...] = ()
     """Why kernels of models and concepts stand uncorrected although some of their images were audited."""
     trust: Trust | None = None
+    shares: CountryShares | None = None
+    differences: tuple[DifferenceLine, ...] = ()
 
     @property
     def audited(self) -> bool:

@@ -5,11 +5,12 @@ import hashlib
 import math
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from culturekit.report.charts import diversity_chart
-from culturekit.report.data import Figure, ReportData
+from culturekit.report.country_maps import TINTS, map_of, tint, world
+from culturekit.report.data import Figure, ReportData, Share
 
 __all__ = ["render"]
 
@@ -23,10 +24,20 @@ def render(data: ReportData) -> str:
         f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
         "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
     )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FunctionLoader(template_text),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    page = environment.from_string(template_text("report.html")).render(
+    environment.filters |= {"tint": tint, "limits": limits, "chance": chance}
+    page = environment.get_template("report.html").render(
         data=data,
+        world=Markup(world()) if data.shares else "",
+        map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
+        tints=TINTS,
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
         style=Markup(style),
         script=Markup(script),
@@ -67,6 +78,18 @@ def shade(figure: Figure | None) -> str:
 def share(value: float | None) -> str:
     """Write a share of 0 to 1 in per cent; a dash where there is none."""
     return "–" if value is None or math.isnan(value) else f"{value:.1%}".replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def limits(share: Share) -> str:
+    """Write the limits of a share; nothing where there are none."""
+    return "" if share.low is None or share.high is None else f"{share.low * 100:.1f}–{share.high * 100:.1f}"
+
+
+def chance(p: float | None) -> str:
+    """Write a p value; a dash where nothing says how much values scatter."""
+    if p is None or math.isnan(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def count(value: int) -> str:

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.records.schemas import CSPACE, HUBS, IMAGES, MATCHES, RECOGNITION, SCORES
+from culturekit.records.schemas import CSPACE, DISTRIBUTIONS, HUBS, IMAGES, MATCHES, RECOGNITION, SCORES
 from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["RunFolders"]
+__all__ = ["COMPARISON", "SHOWN", "RunFolders"]
+
+SHOWN, COMPARISON = "shown", "comparison"
+"""The folders of a run that say which countries models show, and how far models are apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class RunFolders:
     audited: bool = False
     diagnosed: bool = False
     compared: bool = False
+    counted: bool = False
+    differed: bool = False
 
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
@@ -56,6 +61,29 @@ class RunFolders:
         """Read how far encoders agree on the order of the models, where there are several."""
         return read_table(self.root / "stability/scores.parquet", SCORES) if self.compared else None
 
+    def distributions(self) -> pl.DataFrame | None:
+        """Read how often each country was shown, where that was counted."""
+        return read_table(self.root / f"{SHOWN}/distributions.parquet", DISTRIBUTIONS) if self.counted else None
+
+    def comparison(self) -> pl.DataFrame | None:
+        """Read the differences of models, with what was compared as columns; None where there is one model."""
+        if not self.differed:
+            return None
+        of = pl.Struct({"kernel": pl.String, "labels": pl.String})
+        params = pl.Struct(
+            [
+                pl.Field("of", of),
+                *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
+                *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
+                pl.Field("p_corrected", pl.Float64),
+            ]
+        )
+        scores = read_table(self.root / f"{COMPARISON}/scores.parquet", SCORES).with_row_index("row").drop("metric")
+        found = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+        return found.rename({"metric": "of_metric"}).with_columns(
+            of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")
+        )
+
     def references(self) -> pl.DataFrame:
         """Read the reference pictures."""
         return read_table(self.root / "references/images.parquet", IMAGES)
@@ -73,7 +101,11 @@ class RunFolders:
         if self.diagnosed:
             names += ["images-floor-culture-free", "matches-floor-culture-free"]
             names += ["images-floor-shuffled", "matches-floor-shuffled", "diagnosis"]
-        return [*names, "scores", *(["stability"] if self.compared else [])]
+        counts = [SHOWN] if self.counted else []
+        return [
+            *names, *counts, "scores", *([COMPARISON] if self.differed else []),
+            *(["stability"] if self.compared else []),
+        ]  # fmt: skip
 
     def manifest(self, stage: str) -> Manifest:
         """Read the manifest of a stage."""

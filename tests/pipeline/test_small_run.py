@@ -71,7 +71,7 @@ def test_a_change_redoes_what_depends_on_it_and_nothing_else(run_copy: Path) -> 
     states = run(changed, run_copy)
     redone = {name for name, state in states.items() if state != "reused"}
     own = {f"{kind}-narrow" for kind in ("images", "matches", "quality", "truth")}
-    assert redone == {*own, "diagnosis", "scores", "report"}
+    assert redone == {*own, "diagnosis", "shown", "scores", "comparison", "report"}
 
 
 def test_a_removed_stage_is_made_again_and_gives_the_same_bytes(small_recipe: Recipe, run_copy: Path) -> None:

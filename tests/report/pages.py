@@ -5,12 +5,15 @@ from dataclasses import replace
 from culturekit.report.data import (
     BoundLine,
     CountryLine,
+    CountryShares,
+    DifferenceLine,
     Figure,
     HubLine,
     KernelTable,
     ModelLine,
     Near,
     ReportData,
+    Share,
     Shot,
     StabilityLine,
     StageLine,
@@ -31,6 +34,9 @@ HOSTILE = (
     "=cmd|' /C calc'!A0",
     "&lt;b&gt;",
 )
+
+
+NOTHING = Share(0.0, 0.0, 0.01, 0)
 
 
 def figure(value: float, row: int) -> Figure:
@@ -125,6 +131,21 @@ def page() -> ReportData:
             bounds=(BoundLine("atlas", "cuisine", figure(0.4, 7), figure(0.6, 8), 90, 1200),),
             stability=(StabilityLine(("clip", "embedded"), "vs", None, "country", 0.33, stable=False),),
         ),
+        shares=CountryShares(
+            names={"BR": "Brazil", "IN": "India", "SG": "Singapore"},
+            models=("mirage", "atlas"),
+            shares={
+                "mirage": {"BR": Share(0.25, 0.2, 0.3, 300), "IN": Share(0.75, 0.7, 0.8, 900), "SG": NOTHING},
+                "atlas": {"BR": Share(0.01, None, None, 12), "IN": Share(0.5, 0.4, 0.6, 600), "SG": NOTHING},
+            },
+            images={"mirage": 1200, "atlas": 1200},
+            available={"BR": 0.5, "IN": 0.5},
+            off_the_map=("SG",),
+        ),
+        differences=(
+            DifferenceLine("mirage", "atlas", None, "vs", "mapped", figure(0.1, 3), 0.0004, 3, 1),
+            DifferenceLine("atlas", "mirage", None, "qvs", "mapped", figure(0.01, 4), 0.31, 3, 0),
+        ),
     )
 
 
@@ -153,6 +174,8 @@ def hostile_page(text: str) -> ReportData:
         caveats=(text,),
         versions={text: text},
         trust=hostile_trust(text),
+        shares=CountryShares({"BR": text}, (text,), {text: {"BR": NOTHING}}, {text: 3}, {"BR": 1.0}, ("BR",)),
+        differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1),),
     )
 
 

@@ -1,9 +1,11 @@
+import itertools
 import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from culturekit.pipeline.report_stage import folders_of
@@ -144,6 +146,33 @@ def test_the_data_of_a_report_are_those_of_its_run(small_run: Path) -> None:
     assert any("not a cultural encoder" in caveat for caveat in data.caveats)
     text = "\n".join(headline_lines(folders_of(small_run)))
     assert "empty is lying." in text
+
+
+def test_the_countries_on_the_page_are_those_of_the_matches(small_run: Path) -> None:
+    shares = collect(folders_of(small_run)).shares
+    assert shares is not None
+    for model in shares.models:
+        mapped = pl.read_parquet(small_run / f"matches-{model}/matches.parquet").filter(pl.col("rank") == 1)
+        counts = dict(mapped.group_by("country").len().iter_rows())
+        assert {code: share.images for code, share in shares.shares[model].items() if share.images} == counts
+        assert shares.images[model] == mapped.height
+        assert sum(share.value for share in shares.shares[model].values()) == pytest.approx(1)
+        assert counts[next(code for code, name in shares.names.items() if name == shares.most(model))] == max(
+            counts.values()
+        )
+    assert sum(shares.available.values()) == pytest.approx(1)
+
+
+def test_differences_are_said_from_the_larger_to_the_smaller(small_run: Path) -> None:
+    data = collect(folders_of(small_run))
+    means = {line.model: line.mapped.value for line in data.models}
+    about = [line for line in data.differences if line.metric == "vs"]
+    assert {frozenset((line.first, line.second)) for line in about} == {
+        frozenset(pair) for pair in itertools.combinations(means, 2)
+    }
+    for found in about:
+        assert found.difference.value == pytest.approx(means[found.first] - means[found.second], abs=1e-9)
+        assert found.difference.low is None or found.difference.low <= found.difference.value
 
 
 def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:

@@ -3,7 +3,8 @@
 import polars as pl
 
 from culturekit.metrics.diversity.label_shares import distribution
-from culturekit.metrics.diversity.labels import LEVELS
+from culturekit.metrics.diversity.labels import LEVELS, spell
+from culturekit.metrics.diversity.share_limits import share_limits
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
 
@@ -38,6 +39,30 @@ def shares(images: pl.DataFrame, concept: str | None, level: str) -> pl.DataFram
     """Count the labels of one level."""
     texts = {"model": images["model"][0], "concept": concept, "level": level}
     table = distribution(images.select(LEVELS), level=level).rename({"n": "images", "p": "share"})
-    return table.with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items()).select(
-        pl.col(name).cast(dtype) for name, dtype in DISTRIBUTIONS.schema.items()
+    limits = share_limits(images.select(batch_of().alias("batch"), one_spelling(images[level]).alias("label")))
+    table = table.join(limits, on="label", how="left", nulls_equal=True, maintain_order="left")
+    return (
+        table.rename({"low": "ci_low", "high": "ci_high"})
+        .with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
+        .select(pl.col(name).cast(dtype) for name, dtype in DISTRIBUTIONS.schema.items())
+    )
+
+
+def batch_of() -> pl.Expr:
+    """Name the repeat of a prompt that an image belongs to; one that belongs to none stands for itself."""
+    repeat = pl.col("repeat").cast(pl.String).fill_null("")
+    return (
+        pl.when(pl.col("prompt_id").is_null())
+        .then(pl.col("image_id"))
+        .otherwise(pl.concat_str("prompt_id", repeat, separator="\n"))
+    )
+
+
+def one_spelling(labels: pl.Series) -> pl.Series:
+    """Replace labels by the spelling under which they are counted."""
+    spellings: dict[object, str] = {}
+    for label in labels.drop_nulls().unique().sort():
+        spellings.setdefault(spell(label), label)
+    return labels.replace_strict(
+        {label: spellings[spell(label)] for label in labels.drop_nulls().unique()}, default=None, return_dtype=pl.String
     )

@@ -35,10 +35,11 @@ null where the item could not be scored. `metric` to `params` name the score tha
 DISTRIBUTIONS = declare(
     "distributions",
     key="model concept level label",
-    columns="model str, concept str?, level str, label str?, images u64, share f64",
+    columns="model str, concept str?, level str, label str?, images u64, share f64, ci_low f64?, ci_high f64?",
 )
 """How many images of a model show each label: of the continent, the country, the artifact. The label is null for
-images without one; the shares of a level sum to 1."""
+images without one; the shares of a level sum to 1. The limits of a share take batches, a repeat of a prompt each, as a
+sample; they are null with fewer than 20."""
 
 DESCRIPTOR_MATCHES = declare(
     "descriptor_matches",

@@ -1,0 +1,46 @@
+"""Which differences between models are more than chance."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from culturekit.report.data import DifferenceLine, Figure
+from culturekit.report.run_folders import RunFolders
+
+__all__ = ["difference_lines"]
+
+COMPARED = ("vs", "qvs")
+
+
+def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine]:
+    """Give the differences of every two models over all their prompts, the largest first; none for one model."""
+    table = run.comparison()
+    if table is None:
+        return
+    table = table.filter(pl.col("a").is_in(run.models), pl.col("b").is_in(run.models))
+    over_all = table.filter(pl.col("concept").is_null())
+    about = (over_all if over_all.height else table).filter(
+        pl.col("of_metric").is_in(COMPARED), pl.col("of_kernel") == kernel, pl.col("of_labels") == "mapped"
+    )
+    ordered = about.sort(
+        pl.col("of_metric").replace_strict({name: place for place, name in enumerate(COMPARED)}),
+        -pl.col("value").abs(),
+        "model",
+    )
+    for row in ordered.to_dicts():
+        low, high = row["ci_low"], row["ci_high"]
+        first, second, value = row["a"], row["b"], row["value"]
+        if value < 0:
+            first, second, value = second, first, -value
+            low, high = (None if high is None else -high), (None if low is None else -low)
+        yield DifferenceLine(
+            first=first,
+            second=second,
+            concept=row["concept"],
+            metric=row["of_metric"],
+            labels=row["of_labels"],
+            difference=Figure(value, low, high, row["n"], row["row"]),
+            p=row["p_corrected"],
+            common=row["common"],
+            left_out=row["left_out"],
+        )
