@@ -28,12 +28,9 @@ from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import COMPARISON, SHOWN, RunFolders
+from culturekit.report.run_folders import COMPARISON, CULTURE_FREE, SHOWN, RunFolders
 
 __all__ = ["cube_stages", "filter_run"]
-
-CULTURE_FREE = "floor-culture-free"
-"""The model that pictures of nothing stand under."""
 
 
 def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:

@@ -34,7 +34,7 @@ def collect(run: RunFolders) -> ReportData:
     return ReportData(
         title="How diverse are the cultures these models show?",
         question=f"Which of these {in_words(len(models))} models is lying?",
-        verdict=verdict_on(models),
+        verdict=verdict_on(models, floor=run.floor()),
         models=models,
         kernel=HEADLINE_KERNEL,
         tables=tuple(kernel_tables(scores, [line.model for line in models])),

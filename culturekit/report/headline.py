@@ -24,7 +24,7 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
             f"{line.model:<14} {text_of(line.mapped):<24} {corrected}{text_of(line.truth):<24} "
             f"{quality:>8} {line.images:>8,}"
         )
-    verdict = verdict_on(models)
+    verdict = verdict_on(models, floor=run.floor())
     if verdict.liar:
         yield f"{verdict.liar} is lying."
     yield from verdict.sentences

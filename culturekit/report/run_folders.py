@@ -1,5 +1,6 @@
 """A finished run as the report reads it: which models, which tables, which manifests."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["COMPARISON", "SHOWN", "RunFolders"]
+__all__ = ["COMPARISON", "CULTURE_FREE", "SHOWN", "RunFolders"]
+
+CULTURE_FREE = "floor-culture-free"
+"""The model that pictures of nothing stand under."""
 
 SHOWN, COMPARISON = "shown", "comparison"
 """The folders of a run that say which countries models show, and how far models are apart."""
@@ -84,6 +88,10 @@ class RunFolders:
             of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")
         )
 
+    def floor(self) -> Mapping[str, float] | None:
+        """Say how near pictures of nothing are to what they are mapped to, where that was tried."""
+        return self.manifest(f"matches-{CULTURE_FREE}").notes["similarity"] if self.diagnosed else None
+
     def references(self) -> pl.DataFrame:
         """Read the reference pictures."""
         return read_table(self.root / "references/images.parquet", IMAGES)
@@ -99,7 +107,7 @@ class RunFolders:
         for model in self.models:
             names += [f"{kind}-{model}" for kind in per_model if kind != "truth" or model in self.truthful]
         if self.diagnosed:
-            names += ["images-floor-culture-free", "matches-floor-culture-free"]
+            names += [f"images-{CULTURE_FREE}", f"matches-{CULTURE_FREE}"]
             names += ["images-floor-shuffled", "matches-floor-shuffled", "diagnosis"]
         counts = [SHOWN] if self.counted else []
         return [

@@ -1,7 +1,7 @@
 """The answer on the first screen, in words, from the figures below it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from culturekit.report.data import Figure, ModelLine, Verdict
 
@@ -11,24 +11,36 @@ NOTICEABLE = 0.1
 """A model whose diversity is overstated by less is not called out."""
 
 
-def verdict_on(models: Sequence[ModelLine]) -> Verdict:
-    """Say which model is not what its mapped diversity says, or that nobody can know yet."""
+def verdict_on(models: Sequence[ModelLine], *, floor: Mapping[str, float] | None = None) -> Verdict:
+    """Say which model is not what its mapped diversity says, or that nobody can know yet.
+
+    Args:
+        models: the headline of each.
+        floor: how near pictures of nothing are to what they are mapped to, where that was tried.
+    """
     if any(math.isnan(line.mapped.value) for line in models):
         return Verdict(None, (UNSCORED,))
     known = [line for line in models if reality(line) is not None]
-    if not known:
-        return Verdict(None, (UNKNOWN,))
-    worst = max(known, key=overstated)
-    if overstated(worst) < NOTICEABLE:
+    worst = max(known, key=overstated, default=None)
+    if worst is None or overstated(worst) < NOTICEABLE:
+        unknown = [line for line in models if reality(line) is None]
+        nothing = [line for line in unknown if floor is not None and line.similarity["median"] <= floor["highest 5 %"]]
+        if nothing and floor is not None:
+            farthest = min(nothing, key=lambda line: line.similarity["median"])
+            return Verdict(farthest.model, (like_nothing(farthest, models, floor), SCATTER, UNKNOWN))
+        if unknown:
+            return Verdict(None, (UNKNOWN,))
         return Verdict(None, ("Every model is as diverse as its nearest artifacts say.",))
     rank = sorted(models, key=lambda line: -line.mapped.value).index(worst) + 1
     sentences = [
         f"Its mapped diversity is {worst.mapped.value:.2f}, rank {rank} of {len(models)}. {shows(worst)}",
         distance(worst, [line for line in models if line is not worst]),
-        "Nearest-artifact mapping always finds something nearest, and scatter looks like diversity.",
+        SCATTER,
     ]
     return Verdict(worst.model, tuple(filter(None, sentences)))
 
+
+SCATTER = "Nearest-artifact mapping always finds something nearest, and scatter looks like diversity."
 
 UNSCORED = "The diversity of some model could not be scored: no batch of its images is complete."
 
@@ -63,6 +75,16 @@ def shows(line: ModelLine) -> str:
         return f"{found} diversity of what its images really show is {real.value if real else 0.0:.2f}."
     share = "None" if line.culture_free == line.images else f"Only {line.images - line.culture_free:,}"
     return f"{share} of its {line.images:,} images show{'s' if share == 'None' else ''} any artifact at all."
+
+
+def like_nothing(line: ModelLine, models: Sequence[ModelLine], floor: Mapping[str, float]) -> str:
+    """Say that images are no nearer to any artifact than pictures of nothing are."""
+    rank = sorted(models, key=lambda other: -other.mapped.value).index(line) + 1
+    return (
+        f"Its mapped diversity is {line.mapped.value:.2f}, rank {rank} of {len(models)}, but its images are no nearer "
+        f"to any artifact than pictures of nothing: median similarity {line.similarity['median']:.2f}, where theirs is "
+        f"{floor['median']:.2f}."
+    )
 
 
 def distance(line: ModelLine, others: Sequence[ModelLine]) -> str:

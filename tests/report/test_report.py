@@ -99,6 +99,16 @@ def test_the_verdict_names_the_model_whose_diversity_is_most_overstated() -> Non
     unknown = verdict_on([line("real", 0.8, None, free=None, similarity=0.9)])
     assert unknown.liar is None
     assert "mapped diversity" in unknown.sentences[0]
+    floor = {"lowest 5 %": 0.6, "median": 0.72, "highest 5 %": 0.8}
+    noise = line("noise", 0.8, None, free=None, similarity=0.73)
+    real = line("real", 0.7, None, free=None, similarity=0.9)
+    exposed = verdict_on([real, noise], floor=floor)
+    assert exposed.liar == "noise"
+    assert "rank 1 of 2, but its images are no nearer to any artifact than pictures of nothing" in exposed.sentences[0]
+    assert "audit" in exposed.sentences[-1]
+    assert verdict_on([real], floor=floor).liar is None
+    assert verdict_on([real, noise]).liar is None
+    assert verdict_on([honest, liar, noise], floor=floor).liar == "mirage"
     unscored = verdict_on([honest, line("short", math.nan, math.nan, free=0, similarity=0.97)])
     assert unscored.liar is None
     assert "could not be scored" in unscored.sentences[0]
@@ -179,5 +189,8 @@ def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
     from dataclasses import replace
 
     data = collect(replace(folders_of(small_run), truthful=frozenset()))
-    assert data.verdict.liar is None
+    assert data.verdict.liar == "empty"
+    assert "pictures of nothing" in data.verdict.sentences[0]
+    unlooked = collect(replace(folders_of(small_run), truthful=frozenset(), diagnosed=False))
+    assert unlooked.verdict.liar is None
     assert "not known" in render(data)
