@@ -6,6 +6,7 @@ import polars as pl
 
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
+from culturekit.report.by_prompt import prompt_lines
 from culturekit.report.countries import shares_in
 from culturekit.report.data import KernelTable, ModelLine, ReportData, StageLine
 from culturekit.report.differences import difference_lines
@@ -46,6 +47,7 @@ def collect(run: RunFolders) -> ReportData:
         withheld=tuple(withheld(run)),
         trust=trust_in(run, scores),
         shares=shares_in(run, [line.model for line in models]),
+        prompts=tuple(prompt_lines(run, [line.model for line in models], kernel=HEADLINE_KERNEL)),
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
     )
 

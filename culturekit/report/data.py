@@ -15,6 +15,7 @@ __all__ = [
     "KernelTable",
     "ModelLine",
     "Near",
+    "PromptLine",
     "ReportData",
     "Share",
     "Shot",
@@ -172,6 +173,16 @@ class DifferenceLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptLine:
+    """The mean score of each model on one prompt and how many batches that is; None for a model without any."""
+
+    prompt_id: str
+    text: str
+    concept: str | None
+    scores: tuple[tuple[float, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CountryLine:
     """How well the mapping tells a country's artifacts, on held-out references; None is the line over all."""
 
@@ -263,6 +274,7 @@ class ReportData:
     trust: Trust | None = None
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
+    prompts: tuple[PromptLine, ...] = ()
 
     @property
     def audited(self) -> bool:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from culturekit.report.by_prompt import PROMPTS_SHOWN
 from culturekit.report.charts import diversity_chart
 from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import Figure, ReportData, Share
@@ -38,6 +39,7 @@ def render(data: ReportData) -> str:
         world=Markup(world()) if data.shares else "",
         map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
         tints=TINTS,
+        prompts_shown=PROMPTS_SHOWN,
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
         style=Markup(style),
         script=Markup(script),
@@ -65,7 +67,8 @@ def interval(figure: Figure | None) -> str:
     """Write the interval of a score; nothing where there is none."""
     if figure is None or figure.low is None or figure.high is None:
         return ""
-    return f"{figure.low:.3f}–{figure.high:.3f}"
+    between = "–" if figure.low >= 0 else " to "
+    return f"{figure.low:.3f}{between}{figure.high:.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def shade(figure: Figure | None) -> str:

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.records.schemas import CSPACE, DISTRIBUTIONS, HUBS, IMAGES, MATCHES, RECOGNITION, SCORES
+from culturekit.records.schemas import (
+    CSPACE,
+    DISTRIBUTIONS,
+    HUBS,
+    IMAGES,
+    MATCHES,
+    PROMPTS,
+    RECOGNITION,
+    SCORES,
+    VALUES,
+)
 from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
@@ -38,6 +48,16 @@ class RunFolders:
         params = pl.Struct({"kernel": pl.String, "labels": pl.String, "scorer": pl.String})
         scores = read_table(self.root / "scores/scores.parquet", SCORES).with_row_index("row")
         return scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+
+    def values(self) -> pl.DataFrame:
+        """Read what scores are means of, with the parameters as columns."""
+        params = pl.Struct({"kernel": pl.String, "labels": pl.String})
+        values = read_table(self.root / "scores/values.parquet", VALUES)
+        return values.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+
+    def prompts(self) -> dict[str, str]:
+        """Read the text of each prompt."""
+        return dict(read_table(self.root / "prompts/prompts.parquet", PROMPTS).select("prompt_id", "text").iter_rows())
 
     def images(self, model: str) -> pl.DataFrame:
         """Read the images of a model."""

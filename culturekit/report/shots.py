@@ -18,7 +18,7 @@ NEAREST = 3
 def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]:
     """Give the shots of a run; `thumbnails` learns which pictures to copy under which names."""
     tables = EvidenceTables(run.root / "cspace")
-    prompts = dict(pl.read_parquet(run.root / "prompts/prompts.parquet").select("prompt_id", "text").iter_rows())
+    prompts = run.prompts()
     references = run.references()
     for model in run.models:
         shown = first_batches(run.images(model))

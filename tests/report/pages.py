@@ -12,6 +12,7 @@ from culturekit.report.data import (
     KernelTable,
     ModelLine,
     Near,
+    PromptLine,
     ReportData,
     Share,
     Shot,
@@ -142,6 +143,10 @@ def page() -> ReportData:
             available={"BR": 0.5, "IN": 0.5},
             off_the_map=("SG",),
         ),
+        prompts=(
+            PromptLine("p-1", "Image of traditional food", "cuisine", ((0.8, 50), (0.7, 50))),
+            PromptLine("p-2", "Image of a famous landmark", None, (None, (0.65, 1))),
+        ),
         differences=(
             DifferenceLine("mirage", "atlas", None, "vs", "mapped", figure(0.1, 3), 0.0004, 3, 1),
             DifferenceLine("atlas", "mirage", None, "qvs", "mapped", figure(0.01, 4), 0.31, 3, 0),
@@ -175,6 +180,7 @@ def hostile_page(text: str) -> ReportData:
         versions={text: text},
         trust=hostile_trust(text),
         shares=CountryShares({"BR": text}, (text,), {text: {"BR": NOTHING}}, {text: 3}, {"BR": 1.0}, ("BR",)),
+        prompts=(PromptLine(text, text, text, ((0.5, 1), None)),),
         differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1),),
     )
 

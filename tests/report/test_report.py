@@ -173,6 +173,22 @@ def test_the_countries_on_the_page_are_those_of_the_matches(small_run: Path) -> 
     assert sum(shares.available.values()) == pytest.approx(1)
 
 
+def test_the_prompts_on_the_page_have_the_means_of_their_batches(small_run: Path) -> None:
+    data = collect(folders_of(small_run))
+    values = pl.read_parquet(small_run / "scores/values.parquet").with_columns(
+        kernel=pl.col("params").str.json_path_match("$.kernel"), labels=pl.col("params").str.json_path_match("$.labels")
+    )
+    values = values.filter(pl.col("metric") == "vs", pl.col("kernel") == data.kernel, pl.col("labels") == "mapped")
+    values = values.filter(pl.col("model").is_in([model.model for model in data.models]))
+    assert {prompt.prompt_id for prompt in data.prompts} == set(values["prompt_id"])
+    for prompt in data.prompts:
+        for model, score in zip(data.models, prompt.scores, strict=True):
+            own = values.filter(pl.col("prompt_id") == prompt.prompt_id, pl.col("model") == model.model)
+            assert score is not None
+            assert score[0] == pytest.approx(own["value"].mean())
+            assert score[1] == own["item"].n_unique()
+
+
 def test_differences_are_said_from_the_larger_to_the_smaller(small_run: Path) -> None:
     data = collect(folders_of(small_run))
     means = {line.model: line.mapped.value for line in data.models}
