@@ -59,14 +59,15 @@ def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, n
 
 def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str = "prompts") -> Stage:
     """Build prompts."""
+    options.check()
     return Stage(
         name,
         "prompts",
         1,
         lambda work: build_prompts(work, cspace, options, seed=seed),
-        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES)},
-        asdict(options),
-        {"draw": seed} if options.per is not None else {},
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.files()},
+        options.settings(),
+        {"draw": seed} if options.draws else {},
         packages=("polars",),
     )
 

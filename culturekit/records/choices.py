@@ -7,6 +7,7 @@ __all__ = [
     "ChannelName",
     "ChannelsName",
     "CountryChoice",
+    "DrawName",
     "Ended",
     "ExportChoice",
     "ExportFormat",
@@ -26,6 +27,9 @@ PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 
 TemplateSetName: TypeAlias = Literal["released", "paper"]
 """The words of the released CUBE-1K, or of the paper's table."""
+
+DrawName: TypeAlias = Literal["seeded", "fresh"]
+"""The draw of a seed, or another one that is independent of it and leaves out what a public draw has."""
 
 Aggregate: TypeAlias = Literal["max", "top3"]
 """An artifact's score from its references: the best one, or the mean of the best three."""
