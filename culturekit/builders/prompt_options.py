@@ -15,7 +15,7 @@ from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
 
 __all__ = ["PromptOptions"]
 
-FILES = ("public", "decisions", "translations")
+FILES = ("public", "decisions", "translations", "statements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,9 @@ class PromptOptions:
     `per` limits how many artifacts each country and concept gives; `quota` asks for so many, as a number or as the path
     of a table, and says where there are fewer. A `fresh` draw leaves out what the `public` one has, and asks for as
     many as that has unless there is a quota. `decisions` are review sheets in the order they were filled in, and
-    `review` asks for the next one. `translations` are the files of languages other than English.
+    `review` asks for the next one. `translations` are the files of languages other than English. With `public_layout`
+    the artifacts and their prompts are also written as CUBE-1K was released; `statements` is the table of kept
+    candidates that has their statements.
     """
 
     kinds: tuple[PromptKind, ...] = ("cube",)
@@ -38,6 +40,8 @@ class PromptOptions:
     decisions: tuple[str, ...] = ()
     languages: tuple[str, ...] = (ENGLISH,)
     translations: tuple[str, ...] = ()
+    public_layout: bool = False
+    statements: str | None = None
 
     def check(self) -> None:
         """Refuse options that contradict each other, or would do nothing."""
@@ -55,8 +59,10 @@ class PromptOptions:
             )
         if self.public is not None and not is_public_cube(Path(self.public)):
             raise UsageError("the public draw is a file in the public CUBE layout", found=self.public, expected=".json")
-        if "cube" not in self.kinds and (self.draws or self.decisions or self.review):
+        if "cube" not in self.kinds and (self.draws or self.decisions or self.review or self.public_layout):
             raise UsageError("only prompts that name an artifact are drawn and reviewed", expected="the kind cube")
+        if self.statements is not None and not self.public_layout:
+            raise UsageError("statements stand in the public layout only", hint="Add --public-layout.")
         if not self.languages or len(set(self.languages)) != len(self.languages):
             raise UsageError("each language stands once", found=", ".join(self.languages) or "none")
         if self.translations and self.languages == (ENGLISH,):
@@ -73,6 +79,8 @@ class PromptOptions:
         files |= {f"translation-{number:02}": Path(path) for number, path in enumerate(self.translations, 1)}
         if self.public is not None:
             files["public"] = Path(self.public)
+        if self.statements is not None:
+            files["statements"] = Path(self.statements)
         if self.quota is not None and as_number(self.quota) is None:
             files["quotas"] = Path(self.quota)
         return files

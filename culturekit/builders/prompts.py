@@ -15,9 +15,11 @@ from culturekit.builders.prompt_rows import (
     underspecified_prompts,
     within_country_prompts,
 )
-from culturekit.builders.public_cube import is_public_cube, read_public_cube, read_rows, read_space
+from culturekit.builders.public_cube import Key, is_public_cube, read_public_cube, read_rows, read_space
+from culturekit.builders.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.quotas import Quotas, read_quotas
 from culturekit.builders.rebuilt_text import compare_texts
+from culturekit.builders.release_files import PUBLIC
 from culturekit.builders.review_sheet import Decisions, read_decisions, review_sheet
 from culturekit.builders.selection import Selection, fresh_quotas, select, unmet, without_public
 from culturekit.builders.translations import ENGLISH, load_translations
@@ -52,6 +54,8 @@ def build_prompts(work: Work, cspace_path: Path, options: PromptOptions, *, seed
             drops += selection.drops
             counts |= write_selection(work, selection, decisions, options, wordings[0])
             notes |= notes_of(quotas, selection, options)
+            if options.public_layout:
+                counts |= write_layout(work, cspace_path, selection, options, made)
             if is_public_cube(cspace_path) and is_whole(options):
                 counts |= write_differences(work, cspace_path, made)
         else:
@@ -153,14 +157,29 @@ def is_whole(options: PromptOptions) -> bool:
 
 def write_differences(work: Work, path: Path, made: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Hold the released text of a public file against what was built from its names."""
-    built = {
+    differences, rebuilt = compare_texts(read_rows(path), english_texts(made))
+    write_table(work.out, DIFFERENCES, differences)
+    return {"rebuilt": rebuilt, "differences": differences.height}
+
+
+def write_layout(
+    work: Work, path: Path, selection: Selection, options: PromptOptions, made: Iterable[Mapping[str, Any]]
+) -> dict[str, int]:
+    """Write the artifacts and their English prompts as CUBE-1K was released."""
+    source = path if options.statements is None else Path(options.statements)
+    known = statements_of_file(source) if options.statements or is_public_cube(path) else {}
+    rows = public_rows(selection.taken.iter_rows(named=True), english_texts(made), known)
+    write_public(work.out / PUBLIC, rows)
+    return {"public_rows": len(rows)}
+
+
+def english_texts(made: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
+    """Give the text of each English prompt by what it is about."""
+    return {
         (row["concept"], row["country"], row["artifact_id"]): row["text"]
         for row in made
         if row.get("language") == ENGLISH
     }
-    differences, rebuilt = compare_texts(read_rows(path), built)
-    write_table(work.out, DIFFERENCES, differences)
-    return {"rebuilt": rebuilt, "differences": differences.height}
 
 
 def reasons(drops: Iterable[Mapping[str, Any]]) -> dict[str, int]:

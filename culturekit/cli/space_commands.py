@@ -97,22 +97,32 @@ def show_plan(plan: "FilterPlan", *, as_json: bool, pilot: "PilotOutcome | None"
     print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")
 
 
-@cspace_app.command(epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --out cspace")
+@cspace_app.command(
+    epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv "
+    "--out cspace"
+)
 def release(
-    kept: Annotated[Path, typer.Option(help="Table that `cspace filter` wrote.")],
+    kept: Annotated[
+        list[Path], typer.Option(help="Table that `cspace filter` or `cspace complete` wrote. Repeatable.")
+    ],
     roots: Roots,
     out: Out,
     popularity: Annotated[str, typer.Option(help="Where popularity comes from, as a SPEC.")] = "sitelinks",
+    form: Annotated[
+        str, typer.Option("--format", help="Forms to write: parquet, jsonl, csv and public, divided by commas.")
+    ] = "parquet",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the cultural space: one row per artifact and country."""
+    """Write the cultural space: one row per artifact and country, whole and by concept, with checksums."""
+    from culturekit.builders.release_files import read_formats
     from culturekit.kg.concepts import load_concept
     from culturekit.pipeline.graph_stages import release_stage
 
-    stage = release_stage(kept, [load_concept(name) for name in roots], popularity)
-    run_one(stage, out, also=also, wait=wait, as_json=as_json)
+    more = {None: "", "both": ",csv,jsonl"}.get(also, f",{also}")
+    stage = release_stage(kept, [load_concept(name) for name in roots], popularity, read_formats(form + more))
+    run_one(stage, out, wait=wait, as_json=as_json)
 
 
 @prompts_app.command(
@@ -151,6 +161,10 @@ def build(
     translations: Annotated[
         list[str] | None, typer.Option(help="YAML file of templates in a language, verified by a speaker. Repeatable.")
     ] = None,
+    public_layout: Annotated[
+        bool, typer.Option("--public-layout", help="Write cube.json too, in the layout that CUBE-1K was released in.")
+    ] = False,
+    statements: Annotated[str | None, typer.Option(help="Kept candidates, whose statements go into cube.json.")] = None,
     seed: Seed = 0,
     also: Also = None,
     wait: Wait = False,
@@ -163,7 +177,7 @@ def build(
 
     options = PromptOptions(
         (kind,), templates, per, quota, draw, public, review is not None, tuple(decisions or ()),
-        tuple(language or ("en",)), tuple(translations or ()),
+        tuple(language or ("en",)), tuple(translations or ()), public_layout, statements,
     )  # fmt: skip
     stage = prompts_stage(cspace, options, seed=seed)
     with review_file(out, review):

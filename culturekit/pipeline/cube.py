@@ -41,7 +41,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
         extract_stage(workdir / "graph", concepts),
         filter_run(recipe, workdir).stage(),
-        release_stage(workdir / "filter/kept.parquet", concepts, recipe.popularity),
+        release_stage([workdir / "filter/kept.parquet"], concepts, recipe.popularity),
         prompts_stage(space, recipe.prompts, seed=recipe.seed),
         *index_stages(recipe, workdir),
         *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),

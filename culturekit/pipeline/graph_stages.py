@@ -13,6 +13,7 @@ from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
 from culturekit.pipeline.ingest_stage import ingest_stage
 from culturekit.pipeline.stage import Stage
+from culturekit.records.choices import ReleaseFormat
 from culturekit.storage.package_data import shipped
 
 __all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
@@ -43,16 +44,25 @@ def extract_stage(
     )
 
 
-def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, name: str = "cspace") -> Stage:
-    """Release the cultural space."""
+def release_stage(
+    kept: Sequence[Path],
+    concepts: Sequence[Concept],
+    popularity: str,
+    formats: Sequence[ReleaseFormat] = (),
+    *,
+    name: str = "cspace",
+) -> Stage:
+    """Release the cultural space from tables of kept candidates."""
     source = SOURCES.make(popularity)
+    tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
+    wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
     return Stage(
         name,
         "release",
-        1,
-        lambda work: release(work, kept, concepts, source),
-        {"kept": kept, **country_files()},
-        {"popularity": popularity, **described(concepts)},
+        2,
+        lambda work: release(work, kept, concepts, source, formats),
+        {**tables, **country_files(), **wording},
+        {"popularity": dict(source.decides), "formats": list(formats), **described(concepts)},
         packages=("polars",),
     )
 

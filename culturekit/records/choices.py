@@ -17,6 +17,7 @@ __all__ = [
     "PictureFormat",
     "PromptKind",
     "Ranks",
+    "ReleaseFormat",
     "SchemaKind",
     "Semantics",
     "TemplateSetName",
@@ -45,6 +46,9 @@ PictureFormat: TypeAlias = Literal["png", "webp"]
 
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""
+
+ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public"]
+"""What a release is written as; `public` is the layout that CUBE-1K was released in."""
 
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""

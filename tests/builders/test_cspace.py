@@ -32,7 +32,7 @@ def kept(qid: str, *countries: str, **changes: object) -> dict[str, object]:
 
 
 def released(work: Work, tmp_path: Path, *rows: dict[str, object], concept: Concept = ART) -> pl.DataFrame:
-    release(work, write_table(tmp_path, KEPT, rows_of(KEPT, *rows)), [concept], Sitelinks())
+    release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [concept], Sitelinks())
     return read_table(work.out / "cspace.parquet", CSPACE)
 
 
