@@ -102,6 +102,7 @@ def selected(
     What no template fits takes no place in a draw.
     """
     decisions = read_decisions([Path(path) for path in options.decisions], space)
+    groups = set(space.select("concept", "country").iter_rows())
     drops: Rows = []
     if options.draws:
         space, drops = with_template(space, wording)
@@ -109,7 +110,7 @@ def selected(
         space, known = without_public(space, read_public_cube(Path(options.public)).space)
         drops += known
     draw = "" if options.draw == "seeded" else options.draw
-    selection = select(space, quotas, decisions, seed=seed, draw=draw)
+    selection = select(space, quotas, decisions, seed=seed, draw=draw, groups=groups)
     return Selection(selection.taken, selection.seen, selection.quotas, (*drops, *selection.drops)), decisions
 
 

@@ -1,6 +1,6 @@
 """Which artifacts a benchmark takes: quotas, a seeded draw, what people decided, and what another draw has already."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,16 +28,24 @@ class Selection:
     drops: tuple[Mapping[str, Any], ...] = ()
 
 
-def select(space: pl.DataFrame, quotas: Quotas | None, decisions: Decisions, *, seed: int, draw: str = "") -> Selection:
+def select(
+    space: pl.DataFrame,
+    quotas: Quotas | None,
+    decisions: Decisions,
+    *,
+    seed: int,
+    draw: str = "",
+    groups: Collection[Group] = (),
+) -> Selection:
     """Take the quota of each group in the order of the draw; a rejected artifact gives way to the next.
 
-    Without quotas everything is taken that is not rejected.
+    Without quotas everything is taken that is not rejected. `groups` have quotas also where nothing is left of them.
     """
     ordered = in_draw_order(space, seed=seed, draw=draw)
     verdicts = [decisions.of(row) for row in ordered.select(*GROUP, "artifact_id").iter_rows(named=True)]
     names = [verdict.name if verdict else None for verdict in verdicts]
     rejected = [verdict is not None and verdict.verdict == "reject" for verdict in verdicts]
-    allowed = quota_table(space, quotas)
+    allowed = quota_table(space, quotas, groups)
     marked = ordered.with_columns(
         rejected=pl.Series(rejected, dtype=pl.Boolean), edited=pl.Series(names, dtype=pl.String)
     ).join(allowed.select(*GROUP, "quota"), on=GROUP, how="left", maintain_order="left")
@@ -51,12 +59,12 @@ def select(space: pl.DataFrame, quotas: Quotas | None, decisions: Decisions, *, 
     return Selection(renamed, seen, with_counts(allowed, marked, taken, quotas), drops)
 
 
-def quota_table(space: pl.DataFrame, quotas: Quotas | None) -> pl.DataFrame:
+def quota_table(space: pl.DataFrame, quotas: Quotas | None, others: Collection[Group]) -> pl.DataFrame:
     """List the quota of each group of the space, and of groups that are asked for and not in it."""
     sizes: dict[Group, int] = {
         (concept, country): size for concept, country, size in space.group_by(GROUP).len().iter_rows()
     }
-    groups = {*sizes, *(quotas.named() if quotas else ())}
+    groups = {*sizes, *others, *(quotas.named() if quotas else ())}
     rows = [
         (concept, country, sizes.get((concept, country), 0) if quotas is None else quotas.of((concept, country)))
         for concept, country in sorted(groups)
