@@ -15,7 +15,7 @@ from culturekit.records.work import Work
 from tests.builders.answering import Said, answering
 
 CONTACT = "contact=me@example.org"
-COLUMNS = {
+COLUMNS: dict[str, Any] = {
     "artifact_id": pl.String, "qid": pl.String, "name": pl.String, "concept": pl.String, "country": pl.String,
     "sitelinks": pl.UInt16, "title": pl.String, "languages": pl.List(pl.String),
 }  # fmt: skip

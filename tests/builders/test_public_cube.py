@@ -96,7 +96,8 @@ def test_the_released_benchmark_is_rebuilt_from_its_names(shared_data: Path, wor
     rows = json.loads(path.read_text(encoding="utf-8"))
     assert len(rows) == 1002
     assert sum(row["prompt"] in built for row in rows) == 956
-    assert sum(row["prompt"].replace(row["name"], row["name"].strip()) in built for row in rows) == 966
+    stripped = [{row["prompt"], row["prompt"].replace(row["name"], row["name"].strip())} for row in rows]
+    assert sum(bool(texts & built) for texts in stripped) == 966
     assert outcome.counts["rebuilt"] == 966
     differences = read_table(work.out / "differences.parquet", DIFFERENCES)
     assert Counter(differences["difference"]) == {
@@ -114,12 +115,16 @@ def test_the_released_benchmark_is_written_again_row_by_row(shared_data: Path, w
     ours = json.loads((work.out / "cube.json").read_text(encoding="utf-8"))
     theirs = json.loads(path.read_text(encoding="utf-8"))
     assert all(list(row) == list(theirs[0]) for row in ours)
+    texts = {row["prompt"] for row in ours}
     plain = {
         tuple(row.values())
         for row in theirs
-        if row["name"] == row["name"].strip() and row["domain"] != "landscapes" and row["id"] != row["name"]
+        if all(row[name] == row[name].strip() != "" for name in row)
+        and row["domain"] != "landscapes"
+        and row["prompt"] in texts
     }
-    assert len(plain & {tuple(row.values()) for row in ours}) >= 0.9 * len(plain)
+    assert len(plain) > 500
+    assert len(plain - {tuple(row.values()) for row in ours}) <= 5, "five artifacts are there twice, under two items"
 
 
 def test_a_text_that_is_not_rebuilt_is_reported_with_both(tmp_path: Path, work: Work) -> None:
