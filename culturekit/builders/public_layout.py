@@ -1,7 +1,7 @@
 """Writing the public CUBE layout: a JSON array of rows with text in every field, lists as Python writes them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from culturekit.builders.public_cube import CONCEPTS, NOTHING, Key, is_public_cube, keyed_rows, read_rows, slug
 from culturekit.records.schemas import KEPT
-from culturekit.storage.atomic import write_atomically
+from culturekit.storage.atomic import whole_file
 from culturekit.storage.tables import read_table
 
 __all__ = ["STATEMENTS", "Statements", "public_rows", "statements_of", "statements_of_file", "write_public"]
@@ -20,9 +20,16 @@ Statements = Mapping[str, Mapping[str, str]]
 """The statement cells of artifacts, by their id."""
 
 
-def write_public(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    """Write rows whole or not at all."""
-    write_atomically(path, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
+def write_public(path: Path, rows: Iterable[Mapping[str, str]]) -> int:
+    """Write rows as they come, whole or not at all, and count them."""
+    count = 0
+    with whole_file(path) as file:
+        for row in rows:
+            text = json.dumps(row, ensure_ascii=False, indent=1).replace("\n", "\n ")
+            file.write(f"{',' if count else '['}\n {text}".encode())
+            count += 1
+        file.write(b"\n]\n" if count else b"[]\n")
+    return count
 
 
 def public_rows(

@@ -1,6 +1,6 @@
 """The files of a release: the space as a whole and by concept, in each form, and the checksums of all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -18,6 +18,7 @@ from culturekit.storage.tables import save_parquet
 
 __all__ = ["PUBLIC", "SPLITS", "SUMS", "ReleaseFormat", "read_formats", "write_release_files"]
 
+ROWS_AT_ONCE = 20_000
 SPLITS = "splits"
 SUMS = "SHA256SUMS"
 PUBLIC = "cube.json"
@@ -52,9 +53,7 @@ def write_release_files(
     write_forms(out / "cspace.parquet", formats)
     counts = {"splits": len(concepts)}
     if "public" in formats:
-        rows = public_layout(ordered, kept)
-        write_public(out / PUBLIC, rows)
-        counts["public_rows"] = len(rows)
+        counts["public_rows"] = write_public(out / PUBLIC, public_layout(ordered, kept))
     write_sums(out)
     return counts
 
@@ -67,12 +66,15 @@ def write_forms(parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
         export_table(parquet, "csv")
 
 
-def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> list[dict[str, str]]:
+def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str, str]]:
     """Give the rows of the public layout, each with the released prompt that names its artifact."""
-    rows = list(space.iter_rows(named=True))
-    made = (artifact_prompt(row, Wording("released")) for row in rows)
-    texts = {(row["concept"], row["country"], row["artifact_id"]): row["text"] for row in made if "text" in row}
-    return public_rows(rows, texts, statements_of(kept))
+    wording = Wording("released")
+    for part in space.iter_slices(ROWS_AT_ONCE):
+        rows = list(part.iter_rows(named=True))
+        made = (artifact_prompt(row, wording) for row in rows)
+        texts = {(row["concept"], row["country"], row["artifact_id"]): row["text"] for row in made if "text" in row}
+        known = kept.join(part, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi")
+        yield from public_rows(rows, texts, statements_of(known))
 
 
 def write_sums(out: Path) -> None:
