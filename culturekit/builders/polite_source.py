@@ -1,7 +1,10 @@
 """A web API that is asked one question at a time, not too fast, by somebody who says who they are."""
 
+import contextlib
 import http.client
 import logging
+import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,8 +23,6 @@ __all__ = ["PoliteSource"]
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 2_000_000
-LONGEST_REPLY = 120.0
-"""Seconds; a server that sends a byte now and then is not available."""
 LONGEST_WAIT = 600.0
 MAX_REDIRECTS = 3
 TRIES = 5
@@ -43,13 +44,17 @@ class Passing(Exception):
 
 @dataclass(slots=True)
 class PoliteSource:
-    """Asks one service. `secrets` are headers that never follow a redirect and never stand in a message."""
+    """Asks one service. `secrets` are headers that never follow a redirect and never stand in a message.
+
+    A server that sends a byte now and then is cut off after `longest` seconds.
+    """
 
     base: str
     contact: str
     per_second: float
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict, repr=False)
     timeout: float = 30.0
+    longest: float = 120.0
     hint: str = KEPT
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
@@ -122,6 +127,8 @@ class PoliteSource:
         connection = connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self.asked += 1
+        watch = threading.Timer(self.longest, cut_off, [connection])
+        watch.start()
         try:
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
@@ -129,19 +136,18 @@ class PoliteSource:
         except (OSError, http.client.HTTPException) as error:
             raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
         finally:
+            watch.cancel()
             connection.close()
         return response.status, {name.title(): value for name, value in response.getheaders()}, body
 
     def whole(self, response: http.client.HTTPResponse) -> bytes:
-        """Read a reply to its end, within a size and a time."""
-        began, chunks, size = self.clock(), [], 0
+        """Read a reply to its end, within a size."""
+        chunks, size = [], 0
         while chunk := response.read1(65_536):
             chunks.append(chunk)
             size += len(chunk)
             if size > MAX_BYTES:
                 raise UpstreamUnavailable("the reply is too large", where=self.base, expected=f"{MAX_BYTES:,} bytes")
-            if self.clock() - began > LONGEST_REPLY:
-                raise Passing(f"the reply was not there after {LONGEST_REPLY:.0f} s")
         if response.length:
             raise Passing(f"the reply broke off {response.length:,} bytes before its end")
         return b"".join(chunks)
@@ -153,6 +159,12 @@ class PoliteSource:
             self.pause(ahead)
             now += ahead
         self.last = now
+
+
+def cut_off(connection: http.client.HTTPConnection) -> None:
+    """End a connection that somebody waits on."""
+    with contextlib.suppress(OSError, AttributeError):
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def origin(parts: SplitResult) -> tuple[str, str, int | None]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.builders.prompt_templates import TemplateSet, open_templates, templates, worded
 from culturekit.builders.translations import ENGLISH, Translation
-from culturekit.kg.countries import Country, countries
+from culturekit.kg.countries import Country, country
 from culturekit.records.choices import TemplateSetName
 from culturekit.storage.digests import digest
 
@@ -51,7 +51,7 @@ class Wording:
 
     def place(self, iso: str) -> Country | None:
         """Find the forms of a country; None where a translation has none."""
-        known = countries()[iso]
+        known = country(iso)
         if self.translation is None:
             return known
         forms = self.translation.countries.get(iso)

@@ -7,6 +7,7 @@ from pathlib import Path
 from culturekit.builders.cspace import release
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.kg.extract import ExtractOptions, extract
@@ -19,6 +20,8 @@ from culturekit.storage.package_data import shipped
 __all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"
+STATEMENTS = "statements"
+"""The role of a table that an earlier stage of the same run may still have to write."""
 
 
 def extract_stage(
@@ -70,6 +73,9 @@ def release_stage(
 def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str = "prompts") -> Stage:
     """Build prompts."""
     options.check()
+    for role, path in options.files().items():
+        if role != STATEMENTS and not path.is_file():
+            raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
     return Stage(
         name,
         "prompts",

@@ -1,3 +1,7 @@
+import contextlib
+import socket
+import threading
+
 import pytest
 
 from culturekit.builders.polite_source import MAX_BYTES, PoliteSource
@@ -121,3 +125,27 @@ def test_questions_keep_their_pace() -> None:
         for _ in range(3):
             slow.ask("x", dict)
     assert waits == [0.25, 0.25]
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_cut_off() -> None:
+    done = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        while not done.is_set():
+            with contextlib.suppress(OSError):
+                caller, _ = listener.accept()
+                with caller:
+                    for byte in b"HTTP/1.1 200 OK\r\nX: " + b"y" * 60:
+                        caller.sendall(bytes([byte]))
+                        done.wait(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        thread = threading.Thread(target=drip, args=[listener])
+        thread.start()
+        asked = source(f"http://127.0.0.1:{listener.getsockname()[1]}", [])
+        asked.longest = 0.2
+        with pytest.raises(UpstreamUnavailable, match="connection failed"):
+            asked.ask("x", dict)
+        done.set()
+        thread.join()

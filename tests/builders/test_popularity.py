@@ -11,8 +11,15 @@ import pytest
 from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks
 from culturekit.builders.popularity_pageviews import months, wikis
 from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
+from culturekit.kg.concepts import Concept, Root
+from culturekit.pipeline.graph_stages import release_stage
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.records.schemas import KEPT
 from culturekit.records.work import Work
+from culturekit.storage.tables import write_table
 from tests.builders.answering import Said, answering
+from tests.builders.spaces import rows_of
+from tests.conftest import HeardProgress, HereEngine
 
 CONTACT = "contact=me@example.org"
 COLUMNS: dict[str, Any] = {
@@ -253,3 +260,34 @@ def test_a_search_that_is_refused_keeps_what_was_answered(
         with pytest.raises(UpstreamUnavailable, match="2027-01-01"):
             source.rate(frame, replace(work))
     assert len(list((tmp_path / "k").iterdir())) == 1
+
+
+def test_a_cut_run_goes_on_where_it_was_without_any_cache_option(tmp_path: Path) -> None:
+    rows = [{"qid": f"Q{n}", "label": f"n{n}", "title": f"Page {n}"} for n in range(1, 5)]
+    table = rows_of(
+        KEPT,
+        *({**row, "concept": "art", "country_qids": ["Q155"], "verdict": "keep", "reason": "r"} for row in rows),
+    )
+    kept = write_table(tmp_path, KEPT, table)
+    concept = Concept(concept="art", hops=1, roots=(Root(qid="Q1", label="x"),))
+    broken = [True]
+
+    def answer(path: str) -> Said:
+        return Said(403) if broken[0] and "Page_3" in path else views(4)
+
+    with answering(answer) as server:
+        spec = f"pageviews?{CONTACT}&base_url={server.url}&per_second=100"
+
+        def run() -> str:
+            stage = release_stage([kept], [concept], spec)
+            return run_stage(stage, tmp_path / "out", engine=HereEngine(), progress=HeardProgress()).state
+
+        with pytest.raises(UpstreamUnavailable):
+            run()
+        broken[0] = False
+        assert run() == "resumed"
+        assert len(server.asked) == 5
+        assert run() == "reused"
+    manifest = (tmp_path / "out/manifest.json").read_text(encoding="utf-8")
+    assert '"period": "2025-01/2025-12"' in manifest
+    assert "example.org" not in manifest

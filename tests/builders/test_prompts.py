@@ -7,6 +7,7 @@ import pytest
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Work
@@ -80,6 +81,11 @@ def test_concepts_without_words_of_their_own_have_open_prompts_too(work: Work, t
         "Image of traditional board games from Nigeria",
     ]
     assert read_table(work.out / "drops.parquet", DROPS)["reason"].to_list() == ["no released template"]
+
+
+def test_a_country_that_nobody_knows_is_named(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown country.*'XX'"):
+        built(work, tmp_path, PromptOptions(), artifact(1, country="XX"))
 
 
 def test_prompt_ids_depend_on_what_a_prompt_is_about_only(work: Work, tmp_path: Path) -> None:
