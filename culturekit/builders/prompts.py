@@ -115,10 +115,28 @@ def selected(
 
 
 def with_template(space: pl.DataFrame, wording: Wording) -> tuple[pl.DataFrame, Rows]:
-    """Leave out what would get no prompt."""
+    """Leave out what would get no prompt, and of artifacts with the same prompt all but the best known."""
     made = [artifact_prompt(row, wording) for row in space.iter_rows(named=True)]
-    fits = pl.Series(["prompt_id" in row for row in made], dtype=pl.Boolean)
-    return space.filter(fits), [row for row in made if "prompt_id" not in row]
+    texts = space.with_columns(text=pl.Series([row.get("text") for row in made], dtype=pl.String))
+    ordered = texts.sort(pl.col("popularity").fill_null(-1.0), "artifact_id", descending=[True, False])
+    first = ordered.drop_nulls("text").unique(["concept", "country", "text"], keep="first", maintain_order=True)
+    doubles = ordered.drop_nulls("text").join(
+        first.select("concept", "country", "text", chosen="artifact_id"), on=["concept", "country", "text"]
+    )
+    drops: Rows = [row for row in made if "prompt_id" not in row]
+    drops += [same_prompt(row) for row in doubles.iter_rows(named=True) if row["artifact_id"] != row["chosen"]]
+    return first.select(space.columns), drops
+
+
+def same_prompt(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Say that another artifact has the same prompt."""
+    return {
+        "key": f"{row['artifact_id']} {row['country']}",
+        "concept": row["concept"],
+        "stage": "prompts",
+        "reason": "same prompt as a better known artifact",
+        "detail": row["chosen"],
+    }
 
 
 def write_selection(
@@ -169,18 +187,19 @@ def write_layout(
     """Write the artifacts and their English prompts as CUBE-1K was released."""
     source = path if options.statements is None else Path(options.statements)
     known = statements_of_file(source) if options.statements or is_public_cube(path) else {}
-    rows = public_rows(selection.taken.iter_rows(named=True), english_texts(made), known)
-    write_public(work.out / PUBLIC, rows)
-    return {"public_rows": len(rows)}
+    texts = english_texts(made)
+    taken = (row for row in selection.taken.iter_rows(named=True) if public_key(row) in texts)
+    return {"public_rows": write_public(work.out / PUBLIC, public_rows(taken, texts, known))}
+
+
+def public_key(row: Mapping[str, Any]) -> Key:
+    """Name what a row of the space or a prompt is about."""
+    return row["concept"], row["country"], row["artifact_id"]
 
 
 def english_texts(made: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
     """Give the text of each English prompt by what it is about."""
-    return {
-        (row["concept"], row["country"], row["artifact_id"]): row["text"]
-        for row in made
-        if row.get("language") == ENGLISH
-    }
+    return {public_key(row): row["text"] for row in made if row.get("language") == ENGLISH}
 
 
 def reasons(drops: Iterable[Mapping[str, Any]]) -> dict[str, int]:

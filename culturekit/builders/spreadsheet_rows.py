@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["SheetRow", "plain_text", "read_sheet_rows", "sheet_bytes"]
 
 LARGEST = 64 * 1024 * 1024
-DEFUSED = re.compile(r"^'(?=[=+\-@\t\r])")
-DANGEROUS = re.compile(r"^[=+\-@\t\r]")
+DANGEROUS = re.compile(r"^[=+\-@\t\r\n＝＋－＠]")
+DEFUSED = re.compile(rf"^'(?={DANGEROUS.pattern[1:]})")
+NAMED_DIVIDER = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+"""A first line by which some spreadsheets say what divides the cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,15 @@ class SheetRow:
 def read_sheet_rows(path: Path, needed: Sequence[str]) -> list[SheetRow]:
     """Read the rows of a sheet that has at least the needed columns; wholly empty rows are nothing."""
     text = text_of(path)
+    named = NAMED_DIVIDER.match(text)
     first = next((line for line in text.splitlines() if line.strip()), "")
-    divider = max(",;\t", key=first.count)
+    divider = named[1] if named else max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=divider, strict=True)
     try:
         rows = [(line, cells) for line, cells in numbered(reader) if any(cell.strip() for cell in cells)]
     except csv.Error as error:
         raise UsageError(f"not a CSV file: {error}", where=f"{path}:{reader.line_num}") from error
+    rows = rows[1:] if named else rows
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
     missing = [name for name in needed if name not in header]
     twice = sorted({name for name in header if name and header.count(name) > 1})

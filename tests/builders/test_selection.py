@@ -204,3 +204,17 @@ def test_options_that_contradict_each_other_are_refused(work: Work, space: Path)
     for options in wrong:
         with pytest.raises(UsageError):
             build(work, space, **options)
+
+
+def test_two_artifacts_of_one_name_give_one_prompt_of_a_draw(work: Work, tmp_path: Path) -> None:
+    rows = [artifact(n, name="bolo", popularity=p) for n, p in ((1, 0.2), (2, 0.9), (3, None))]
+    rows += [artifact(4, name="angu", popularity=0.1), artifact(5, name="bolo", country="NG")]
+    space = write_table(tmp_path, CSPACE, cspace(*rows))
+    outcome = build(work, space, quota="4")
+    assert ids(work) == {"Q2", "Q4"}
+    assert ids(work, "NG") == {"Q5"}
+    assert outcome.drops == {"same prompt as a better known artifact": 2}
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.select("key", "detail").rows() == [("Q1 BR", "Q2"), ("Q3 BR", "Q2")]
+    build(work, space)
+    assert ids(work) == {"Q1", "Q2", "Q3", "Q4"}
