@@ -1,83 +1,132 @@
-"""The cultural space: one row per artifact and country, released from what the filter kept."""
+"""The cultural space: one row per artifact and country, released from what the filter kept and the completion found."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from culturekit.builders.popularity import PopularitySource
-from culturekit.builders.scope import countries_in_scope
-from culturekit.errors import UsageError
+from culturekit.builders.release_files import ReleaseFormat, write_release_files
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import countries
+from culturekit.kg.countries import by_qid, countries
+from culturekit.kg.qids import QID
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["release"]
+__all__ = ["gathered", "release"]
 
 NO_COUNTRY = "no country that countries.yaml knows"
+SOURCES = ("wikidata", "llm")
 
 
-def release(work: Work, kept_path: Path, concepts: Sequence[Concept], popularity: PopularitySource) -> Outcome:
-    """Write the cultural space and what could not enter it."""
+def release(
+    work: Work,
+    kept_paths: Sequence[Path],
+    concepts: Sequence[Concept],
+    popularity: PopularitySource,
+    formats: Sequence[ReleaseFormat] = (),
+) -> Outcome:
+    """Write the cultural space, in all forms asked for, and what could not enter it."""
     by_name = {concept.concept: concept for concept in concepts}
-    kept = read_table(kept_path, KEPT).filter(pl.col("concept").is_in(list(by_name)))
+    kept, twice = gathered(kept_paths, list(by_name))
     work.progress.begin(kept.height, "artifacts")
-    rows, homeless = [], []
-    for row in kept.iter_rows(named=True):
-        found = list(artifact_rows(row, by_name[row["concept"]], popularity.name))
-        rows += found
-        if not found:
-            homeless.append(row)
-        work.progress.advance(1)
-    if not rows:
-        raise UsageError(
-            "the cultural space would be empty",
-            where=str(kept_path),
-            expected=f"a kept artifact of {', '.join(by_name)} in a country that is asked for",
-            found=f"{kept.height} kept candidates, {len(homeless)} of them in no known country",
-            hint="Ask for more countries or concepts; drops.parquet beside the kept candidates says what was left out.",
-        )
-    space = pl.DataFrame(rows, schema={**CSPACE.schema, **ORDER, "sitelinks": pl.UInt16()}, orient="row")
-    space = space.with_columns(popularity=popularity.rate(space)).drop("sitelinks")
+    parts = [artifact_rows(kept, concept, popularity.name) for concept in by_name.values()]
+    space = pl.concat(parts)
+    work.progress.advance(kept.height)
+    homeless = kept.join(space, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="anti")
+    if space.is_empty():
+        raise empty(kept_paths, list(by_name), kept.height, homeless.height)
+    ratings = popularity.rate(space, work)
+    space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
     write_table(work.out, CSPACE, space)
-    write_table(work.out, DROPS, pl.DataFrame([dropped(row) for row in homeless], schema=DROPS.schema))
-    counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": len(homeless)}
-    return Outcome(counts, {NO_COUNTRY: len(homeless)} if homeless else {})
+    write_table(work.out, DROPS, dropped(homeless))
+    counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": homeless.height}
+    counts |= write_release_files(work.out, space, kept, formats)
+    notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
+    return Outcome(counts, {NO_COUNTRY: homeless.height} if homeless.height else {}, notes)
 
 
-ORDER = {"country_order": CSPACE.optional["country_order"].dtype}
+ORDER = {"country_order": pl.UInt16()}
+RATED_BY = {"sitelinks": pl.UInt16(), "title": pl.String(), "languages": pl.List(pl.String())}
+"""What popularity is read from, and what leaves the table again."""
 
 
-def artifact_rows(row: Mapping[str, Any], concept: Concept, source: str) -> Iterator[dict[str, Any]]:
+def gathered(paths: Sequence[Path], concepts: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    """Read one or more tables of kept candidates; a row of several is the first one with the countries of all.
+
+    A table without a column `source` has what Wikidata has.
+    """
+    frames = []
+    for path in paths:
+        frame = read_table(path, KEPT).filter(pl.col("concept").is_in(concepts))
+        if "source" not in frame.columns:
+            frame = frame.with_columns(source=pl.lit(SOURCES[0]))
+        odd = frame.filter(~pl.col("source").is_in(SOURCES))
+        if odd.height:
+            raise IntegrityError(
+                "an artifact of unknown source", where=str(path), expected=" or ".join(SOURCES), found=odd["source"][0]
+            )
+        frames.append(frame.select(*KEPT.schema, "source"))
+    whole = pl.concat(frames)
+    if len(frames) == 1:
+        return whole, 0
+    key = ["concept", "qid"]
+    stated = whole.select(*key, "country_qids").explode("country_qids").drop_nulls()
+    united = stated.unique(maintain_order=True).group_by(key, maintain_order=True).agg("country_qids")
+    once = whole.unique(key, keep="first", maintain_order=True).drop("country_qids")
+    joined = once.join(united, on=key, how="left").with_columns(pl.col("country_qids").fill_null([]))
+    return joined.select(whole.columns).sort(key), whole.height - once.height
+
+
+def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataFrame:
     """Give a row for each country in scope; the first stated country comes with order 0."""
-    for order, iso in enumerate(countries_in_scope(row["country_qids"], concept)):
-        place = countries()[iso]
-        yield {
-            "artifact_id": row["qid"],
-            "qid": row["qid"],
-            "name": row["label"],
-            "concept": row["concept"],
-            "subconcept": concept.subconcept_of(row["roots"]),
-            "country": iso,
-            "country_name": place.name,
-            "continent": place.continent,
-            "source": "wikidata",
-            "popularity_source": source,
-            "path": row["path"],
-            "country_order": order,
-            "sitelinks": row["sitelinks"],
-        }
+    rows = kept.filter(pl.col("concept") == concept.concept).with_row_index("at")
+    codes = {qid: country.iso for qid, country in by_qid().items()}
+    inside = pl.lit(True) if concept.countries == "all" else pl.col("country").is_in(list(concept.countries))
+    placed = (
+        rows.select("at", qid="country_qids")
+        .explode("qid")
+        .with_columns(country=pl.col("qid").replace_strict(codes, default=None, return_dtype=pl.String))
+        .drop_nulls("country")
+        .filter(inside)
+        .unique(["at", "country"], keep="first", maintain_order=True)
+        .select("at", "country", country_order=pl.int_range(pl.len(), dtype=pl.UInt16).over("at"))
+    )
+    subconcepts = [
+        pl.when(pl.col("roots").list.contains(root.qid)).then(pl.lit(root.subconcept))
+        for root in concept.roots
+        if root.subconcept
+    ]
+    names = {iso: country.name for iso, country in countries().items()}
+    continents = {iso: country.continent for iso, country in countries().items()}
+    whole = placed.join(rows, on="at", how="left", maintain_order="left").with_columns(
+        artifact_id=pl.col("qid"),
+        qid=pl.when(pl.col("qid").str.contains(QID.pattern.replace(r"\Z", "$"))).then("qid"),
+        name=pl.col("label"),
+        subconcept=pl.coalesce([*subconcepts, pl.lit(None, dtype=pl.String)]),
+        country_name=pl.col("country").replace_strict(names, return_dtype=pl.String),
+        continent=pl.col("country").replace_strict(continents, return_dtype=pl.String),
+        popularity=pl.lit(None, dtype=pl.Float64),
+        popularity_source=pl.lit(source),
+        languages=pl.lit(list(concept.languages), dtype=pl.List(pl.String)),
+    )
+    return whole.select(*CSPACE.schema, *ORDER, *RATED_BY)
 
 
-def dropped(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Say why an artifact has no row."""
-    return {
-        "key": row["qid"],
-        "concept": row["concept"],
-        "stage": "release",
-        "reason": NO_COUNTRY,
-        "detail": " ".join(row["country_qids"]),
-    }
+def dropped(homeless: pl.DataFrame) -> pl.DataFrame:
+    """Say why artifacts have no row."""
+    said = {"stage": pl.lit("release"), "reason": pl.lit(NO_COUNTRY), "detail": pl.col("country_qids").list.join(" ")}
+    return homeless.with_columns(key="qid", **said).select(*DROPS.schema)
+
+
+def empty(paths: Sequence[Path], concepts: Sequence[str], kept: int, homeless: int) -> UsageError:
+    """Say that nothing would be released, and why that may be."""
+    return UsageError(
+        "the cultural space would be empty",
+        where=" and ".join(map(str, paths)),
+        expected=f"a kept artifact of {', '.join(concepts)} in a country that is asked for",
+        found=f"{kept} kept candidates, {homeless} of them in no known country",
+        hint="Ask for more countries or concepts; drops.parquet beside the kept candidates says what was left out.",
+    )

@@ -1,12 +1,23 @@
 """How well known an artifact is; one protocol, several sources."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import polars as pl
 
+from culturekit.records.work import Work
 from culturekit.registry import Entry, Registry, Spec
 
-__all__ = ["SOURCES", "PopularitySource", "Sitelinks"]
+__all__ = ["SOURCES", "PopularitySource", "Ratings", "Sitelinks", "rank_within"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """A rating per row, null where nothing is known, and what the manifest says of how they came about."""
+
+    values: pl.Series
+    notes: Mapping[str, object] = field(default_factory=dict)
 
 
 class PopularitySource(Protocol):
@@ -17,8 +28,16 @@ class PopularitySource(Protocol):
         """What stands in `popularity_source`."""
         ...
 
-    def rate(self, artifacts: pl.DataFrame) -> pl.Series:
-        """Give a float in (0, 1] per row of `artifact_id, concept, country, sitelinks`; null where unknown."""
+    @property
+    def decides(self) -> Mapping[str, object]:
+        """Everything that decides the ratings besides the artifacts, as it stands in the manifest: no path, no key."""
+        ...
+
+    def rate(self, artifacts: pl.DataFrame, work: Work) -> Ratings:
+        """Give a float in (0, 1] per row of `artifact_id, qid, name, concept, country, sitelinks, title, languages`.
+
+        What was fetched may be kept in `work.scratch`: it outlives a killed run.
+        """
         ...
 
 
@@ -30,12 +49,21 @@ class Sitelinks:
     """
 
     name = "sitelinks"
+    decides: Mapping[str, object] = {"source": "sitelinks"}
 
-    def rate(self, artifacts: pl.DataFrame) -> pl.Series:
-        """Rank within country and concept: 1 for the most, ties share their mean rank."""
-        group = ["concept", "country"]
-        rated = artifacts.select((pl.col("sitelinks").rank("average").over(group) / pl.len().over(group)).alias("rate"))
-        return rated["rate"]
+    def rate(self, artifacts: pl.DataFrame, work: Work) -> Ratings:
+        """Rank what the dump knows; an artifact without an item has no sitelinks to count."""
+        counts = artifacts.select(pl.when(pl.col("qid").is_not_null()).then("sitelinks").cast(pl.Float64).alias("n"))
+        return Ratings(rank_within(artifacts, counts["n"]))
+
+
+def rank_within(artifacts: pl.DataFrame, counts: pl.Series) -> pl.Series:
+    """Rank counts within country and concept: 1 for the most, ties share their mean rank, unknown ones have none."""
+    group = ["concept", "country"]
+    rows = artifacts.select(group).with_columns(n=counts)
+    return rows.select((pl.col("n").rank("average").over(group) / pl.col("n").count().over(group)).alias("rate"))[
+        "rate"
+    ]
 
 
 def make_sitelinks(spec: Spec) -> Sitelinks:
@@ -46,5 +74,21 @@ def make_sitelinks(spec: Spec) -> Sitelinks:
 
 SOURCES: Registry[PopularitySource] = Registry(
     "popularity source",
-    [Entry("sitelinks", "culturekit.builders.popularity:make_sitelinks", "rank of the sitelink count, from the dump")],
+    [
+        Entry(
+            "sitelinks", "culturekit.builders.popularity:make_sitelinks", "rank of the sitelink count, from the dump"
+        ),
+        Entry(
+            "pageviews",
+            "culturekit.builders.popularity_pageviews:make_pageviews",
+            "rank of the views of its Wikipedia pages in a period; asks Wikimedia",
+            "culturekit.builders.popularity_pageviews:PageviewOptions",
+        ),
+        Entry(
+            "google_cse",
+            "culturekit.builders.popularity_results:make_results",
+            "rank of the number of search results in its country, from kept answers or, with live=true, from Google",
+            "culturekit.builders.popularity_results:ResultOptions",
+        ),
+    ],
 )

@@ -1,13 +1,17 @@
-"""The shipped prompt templates, read and checked."""
+"""The prompt templates, shipped or translated by people: read, checked, and filled in."""
 
 from collections.abc import Mapping
 from functools import cache
 
+from culturekit.kg.countries import Country
 from culturekit.records.choices import TemplateSetName
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = ["TemplateFile", "TemplateSet", "templates"]
+__all__ = ["OTHER", "TemplateFile", "TemplateSet", "open_templates", "spoken", "templates", "worded"]
+
+OTHER = "other"
+"""Under this name stand the open templates of concepts that have none of their own."""
 
 
 class TemplateSet(StrictModel):
@@ -36,3 +40,21 @@ class TemplateFile(StrictModel):
 def templates() -> TemplateFile:
     """Load the shipped templates."""
     return load_model(shipped("builders/wording/cube_prompts.yaml"), TemplateFile)
+
+
+def open_templates(by_concept: Mapping[str, tuple[str, ...]], concept: str) -> tuple[str, ...]:
+    """Find the templates that leave a concept's artifact open."""
+    return by_concept.get(concept) or by_concept.get(OTHER, ())
+
+
+def spoken(concept: str) -> str:
+    """Say the name of a root config as words."""
+    return " ".join(concept.replace("_", " ").replace("-", " ").split())
+
+
+def worded(template: str, *, name: str = "", country: Country | None = None, concept: str = "") -> str:
+    """Fill in a template of ours: the country is bare in what names an artifact, as in the released words."""
+    if country is None:
+        return template.format(name=name, concept=spoken(concept))
+    place = country.name if name else country.in_a_sentence
+    return template.format(name=name, country=place, adjective=country.adjective, concept=spoken(concept))

@@ -26,13 +26,27 @@ from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.storage.digests import digest
 from culturekit.storage.tables import read_table
 
-__all__ = ["PublicCube", "is_public_cube", "read_public_cube", "read_space"]
+__all__ = [
+    "Key",
+    "PublicCube",
+    "Row",
+    "is_public_cube",
+    "keyed_rows",
+    "read_public_cube",
+    "read_rows",
+    "read_space",
+    "slug",
+]
 
 QID = re.compile(r"^Q[1-9][0-9]*$")
 CONCEPTS = {"cuisine": "cuisine", "art": "art", "landmarks": "landmarks", "landscapes": "landmarks"}
+NOTHING = "nan"
 FIELDS = ("id", "name", "country", "domain", "prompt")
 
 Row: TypeAlias = dict[str, str | None]
+
+Key: TypeAlias = tuple[str, str, str]
+"""Concept, country and artifact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +74,50 @@ def read_space(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 def read_public_cube(path: Path) -> PublicCube:
     """Read a file in the public layout."""
     places = {country.name: country for country in countries().values()}
-    artifacts: dict[tuple[str, str, str], dict[str, Any]] = {}
+    artifacts: dict[Key, dict[str, Any]] = {}
     prompts: dict[str, dict[str, Any]] = {}
     drops = []
     for number, row in enumerate(read_rows(path)):
-        name, country, concept = (
-            clean(row["name"]),
-            places.get(clean(row["country"])),
-            CONCEPTS.get(clean(row["domain"])),
-        )
-        reason = problem_of(name, country, concept)
-        if reason is not None or country is None or concept is None:
-            drops.append(drop(number, row, reason or ""))
+        artifact = artifact_or_reason(row, places)
+        if isinstance(artifact, str):
+            drops.append(drop(number, row, artifact))
             continue
-        artifact = artifact_of(row, name, country, concept)
-        key = (concept, country.iso, artifact["artifact_id"])
+        key = key_of(artifact)
         if key in artifacts:
             drops.append(drop(number, row, "artifact given twice"))
         artifacts.setdefault(key, artifact)
-        prompt = prompt_of(row, artifact)
-        prompts.setdefault(prompt["prompt_id"], prompt)
+        if clean(row["prompt"]) != NOTHING:
+            prompt = prompt_of(row, artifact)
+            prompts.setdefault(prompt["prompt_id"], prompt)
     schema = CSPACE.schema
     return PublicCube(
         pl.DataFrame(list(artifacts.values()), schema=schema),
         pl.DataFrame(list(prompts.values()), schema=PROMPTS.schema),
         pl.DataFrame(drops, schema=DROPS.schema),
     )
+
+
+def keyed_rows(rows: Sequence[Row]) -> Iterator[tuple[Key | None, Row]]:
+    """Give each row with the artifact it is about; None where it is about none."""
+    places = {country.name: country for country in countries().values()}
+    for row in rows:
+        artifact = artifact_or_reason(row, places)
+        yield None if isinstance(artifact, str) else key_of(artifact), row
+
+
+def artifact_or_reason(row: Row, places: Mapping[str, Country]) -> dict[str, Any] | str:
+    """Read the artifact of a row, or say why there is none."""
+    name, country, concept = clean(row["name"]), places.get(clean(row["country"])), CONCEPTS.get(clean(row["domain"]))
+    if not name:
+        return "no name"
+    if country is None or concept is None:
+        return "unknown country" if country is None else "unknown domain"
+    return artifact_of(row, name, country, concept)
+
+
+def key_of(artifact: Mapping[str, Any]) -> Key:
+    """Name an artifact as a row of the space is named."""
+    return artifact["concept"], artifact["country"], artifact["artifact_id"]
 
 
 def read_rows(path: Path) -> Sequence[Row]:
@@ -113,19 +145,12 @@ def clean(text: str | None) -> str:
     return (text or "").strip()
 
 
-def problem_of(name: str, country: Country | None, concept: str | None) -> str | None:
-    """Say why a row is no artifact."""
-    if not name:
-        return "no name"
-    return "unknown country" if country is None else "unknown domain" if concept is None else None
-
-
 def artifact_of(row: Mapping[str, str | None], name: str, country: Country, concept: str) -> dict[str, Any]:
     """Make a row of the cultural space."""
     stated = clean(row["id"])
     qid = stated if QID.match(stated) else None
     return {
-        "artifact_id": qid or f"LLM:{slug(name)}",
+        "artifact_id": qid or (stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug(name)}"),
         "qid": qid,
         "name": name,
         "concept": concept,

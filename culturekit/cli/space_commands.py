@@ -11,7 +11,7 @@ from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.errors import UsageError
-from culturekit.records.choices import PromptKind, TemplateSetName
+from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
 
 if TYPE_CHECKING:
     from culturekit.builders.cspace_filter import PilotOutcome
@@ -97,41 +97,88 @@ def show_plan(plan: "FilterPlan", *, as_json: bool, pilot: "PilotOutcome | None"
     print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")
 
 
-@cspace_app.command(epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --out cspace")
+@cspace_app.command(
+    epilog="Example: culturekit cspace release --kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv "
+    "--out cspace"
+)
 def release(
-    kept: Annotated[Path, typer.Option(help="Table that `cspace filter` wrote.")],
+    kept: Annotated[
+        list[Path], typer.Option(help="Table that `cspace filter` or `cspace complete` wrote. Repeatable.")
+    ],
     roots: Roots,
     out: Out,
     popularity: Annotated[str, typer.Option(help="Where popularity comes from, as a SPEC.")] = "sitelinks",
+    form: Annotated[
+        str, typer.Option("--format", help="Forms to write: parquet, jsonl, csv and public, divided by commas.")
+    ] = "parquet",
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the cultural space: one row per artifact and country."""
+    """Write the cultural space: one row per artifact and country, whole and by concept, with checksums."""
+    from culturekit.builders.release_files import read_formats
     from culturekit.kg.concepts import load_concept
     from culturekit.pipeline.graph_stages import release_stage
 
-    stage = release_stage(kept, [load_concept(name) for name in roots], popularity)
-    run_one(stage, out, also=also, wait=wait, as_json=as_json)
+    more = {None: "", "both": ",csv,jsonl"}.get(also, f",{also}")
+    stage = release_stage(kept, [load_concept(name) for name in roots], popularity, read_formats(form + more))
+    run_one(stage, out, wait=wait, as_json=as_json)
 
 
-@prompts_app.command(epilog="Example: culturekit prompts build cube --cspace cspace/cspace.parquet --out prompts")
+@prompts_app.command(
+    epilog="Example: culturekit prompts build cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv "
+    "--out prompts"
+)
 def build(
     kind: Annotated[PromptKind, typer.Argument(help="Kind of prompts.")],
-    cspace: Annotated[Path, typer.Option(help="Table that `cspace release` wrote.")],
+    cspace: Annotated[Path, typer.Option(help="Table that `cspace release` wrote, or a file in the public layout.")],
     out: Out,
     templates: Annotated[TemplateSetName, typer.Option(help="Template set.")] = "released",
     per: Annotated[
-        int | None, typer.Option(min=1, help="Artifacts per country and concept, drawn by popularity. [all]")
+        int | None, typer.Option(min=1, help="At most so many artifacts per country and concept, by popularity. [all]")
     ] = None,
+    quota: Annotated[
+        str | None,
+        typer.Option(help="So many artifacts per country and concept: a number, or a YAML or CSV table of quotas."),
+    ] = None,
+    draw: Annotated[DrawName, typer.Option(help="The seed's draw, or a fresh one beside a public one.")] = "seeded",
+    public: Annotated[
+        str | None, typer.Option(help="Published draw, in the public layout, that a fresh one has nothing of.")
+    ] = None,
+    review: Annotated[
+        Path | None, typer.Option(help="Sheet to write for people who accept, reject or rename what was drawn.")
+    ] = None,
+    decisions: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Review sheet that was filled in; the next draw replaces what it rejects. "
+            "Repeatable; a later sheet counts more."
+        ),
+    ] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(help="Language of the prompts, en or one with a translation. Repeatable. [en]")
+    ] = None,
+    translations: Annotated[
+        list[str] | None, typer.Option(help="YAML file of templates in a language, verified by a speaker. Repeatable.")
+    ] = None,
+    public_layout: Annotated[
+        bool, typer.Option("--public-layout", help="Write cube.json too, in the layout that CUBE-1K was released in.")
+    ] = False,
+    statements: Annotated[str | None, typer.Option(help="Kept candidates, whose statements go into cube.json.")] = None,
     seed: Seed = 0,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Build prompts from the cultural space."""
-    from culturekit.builders.prompts import PromptOptions
+    from culturekit.builders.prompt_options import PromptOptions
+    from culturekit.cli.review_file import review_file
     from culturekit.pipeline.graph_stages import prompts_stage
 
-    stage = prompts_stage(cspace, PromptOptions((kind,), templates, per), seed=seed)
-    run_one(stage, out, also=also, wait=wait, as_json=as_json)
+    options = PromptOptions(
+        (kind,), templates, per, quota, draw, public, review is not None, tuple(decisions or ()),
+        tuple(language or ("en",)), tuple(translations or ()), public_layout, statements,
+    )  # fmt: skip
+    stage = prompts_stage(cspace, options, seed=seed)
+    with review_file(out, review):
+        run_one(stage, out, also=also, wait=wait, as_json=as_json)

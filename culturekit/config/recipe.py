@@ -27,7 +27,7 @@ from culturekit.kg.ingest import IngestOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.records.choices import ChannelsName
+from culturekit.records.choices import ChannelsName, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["Audit", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References"]
@@ -110,6 +110,7 @@ class Recipe(StrictModel):
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
     llm: Llm = Llm()
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
+    release: tuple[ReleaseFormat, ...] = ()
     prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))
     references: References
     encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"

@@ -25,6 +25,7 @@ class Country(StrictModel):
     iso: Annotated[str, Field(pattern=r"^[A-Z]{2}$")]
     iso3: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
     name: str
+    article: str = ""
     adjective: str
     demonym: str
     continent: str
@@ -33,6 +34,11 @@ class Country(StrictModel):
     groups: Mapping[str, str] = {}
     languages: tuple[str, ...]
     search_code: str
+
+    @property
+    def in_a_sentence(self) -> str:
+        """The name as it stands within a sentence, such as `the United States`."""
+        return f"{self.article} {self.name}" if self.article else self.name
 
 
 class CountryFile(StrictModel):

@@ -22,7 +22,7 @@ from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION
 
-__all__ = ["SparqlClient", "Term", "check_contact"]
+__all__ = ["SparqlClient", "Term", "check_contact", "connect_to", "retry_after"]
 
 logger = logging.getLogger(__name__)
 
@@ -209,8 +209,12 @@ class PinnedSecureConnection(http.client.HTTPSConnection):
 
 def connect(parts: SplitResult, endpoint: str, timeout: float) -> http.client.HTTPConnection:
     """Prepare a connection to a URL; this machine is allowed only where the user's own URL names it."""
-    here = names_this_machine(check_url(endpoint).hostname or "")
-    address = address_of(parts, may_be_here=here)
+    return connect_to(parts, timeout, may_be_here=names_this_machine(check_url(endpoint).hostname or ""))
+
+
+def connect_to(parts: SplitResult, timeout: float, *, may_be_here: bool) -> http.client.HTTPConnection:
+    """Prepare a connection to the address that a URL's host has now, after a look at that address."""
+    address = address_of(parts, may_be_here=may_be_here)
     kind = PinnedSecureConnection if parts.scheme == "https" else PinnedConnection
     connection = kind(parts.hostname or "", address[1], timeout=timeout)
     connection.pinned = address

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from culturekit.builders.prompt_options import PromptOptions
 from culturekit.config.checks import dump_path, knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.generation.runner import ImagePlan
@@ -41,8 +42,8 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
         extract_stage(workdir / "graph", concepts),
         filter_run(recipe, workdir).stage(),
-        release_stage(workdir / "filter/kept.parquet", concepts, recipe.popularity),
-        prompts_stage(space, recipe.prompts, seed=recipe.seed),
+        release_stage([workdir / "filter/kept.parquet"], concepts, recipe.popularity, recipe.release),
+        prompts_stage(space, prompt_options(recipe, workdir), seed=recipe.seed),
         *index_stages(recipe, workdir),
         *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
         *diagnosis_stages(recipe, workdir),
@@ -61,6 +62,13 @@ def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
     if recipe.countries is None:
         return concepts
     return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+
+
+def prompt_options(recipe: Recipe, workdir: Path) -> PromptOptions:
+    """Say which prompts to build; statements of the public layout are those of the run, unless others are named."""
+    if not recipe.prompts.public_layout or recipe.prompts.statements is not None:
+        return recipe.prompts
+    return replace(recipe.prompts, statements=str(workdir / "filter/kept.parquet"))
 
 
 def filter_run(recipe: Recipe, workdir: Path) -> FilterRun:

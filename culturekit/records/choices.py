@@ -7,6 +7,7 @@ __all__ = [
     "ChannelName",
     "ChannelsName",
     "CountryChoice",
+    "DrawName",
     "Ended",
     "ExportChoice",
     "ExportFormat",
@@ -16,6 +17,7 @@ __all__ = [
     "PictureFormat",
     "PromptKind",
     "Ranks",
+    "ReleaseFormat",
     "SchemaKind",
     "Semantics",
     "TemplateSetName",
@@ -26,6 +28,9 @@ PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 
 TemplateSetName: TypeAlias = Literal["released", "paper"]
 """The words of the released CUBE-1K, or of the paper's table."""
+
+DrawName: TypeAlias = Literal["seeded", "fresh"]
+"""The draw of a seed, or another one that is independent of it and leaves out what a public draw has."""
 
 Aggregate: TypeAlias = Literal["max", "top3"]
 """An artifact's score from its references: the best one, or the mean of the best three."""
@@ -41,6 +46,9 @@ PictureFormat: TypeAlias = Literal["png", "webp"]
 
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""
+
+ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public"]
+"""What a release is written as; `public` is the layout that CUBE-1K was released in."""
 
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""

@@ -1,3 +1,5 @@
+import hashlib
+import json
 from pathlib import Path
 
 import polars as pl
@@ -5,12 +7,17 @@ import pytest
 
 from culturekit.builders.cspace import release
 from culturekit.builders.popularity import Sitelinks
-from culturekit.errors import UsageError
+from culturekit.builders.public_cube import read_public_cube
+from culturekit.builders.release_files import read_formats
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept, Root
+from culturekit.pipeline.graph_stages import release_stage
+from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.spaces import rows_of
+from tests.conftest import HeardProgress, HereEngine
 
 ART = Concept(
     concept="art",
@@ -32,7 +39,7 @@ def kept(qid: str, *countries: str, **changes: object) -> dict[str, object]:
 
 
 def released(work: Work, tmp_path: Path, *rows: dict[str, object], concept: Concept = ART) -> pl.DataFrame:
-    release(work, write_table(tmp_path, KEPT, rows_of(KEPT, *rows)), [concept], Sitelinks())
+    release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [concept], Sitelinks())
     return read_table(work.out / "cspace.parquet", CSPACE)
 
 
@@ -69,3 +76,92 @@ def test_what_has_no_known_country_is_dropped_by_name(work: Work, tmp_path: Path
 def test_an_empty_space_is_refused_with_what_to_do(work: Work, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"space would be empty; expected a kept artifact of art .*found 0 kept"):
         released(work, tmp_path)
+
+
+def test_completed_artifacts_keep_their_source_and_get_no_sitelink_rank(work: Work, tmp_path: Path) -> None:
+    rows = [
+        kept("Q5", "Q155", sitelinks=4, source="wikidata"),
+        kept("LLM:saia-rodada", "Q155", label="saia rodada", path=[], source="llm"),
+    ]
+    table = rows_of(KEPT, *rows).with_columns(source=pl.Series(["wikidata", "llm"]))
+    release(work, [write_table(tmp_path, KEPT, table)], [ART], Sitelinks())
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "qid", "name", "source", "popularity").rows() == [
+        ("LLM:saia-rodada", None, "saia rodada", "llm", None),
+        ("Q5", "Q5", "name of Q5", "wikidata", 1.0),
+    ]
+
+
+def test_several_tables_are_one_and_a_row_of_both_has_the_countries_of_both(work: Work, tmp_path: Path) -> None:
+    paths = []
+    for number, rows in enumerate([[kept("Q5", "Q155"), kept("Q7", "Q17")], [kept("Q5", "Q155", "Q142"), kept("Q6")]]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        paths.append(write_table(folder, KEPT, rows_of(KEPT, *rows)))
+    outcome = release(work, paths, [ART], Sitelinks())
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "country", "country_order").rows() == [
+        ("Q5", "BR", 0), ("Q5", "FR", 1), ("Q7", "JP", 0),
+    ]  # fmt: skip
+    assert outcome.notes["rows in several tables"] == 1
+    assert read_table(work.out / "drops.parquet", DROPS)["key"].to_list() == ["Q6"]
+
+
+def test_an_unknown_source_is_refused(work: Work, tmp_path: Path) -> None:
+    table = rows_of(KEPT, kept("Q5", "Q155")).with_columns(source=pl.lit("hearsay"))
+    with pytest.raises(IntegrityError, match="hearsay"):
+        release(work, [write_table(tmp_path, KEPT, table)], [ART], Sitelinks())
+
+
+def test_a_release_is_written_in_every_form_by_concept_and_with_checksums(work: Work, tmp_path: Path) -> None:
+    sweets = ART.model_copy(update={"concept": "sweets"})
+    rows = [kept("Q5", "Q155", label="=cmd()", p495=["Q155"]), kept("Q6", "Q17", concept="sweets")]
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    release(work, [table], [ART, sweets], Sitelinks(), read_formats("csv, jsonl,public,parquet"))
+    names = {path.relative_to(work.out).as_posix() for path in work.out.rglob("*") if path.is_file()}
+    forms = ("csv", "jsonl", "parquet")
+    assert names == {
+        "SHA256SUMS", "cube.json", "drops.parquet", *(f"cspace.{form}" for form in forms),
+        *(f"splits/{concept}.{form}" for concept in ("art", "sweets") for form in forms),
+    }  # fmt: skip
+    whole = pl.read_parquet(work.out / "cspace.parquet")
+    assert pl.concat([pl.read_parquet(work.out / f"splits/{name}.parquet") for name in ("art", "sweets")]).equals(whole)
+    assert pl.read_ndjson(work.out / "splits/art.jsonl")["name"].to_list() == ["=cmd()"]
+    assert "'=cmd()" in (work.out / "splits/art.csv").read_text(encoding="utf-8")
+    lines = (work.out / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    listed = {name: sha for sha, _, name in (line.partition("  ") for line in lines)}
+    assert set(listed) == names - {"SHA256SUMS"}
+    assert all(hashlib.sha256((work.out / name).read_bytes()).hexdigest() == sha for name, sha in listed.items())
+    back = read_public_cube(work.out / "cube.json").space
+    assert back.select("artifact_id", "name", "subconcept").rows() == [("Q5", "=cmd()", "clothing")]
+
+
+def test_a_form_that_is_none_is_refused() -> None:
+    assert read_formats("CSV,parquet,csv") == ("parquet", "csv")
+    for text in ("xlsx", "", "csv,xml"):
+        with pytest.raises(UsageError, match="not a form"):
+            read_formats(text)
+
+
+def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for number, (name, total) in enumerate([("name of Q5", "918273645"), ("name of Q6", "564738291")]):
+        request = {"searchTerms": name, "gl": "br"}
+        reply = {"queries": {"request": [request]}, "searchInformation": {"totalResults": total}}
+        (answers / f"{number}.json").write_text(json.dumps(reply), encoding="utf-8")
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, kept("Q5", "Q155"), kept("Q6", "Q155")))
+    final = tmp_path / "cspace"
+    stage = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    run = run_stage(stage, final, engine=HereEngine(), progress=HeardProgress())
+    space = read_table(final / "cspace.parquet", CSPACE)
+    assert space["popularity"].to_list() == [1.0, 0.5]
+    assert set(space["popularity_source"]) == {"google_cse"}
+    content = b"".join(path.read_bytes() for path in final.rglob("*") if path.suffix != ".parquet" and path.is_file())
+    assert b"918273645" not in content
+    assert b"564738291" not in content
+    assert str(answers).encode() not in content
+    assert run.manifest.options["popularity"]["source"] == "google_cse"
+    (answers / "1.json").unlink()
+    again = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress()).state == "built"

@@ -7,6 +7,7 @@ import pytest
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Work
@@ -61,6 +62,30 @@ def test_underspecified_prompts_name_neither_artifact_nor_country(work: Work, tm
 def test_within_country_prompts_name_the_country(work: Work, tmp_path: Path) -> None:
     prompts = built(work, tmp_path, PromptOptions(("within-country",)), artifact(1), artifact(2, country="JP"))
     assert sorted(prompts["text"]) == ["Image of traditional food from Brazil", "Image of traditional food from Japan"]
+
+
+def test_a_country_has_its_article_in_our_sentences_and_none_in_the_released_ones(work: Work, tmp_path: Path) -> None:
+    row = artifact(1, name="Yosemite", concept="landmarks", country="US", country_name="United States")
+    prompts = built(work, tmp_path, PromptOptions(("cube", "within-country")), row)
+    assert sorted(prompts["text"]) == [
+        "A panoramic view of Yosemite in United States, realistic",
+        "Image of a famous landmark in the United States",
+    ]
+
+
+def test_concepts_without_words_of_their_own_have_open_prompts_too(work: Work, tmp_path: Path) -> None:
+    row = artifact(1, concept="board-games", country="NG")
+    prompts = built(work, tmp_path, PromptOptions(("cube", "underspecified", "within-country")), row)
+    assert sorted(prompts["text"]) == [
+        "Image of traditional board games",
+        "Image of traditional board games from Nigeria",
+    ]
+    assert read_table(work.out / "drops.parquet", DROPS)["reason"].to_list() == ["no released template"]
+
+
+def test_a_country_that_nobody_knows_is_named(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown country.*'XX'"):
+        built(work, tmp_path, PromptOptions(), artifact(1, country="XX"))
 
 
 def test_prompt_ids_depend_on_what_a_prompt_is_about_only(work: Work, tmp_path: Path) -> None:

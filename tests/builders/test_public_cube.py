@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -7,7 +8,7 @@ import pytest
 from culturekit.builders.prompts import PromptOptions, build_prompts
 from culturekit.builders.public_cube import read_public_cube, slug
 from culturekit.errors import ConfigError, UsageError
-from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.records.schemas import CSPACE, DIFFERENCES, DROPS, PROMPTS
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table
 
@@ -90,14 +91,59 @@ def test_accents_tell_names_apart() -> None:
 
 def test_the_released_benchmark_is_rebuilt_from_its_names(shared_data: Path, work: Work) -> None:
     path = shared_data / "cube_1k.json"
-    build_prompts(work, path, PromptOptions(), seed=0)
+    outcome = build_prompts(work, path, PromptOptions(), seed=0)
     built = set(read_table(work.out / "prompts.parquet", PROMPTS)["text"])
     rows = json.loads(path.read_text(encoding="utf-8"))
     assert len(rows) == 1002
-    # The other 46: 24 lack a space, 10 have one too many, 9 name a food as a landmark, 2 say painting once
-    # where name and template both do, 1 has no adjective.
     assert sum(row["prompt"] in built for row in rows) == 956
+    stripped = [{row["prompt"], row["prompt"].replace(row["name"], row["name"].strip())} for row in rows]
+    assert sum(bool(texts & built) for texts in stripped) == 966
+    assert outcome.counts["rebuilt"] == 966
+    differences = read_table(work.out / "differences.parquet", DIFFERENCES)
+    assert Counter(differences["difference"]) == {
+        "white space": 24, "white space around the name": 10, "words": 9, "no template": 3,
+    }  # fmt: skip
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert drops.filter(pl.col("reason") == "no released template")["concept"].unique().to_list() == ["art"]
     public = read_public_cube(path)
     assert public.prompts.height + public.drops.height >= 1000
+
+
+def test_the_released_benchmark_is_written_again_row_by_row(shared_data: Path, work: Work) -> None:
+    path = shared_data / "cube_1k.json"
+    build_prompts(work, path, PromptOptions(public_layout=True), seed=0)
+    ours = json.loads((work.out / "cube.json").read_text(encoding="utf-8"))
+    theirs = json.loads(path.read_text(encoding="utf-8"))
+    assert all(list(row) == list(theirs[0]) for row in ours)
+    texts = {row["prompt"] for row in ours}
+    plain = {
+        tuple(row.values())
+        for row in theirs
+        if all(row[name] == row[name].strip() != "" for name in row)
+        and row["domain"] != "landscapes"
+        and row["prompt"] in texts
+    }
+    assert len(plain) > 500
+    assert len(plain - {tuple(row.values()) for row in ours}) <= 5, "five artifacts are there twice, under two items"
+
+
+def test_a_text_that_is_not_rebuilt_is_reported_with_both(tmp_path: Path, work: Work) -> None:
+    rows = [
+        row(),
+        row(id="Q2", name="mate", prompt="A high resolution image of matefrom Brazilian cuisine, realistic"),
+        row(id="Q3", name="mate ", prompt="A high resolution image of mate  from Brazilian cuisine, realistic"),
+        row(id="Q4", name="bolo", prompt="A high resolution image of pudim from Brazilian cuisine, realistic"),
+        row(id="Q5", name="bolo", domain="art", prompt="An image of bolo"),
+        row(id="Q6", country="Atlantis"),
+    ]
+    outcome = build_prompts(work, write(tmp_path, *rows), PromptOptions(), seed=0)
+    assert outcome.counts["rebuilt"] == 2
+    differences = read_table(work.out / "differences.parquet", DIFFERENCES)
+    assert differences.select("row", "artifact_id", "difference").rows() == [
+        (1, "Q2", "white space"),
+        (2, "Q3", "white space around the name"),
+        (3, "Q4", "words"),
+        (4, "Q5", "no template"),
+        (5, None, "no template"),
+    ]
+    assert differences["rebuilt"][2] == "A high resolution image of bolo from Brazilian cuisine, realistic"

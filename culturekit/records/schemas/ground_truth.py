@@ -8,11 +8,13 @@ __all__ = [
     "CSPACE",
     "DESCRIPTORS",
     "DIFF",
+    "DIFFERENCES",
     "DROPS",
     "ITEMS",
     "KEPT",
     "PROMPTS",
     "QUESTIONS",
+    "QUOTAS",
     "STATEMENTS",
     "STEREOTYPES",
 ]
@@ -64,9 +66,9 @@ KEPT = declare(
     "kept",
     key="concept qid",
     columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str",
-    optional=CANDIDATE_OPTIONS,
+    optional=f"{CANDIDATE_OPTIONS}, source str",
 )
-"""The candidates that a judge kept, or wants reviewed."""
+"""The candidates that a judge kept, or wants reviewed. `source` is `llm` for what the completion added to them."""
 
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
 """What a stage left out, and why; nothing else disappears."""
@@ -101,7 +103,25 @@ PROMPTS = declare(
     prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?,
     group str?, artifact_id str?, language str, template_id str
     """,
+    optional="pair_id str",
 )
+"""`pair_id` is shared by the prompts that ask for the same in several languages."""
+
+QUOTAS = declare(
+    "quotas",
+    key="concept country",
+    columns="concept str, country str, quota u32, available u32, drawn u32",
+)
+"""How many artifacts were asked for, how many there were without those rejected in review, how many were drawn."""
+
+DIFFERENCES = declare(
+    "differences",
+    key="row",
+    columns="""
+    row u32, artifact_id str?, concept str?, country str?, name str, released str, rebuilt str?, difference str
+    """,
+)
+"""Rows of a public file whose prompt is not what its name and the templates give; `row` is its place, from 0."""
 
 DESCRIPTORS = declare(
     "descriptors",

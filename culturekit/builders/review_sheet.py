@@ -1,0 +1,125 @@
+"""The sheet on which a person accepts, rejects or renames what was drawn, and what that person decided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from culturekit.builders.spreadsheet_rows import SheetRow, plain_text, read_sheet_rows, sheet_bytes
+from culturekit.errors import ConfigError, Problem
+
+__all__ = ["REVIEW_COLUMNS", "Decision", "Decisions", "read_decisions", "review_sheet"]
+
+REVIEW_COLUMNS = ("artifact_id", "concept", "country", "place", "name", "prompt", "decision", "new_name", "link")
+NEEDED = ("artifact_id", "concept", "country", "decision")
+
+Verdict: TypeAlias = Literal["accept", "reject", "edit"]
+VERDICTS: Mapping[str, Verdict] = {"accept": "accept", "reject": "reject", "edit": "edit", "edit name": "edit"}
+
+Key: TypeAlias = tuple[str, str, str]
+"""Concept, country and artifact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided about an artifact of a country; with `edit`, what it is called."""
+
+    verdict: Verdict
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """All decisions, by concept, country and artifact; of several sheets the later one counts."""
+
+    by_key: Mapping[Key, Decision]
+
+    def of(self, row: Mapping[str, Any]) -> Decision | None:
+        """Find the decision about a row of the space."""
+        return self.by_key.get((row["concept"], row["country"], row["artifact_id"]))
+
+
+def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
+    """Read a chain of sheets; every mistake of a sheet is said at once, with its row and column."""
+    known = set(space.select("concept", "country", "artifact_id").iter_rows())
+    decided: dict[Key, Decision] = {}
+    for path in paths:
+        rows = read_sheet_rows(path, NEEDED)
+        problems: list[Problem] = []
+        found: dict[Key, tuple[int, Decision | None]] = {}
+        for row in rows:
+            key = key_of(row)
+            mistakes = [*key_mistakes(key, known), *cell_mistakes(row)]
+            decision = None if mistakes else decision_of(row)
+            if not mistakes and key in found and found[key][1] != decision:
+                mistakes = [("decision", f"{key[2]} is decided otherwise in row {found[key][0]}")]
+            problems += [Problem(message, str(path), row.line, column) for column, message in mistakes]
+            found.setdefault(key, (row.line, decision))
+        if problems:
+            raise ConfigError(problems)
+        decided.update({key: decision for key, (_, decision) in found.items() if decision is not None})
+    return Decisions(decided)
+
+
+def key_of(row: SheetRow) -> Key:
+    """Read which artifact a row is about."""
+    return row.cells["concept"], row.cells["country"], plain_text(row.cells["artifact_id"])
+
+
+def key_mistakes(key: Key, known: set[Key]) -> list[tuple[str, str]]:
+    """Say where a row names something that is not in the space, column by column."""
+    if key in known:
+        return []
+    concept, country, artifact_id = key
+    if artifact_id not in {name for _, _, name in known}:
+        return [("artifact_id", f"there is no artifact {artifact_id!r} in the cultural space")]
+    if not any((concept, artifact_id) == (of, name) for of, _, name in known):
+        return [("concept", f"{artifact_id} is not there under {concept!r}")]
+    return [("country", f"{artifact_id} is not there under {country!r}")]
+
+
+def cell_mistakes(row: SheetRow) -> list[tuple[str, str]]:
+    """Say what is wrong with the decision of a row."""
+    stated = row.cells["decision"].lower()
+    new_name = row.cells.get("new_name", "")
+    if stated and stated not in VERDICTS:
+        return [("decision", f"{row.cells['decision']!r} is no decision; expected accept, reject, edit or nothing")]
+    verdict = VERDICTS.get(stated)
+    if verdict == "edit" and not new_name:
+        return [("new_name", "an edit needs the new name")]
+    if new_name and verdict != "edit":
+        return [("new_name", f"a new name needs the decision edit, found {row.cells['decision'] or 'none'}")]
+    if any(not letter.isprintable() for letter in new_name):
+        return [("new_name", f"a name is one line of text, found {new_name!r}")]
+    return []
+
+
+def decision_of(row: SheetRow) -> Decision | None:
+    """Read the decision of a row; None where there is none yet."""
+    verdict = VERDICTS.get(row.cells["decision"].lower())
+    if verdict is None:
+        return None
+    return Decision(verdict, plain_text(row.cells["new_name"]) if verdict == "edit" else None)
+
+
+def review_sheet(seen: Sequence[Mapping[str, Any]], prompts: Sequence[str | None], decisions: Decisions) -> bytes:
+    """Write the sheet of all that was drawn so far, with what is decided already: it holds its whole history."""
+    rows = []
+    for row, prompt in zip(seen, prompts, strict=True):
+        decision = decisions.of(row)
+        rows.append(
+            {
+                "artifact_id": row["artifact_id"],
+                "concept": row["concept"],
+                "country": row["country"],
+                "place": str(row["draw_place"]),
+                "name": row["name"],
+                "prompt": prompt or "",
+                "decision": decision.verdict if decision else "",
+                "new_name": (decision.name or "") if decision else "",
+                "link": f"https://www.wikidata.org/wiki/{row['qid']}" if row["qid"] else "",
+            }
+        )
+    return sheet_bytes(REVIEW_COLUMNS, rows)
