@@ -19,6 +19,7 @@ from culturekit.cli import (
     run_commands,
     space_commands,
     tag_command,
+    verify_command,
     weights_commands,
 )
 from culturekit.cli.scores.app import score_app
@@ -80,6 +81,7 @@ app.command(epilog="Example: culturekit audit cube_1k.json --fix mended.json")(a
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace
 )
+app.command(epilog="Example: culturekit verify runs/cube")(verify_command.verify)
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")

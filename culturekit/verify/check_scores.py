@@ -1,0 +1,58 @@
+"""Every scores table of a run, row by row; a row that nothing here can work out is said to be so, and why."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
+from culturekit.verify.findings import Ledger
+from culturekit.verify.labelled_images import diversity_tables
+from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.score_rows import SCORES_FILE, read_rows
+
+__all__ = ["check_scores"]
+
+CHECK = "scores"
+
+
+def check_scores(tree: RunTree, ledger: Ledger) -> None:
+    """Go through the scores of all stages that have some."""
+    for stage in tree.stages.values():
+        path = stage.folder / SCORES_FILE
+        if SCORES_FILE not in stage.manifest.outputs or not path.is_file():
+            continue
+        with ledger.guarded(CHECK, f"{stage.name}/{SCORES_FILE}"):
+            rows = read_rows(path)
+            ledger.count("scores", len(rows))
+            if stage.manifest.stage == "score-qvs":
+                check_qvs_stage(tree, stage, rows, ledger)
+            judge_the_rest(stage, rows, ledger)
+
+
+def check_qvs_stage(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Work out the scores of diversity."""
+    tables = diversity_tables(tree, stage)
+    values = values_by_score(stage.folder / "values.parquet")
+    plain = [row for row in rows if row["metric"] in {"quality", "vs", "qvs"} and row["about"]["labels"] != "corrected"]
+    check_diversity(stage.name, plain, tables, values, ledger)
+
+
+def values_by_score(path: Path) -> dict[tuple[Any, ...], RepeatMeans]:
+    """Read the means of repeats behind each score."""
+    found: dict[tuple[Any, ...], RepeatMeans] = {}
+    if not path.is_file():
+        return found
+    for *key, prompt, repeat, value in pl.read_parquet(path).select(*NAMES, "prompt_id", "repeat", "value").iter_rows():
+        found.setdefault(tuple(key), {})[prompt, repeat] = math.nan if value is None else value
+    return found
+
+
+def judge_the_rest(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Say of rows that no check looked at that none did."""
+    judged = {verdict.row for verdict in ledger.verdicts if verdict.folder == stage.name}
+    for row in rows:
+        if row["row"] not in judged:
+            ledger.judge(stage.name, row, "not verifiable", "nothing here works this metric out")

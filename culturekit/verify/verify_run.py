@@ -1,0 +1,59 @@
+"""A run, verified: the chain of hashes, then what tables say of one another, then score by score."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from culturekit.verify.chain import check_chain, fingerprint
+from culturekit.verify.check_scores import check_scores
+from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
+from culturekit.verify.run_tree import open_tree
+
+__all__ = ["Verification", "verify_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What became of a run.
+
+    Attributes:
+        root: the folder that was verified.
+        fingerprint: of all its manifests.
+        stages: how many were found.
+        checked: what was looked at, counted.
+        findings: what is not as it should be, and notes.
+        verdicts: one per row of every scores table.
+    """
+
+    root: Path
+    fingerprint: str
+    stages: int
+    checked: dict[str, int]
+    findings: tuple[Finding, ...]
+    verdicts: tuple[ScoreVerdict, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """Give 4 where bytes or numbers are not what they are said to be, 1 where a person has to look, else 0."""
+        if any(finding.severity == "broken" for finding in self.findings):
+            return 4
+        return int(any(finding.severity == "finding" for finding in self.findings))
+
+
+def verify_run(root: Path) -> Verification:
+    """Verify a run, or one stage folder standing alone.
+
+    Raises:
+        UsageError: there is no finished stage.
+    """
+    ledger = Ledger()
+    tree = open_tree(root, ledger)
+    check_chain(tree, ledger)
+    check_scores(tree, ledger)
+    return Verification(
+        root,
+        fingerprint(tree),
+        len(tree.stages),
+        dict(sorted(ledger.checked.items())),
+        tuple(ledger.findings),
+        tuple(sorted(ledger.verdicts, key=lambda verdict: (verdict.folder, verdict.row))),
+    )
