@@ -7,6 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.verify.bounds import BOUNDS, check_bounds
+from culturekit.verify.completeness import check_complete
+from culturekit.verify.corrected_scores import check_corrected
 from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
@@ -36,8 +39,14 @@ def check_qvs_stage(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str
     """Work out the scores of diversity."""
     tables = diversity_tables(tree, stage)
     values = values_by_score(stage.folder / "values.parquet")
-    plain = [row for row in rows if row["metric"] in {"quality", "vs", "qvs"} and row["about"]["labels"] != "corrected"]
+    plain = [
+        row for row in rows if row["metric"] in {"quality", "vs", "qvs"} and row["about"].get("labels") != "corrected"
+    ]
     check_diversity(stage.name, plain, tables, values, ledger)
+    check_bounds(stage.name, [row for row in rows if row["metric"] in BOUNDS], tables, values, ledger)
+    corrected = [row for row in rows if row["about"].get("labels") == "corrected"]
+    check_corrected(stage.name, corrected, tables, int(stage.manifest.options.get("seed", 0)), ledger)
+    check_complete(stage, rows, tables, ledger)
 
 
 def values_by_score(path: Path) -> dict[tuple[Any, ...], RepeatMeans]:

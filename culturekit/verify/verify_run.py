@@ -4,11 +4,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.verify.chain import check_chain, fingerprint
+from culturekit.verify.check_images import check_images, check_truth
+from culturekit.verify.check_journals import check_journals
+from culturekit.verify.check_matches import check_matches
+from culturekit.verify.check_quality import check_audits, check_quality
+from culturekit.verify.check_report import check_reports
 from culturekit.verify.check_scores import check_scores
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import open_tree
 
 __all__ = ["Verification", "verify_run"]
+
+CHECKS = (
+    check_chain, check_journals, check_images, check_truth, check_quality, check_audits, check_matches, check_scores,
+    check_reports,
+)  # fmt: skip
+"""In the order in which what they look at comes about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +58,8 @@ def verify_run(root: Path) -> Verification:
     """
     ledger = Ledger()
     tree = open_tree(root, ledger)
-    check_chain(tree, ledger)
-    check_scores(tree, ledger)
+    for check in CHECKS:
+        check(tree, ledger)
     return Verification(
         root,
         fingerprint(tree),
