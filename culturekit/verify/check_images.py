@@ -44,9 +44,9 @@ def check_files(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger
         if not file.is_file():
             problems.append((place, "the picture is gone", row["sha256"], "no file"))
             continue
-        found = sha256_of(file)
-        if found != row["sha256"]:
-            problems.append((place, "the picture is not the one that the table describes", row["sha256"], found))
+        content = sha256_of(file)
+        if content != row["sha256"]:
+            problems.append((place, "the picture is not the one that the table describes", row["sha256"], content))
     folders = [stage.folder / name for name, record in stage.manifest.outputs.items() if record.files]
     for file in (file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()):
         name = file.relative_to(stage.folder).as_posix()

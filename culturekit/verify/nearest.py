@@ -76,7 +76,7 @@ class NearestArtifacts:
         return scores, known
 
     def best_abroad(self, scores: Scores, artifact: int) -> float:
-        """Give the best score of an image, (artifacts,), among artifacts that share no country with one and are not it."""
+        """Give the best of an image's scores, (artifacts,), among artifacts that share no country with one."""
         places = self.has[artifact].tobytes()
         if places not in self.abroad:
             self.abroad[places] = ~(self.has & self.has[artifact]).any(axis=1)
