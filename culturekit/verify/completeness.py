@@ -46,7 +46,8 @@ def key_of(row: dict[str, Any]) -> Key:
 def expected(stage: FinishedStage, tables: DiversityTables) -> Iterator[Key]:
     """List the scores of mapped and true labels that the options ask for."""
     options = stage.manifest.options
-    orders = [order_of(q) for q in (options["q"], *options["other_orders"])]
+    # A manifest is JSON, which has no infinity: that order stands there as null.
+    orders = [order_of("inf" if q is None else q) for q in (options["q"], *options["other_orders"])]
     kernels = [tuple(float(weight) for weight in kernel) for kernel in options["kernels"]]
     for group, scorers in (
         (tables.mapped, sorted(tables.quality)),
