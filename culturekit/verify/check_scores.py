@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.bounds import BOUNDS, check_bounds
+from culturekit.verify.comparisons import check_comparisons
 from culturekit.verify.completeness import check_complete
 from culturekit.verify.corrected_scores import check_corrected
 from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
@@ -15,6 +16,8 @@ from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.score_rows import SCORES_FILE, read_rows
+from culturekit.verify.stability import check_stability
+from culturekit.verify.value_means import check_means
 
 __all__ = ["check_scores"]
 
@@ -32,7 +35,11 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
             ledger.count("scores", len(rows))
             if stage.manifest.stage == "score-qvs":
                 check_qvs_stage(tree, stage, rows, ledger)
-            judge_the_rest(stage, rows, ledger)
+            if stage.manifest.stage == "score-compare":
+                check_comparisons(tree, stage, rows, ledger)
+            if stage.manifest.stage == "score-stability":
+                check_stability(tree, stage, rows, ledger)
+            check_means(stage, rows, ledger)
 
 
 def check_qvs_stage(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
@@ -57,11 +64,3 @@ def values_by_score(path: Path) -> dict[tuple[Any, ...], RepeatMeans]:
     for *key, prompt, repeat, value in pl.read_parquet(path).select(*NAMES, "prompt_id", "repeat", "value").iter_rows():
         found.setdefault(tuple(key), {})[prompt, repeat] = math.nan if value is None else value
     return found
-
-
-def judge_the_rest(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
-    """Say of rows that no check looked at that none did."""
-    judged = {verdict.row for verdict in ledger.verdicts if verdict.folder == stage.name}
-    for row in rows:
-        if row["row"] not in judged:
-            ledger.judge(stage.name, row, "not verifiable", "nothing here works this metric out")

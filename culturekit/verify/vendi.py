@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "Codes", "coded", "kernel_of", "order_of", "vendi_of_classes", "vendi_of_kernels"]
+__all__ = ["LEVELS", "Codes", "coded", "kernel_of", "order_of", "spelled", "vendi_of_classes", "vendi_of_kernels"]
 
 Codes: TypeAlias = NDArray[np.int64]
 """(n, 3): numbers that are equal where labels are, for continent, country and artifact."""

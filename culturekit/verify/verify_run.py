@@ -10,6 +10,7 @@ from culturekit.verify.check_matches import check_matches
 from culturekit.verify.check_quality import check_audits, check_quality
 from culturekit.verify.check_report import check_reports
 from culturekit.verify.check_scores import check_scores
+from culturekit.verify.distributions import check_distributions
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import open_tree
 
@@ -17,6 +18,7 @@ __all__ = ["Verification", "verify_run"]
 
 CHECKS = (
     check_chain, check_journals, check_images, check_truth, check_quality, check_audits, check_matches, check_scores,
+    check_distributions,
     check_reports,
 )  # fmt: skip
 """In the order in which what they look at comes about."""
