@@ -47,9 +47,9 @@ class DiversityScores:
 
     def rows_behind(self, row: Mapping[str, Any]) -> pl.DataFrame:
         """Give the nearest matches that a score is of; floor and ceiling stand under names of their own."""
-        truth = row["about"]["labels"] == "truth"
-        tables = self.tables.truth if truth else [*self.tables.mapped, *self.tables.limits]
-        own = [table.filter(pl.col("model") == row["model"]) for table in tables]
+        truth = (pl.col("method") == "truth") == (row["about"]["labels"] == "truth")
+        tables = [*self.tables.mapped, *self.tables.truth, *self.tables.limits]
+        own = [table.filter(pl.col("model") == row["model"], truth) for table in tables]
         own = [table for table in own if table.height]
         if row["concept"] is not None:
             own = [table.filter(pl.col("concept") == row["concept"]) for table in own]

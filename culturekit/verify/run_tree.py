@@ -10,9 +10,11 @@ from culturekit.errors import UsageError
 from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, read_manifest
 from culturekit.verify.findings import Ledger
 
-__all__ = ["FinishedStage", "RunTree", "open_tree"]
+__all__ = ["RECIPE", "FinishedStage", "RunTree", "open_tree"]
 
 CHECK = "folders"
+RECIPE = "recipe.json"
+"""The recipe as it was run, beside the stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,21 @@ def open_tree(root: Path, ledger: Ledger) -> RunTree:
                 ledger.finding(CHECK, folder.name, "not a finished stage", expected=f"a {MANIFEST} in it")
                 continue
             stages[folder.name] = FinishedStage(folder.name, folder, manifest, places_of(folder, manifest, ledger))
-    if not stages and not ledger.findings:
+    if not alone:
+        look_beside(root, ledger)
+    if not stages and not any(finding.severity == "broken" for finding in ledger.findings):
         raise UsageError("not the folder of a run", where=str(root), expected=f"folders with a {MANIFEST}, or one")
     ledger.count("finished stages", len(stages))
     return RunTree(root, stages, alone)
+
+
+def look_beside(root: Path, ledger: Ledger) -> None:
+    """Look at what lies beside the stages: the recipe, and nothing else but what runs hide."""
+    for path in sorted(root.iterdir()):
+        if path.name.startswith(".") and path.name.endswith(".partial"):
+            ledger.note(CHECK, path.name, "is a stage that was begun and not finished")
+        elif path.is_file() and path.name != RECIPE and not path.name.startswith("."):
+            ledger.finding(CHECK, path.name, "lies beside the stages and is of none of them")
 
 
 def places_of(folder: Path, manifest: Manifest, ledger: Ledger) -> dict[str, Path]:

@@ -62,7 +62,7 @@ def sentence(answer: Verification) -> str:
     kept = ", ".join(
         f"{scores[name]:,} {name}" for name in ("verified", "consistent", "not verifiable") if scores[name]
     )
-    of = f"{len(answer.verdicts):,} scores: {kept or 'none kept'}"
+    of = f"{len(answer.verdicts):,} scores{': ' if kept else ''}{kept}"
     if counts["broken"]:
         wrong = f", {scores['wrong']:,} wrong" if scores["wrong"] else ""
         return f"NOT VERIFIED: {counts['broken']:,} things are not what they are said to be; {of}{wrong}"

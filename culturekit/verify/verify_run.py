@@ -8,6 +8,7 @@ from culturekit.verify.check_images import check_images, check_truth
 from culturekit.verify.check_journals import check_journals
 from culturekit.verify.check_matches import check_matches
 from culturekit.verify.check_quality import check_audits, check_quality
+from culturekit.verify.check_recipe import check_recipe
 from culturekit.verify.check_report import check_reports
 from culturekit.verify.check_scores import check_scores
 from culturekit.verify.distributions import check_distributions
@@ -17,10 +18,18 @@ from culturekit.verify.run_tree import open_tree
 __all__ = ["Verification", "verify_run"]
 
 CHECKS = (
-    check_chain, check_journals, check_images, check_truth, check_quality, check_audits, check_matches, check_scores,
+    check_chain,
+    check_recipe,
+    check_journals,
+    check_images,
+    check_truth,
+    check_quality,
+    check_audits,
+    check_matches,
+    check_scores,
     check_distributions,
     check_reports,
-)  # fmt: skip
+)
 """In the order in which what they look at comes about."""
 
 

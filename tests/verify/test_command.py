@@ -40,9 +40,11 @@ def test_a_run_that_does_not_hold_ends_with_4(run_copy: Path) -> None:
 
 def test_an_unfinished_folder_in_a_run_is_a_finding(run_copy: Path) -> None:
     (run_copy / "drafts").mkdir()
+    (run_copy / "todo.txt").write_text("ask again")
     told = runner.invoke(app, ["verify", str(run_copy)])
     assert told.exit_code == 1
     assert "drafts: not a finished stage" in told.stdout
+    assert "todo.txt: lies beside the stages" in told.stdout
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -180,6 +180,13 @@ def edit_graph(root: Path) -> None:
     path.write_bytes(bytes(content))
 
 
+def edit_recipe(root: Path) -> None:
+    path = root / "recipe.json"
+    recipe = read_json(path)
+    recipe["seed"] += 1
+    write_json(path, recipe)
+
+
 def cut_manifest(root: Path) -> None:
     path = root / "index/manifest.json"
     path.write_bytes(path.read_bytes()[:-40])
@@ -245,6 +252,7 @@ TAMPERINGS = {
     "an option changed": Tampering(edit_options, "none", "the key is not that of its inputs, options and seeds"),
     "a count changed": Tampering(edit_counts, "none", "the manifest counts other rows"),
     "a bit of the graph": Tampering(edit_graph, "none", "graph/nodes.npy: is not what its stage wrote"),
+    "the recipe edited": Tampering(edit_recipe, "none", "the seed of broad is not what the run was made with"),
     "a manifest cut": Tampering(cut_manifest, "none", "index/manifest.json: could not be read"),
 }
 
