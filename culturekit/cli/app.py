@@ -8,6 +8,7 @@ import typer
 
 from culturekit.cli import (
     audit_command,
+    doctor_command,
     generate_command,
     index_commands,
     kg_commands,
@@ -82,6 +83,7 @@ app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&
     look_commands.trace
 )
 app.command(epilog="Example: culturekit verify runs/cube")(verify_command.verify)
+app.command(epilog="Example: culturekit doctor")(doctor_command.doctor)
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")
