@@ -12,7 +12,7 @@ from culturekit.verify.findings import Ledger
 from culturekit.verify.image_batches import Collection, collection_of
 from culturekit.verify.labelled_images import DiversityTables
 from culturekit.verify.score_rows import compare_row
-from culturekit.verify.vendi import Codes, kernel_of, order_of, vendi_of_kernels
+from culturekit.verify.vendi import Codes, kernel_name, kernel_of, order_of, vendi_of_kernels
 
 __all__ = ["BOUNDS", "check_bounds"]
 
@@ -75,7 +75,11 @@ def check_row(
         pairs.append((batch.repeat, solved[key][place] / images.size))
         entered += len(batch.images)
     found = over_repeats(pairs, entered, about, every=dict.fromkeys(images.repeats, math.nan))
-    said = {"unknown": sum(image in unknown for image in images.images), "images": len(images.images)}
+    said: dict[str, object] = {
+        "unknown": sum(image in unknown for image in images.images),
+        "images": len(images.images),
+    }
+    said |= {"kernel": kernel_name(about["weights"])}
     compare_row(folder, row, found.answer, found.entered, HOW, ledger, said=said)
     compare_values(folder, row, found.repeats, values, ledger)
 

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import RECIPE, RunTree
 
-__all__ = ["check_recipe"]
+__all__ = ["check_recipe", "same_backend"]
 
 CHECK = "recipe"
 
@@ -33,7 +34,7 @@ def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, ob
         if made is not None and made.stage == "generate" and "seed" in recipe:
             if made.seeds and made.seeds.get("images") != recipe["seed"]:
                 yield f"the seed of {name}", made.seeds.get("images"), recipe["seed"]
-            if str(made.options.get("backend")).partition(":")[0] != str(backend).partition(":")[0]:
+            if not same_backend(str(made.options.get("backend")), str(backend)):
                 yield f"the backend of {name}", made.options.get("backend"), backend
     for name in manifests:
         model = name.removeprefix("matches-")
@@ -45,3 +46,13 @@ def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, ob
         for key in sorted(set(asked) & set(scores.options)):
             if asked[key] != scores.options[key]:
                 yield f"scores.{key}", scores.options[key], asked[key]
+
+
+def same_backend(made: str, asked: str) -> bool:
+    """Tell whether two SPECs are of one backend with the same options, in any order; a stage may keep the name only."""
+    (first, one), (second, other) = (
+        (spec.partition("?")[0], unquote(spec.partition("?")[2])) for spec in (made, asked)
+    )
+    if ":" not in first:
+        second = second.partition(":")[0]
+    return first == second and (not one or sorted(one.split("&")) == sorted(other.split("&")))

@@ -15,7 +15,7 @@ from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversi
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.score_rows import SCORES_FILE, read_rows
+from culturekit.verify.score_rows import SCORES_FILE, read_rows, wrong_row
 from culturekit.verify.stability import check_stability
 from culturekit.verify.value_means import check_means
 
@@ -54,6 +54,35 @@ def check_qvs_stage(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str
     corrected = [row for row in rows if row["about"].get("labels") == "corrected"]
     check_corrected(stage.name, corrected, tables, int(stage.manifest.options.get("seed", 0)), ledger)
     check_complete(stage, rows, tables, ledger)
+    check_terms(stage, rows, ledger)
+
+
+def check_terms(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Compare what rows say of how they were scored with the options of the stage; refuse what is no score of it."""
+    for row in rows:
+        about, options = row["about"], stage.manifest.options
+        if row["metric"] not in {"quality", "vs", "qvs", *BOUNDS} or row["group"] is not None:
+            wrong_row(
+                stage.name, row, "is no score of this stage", expected="quality, vs, qvs and bounds of it",
+                found=row["metric"], ledger=ledger,
+            )  # fmt: skip
+            continue
+        wanted: dict[str, object] = {"confidence": options["confidence"]}
+        if about.get("size") != "whole" and "interval" not in about and about.get("labels") != "corrected":
+            wanted["target"] = options["target"]
+        if about.get("size") not in {None, "whole"}:
+            wanted["size"] = options["size"]
+        if about.get("labels") == "mapped" and "missing" in about:
+            wanted |= {"missing": options["missing"], "partial": options["partial"]}
+        stated = {**about, "benchmark": row["benchmark"], "unit": row["unit"]}
+        wanted |= {"benchmark": options["benchmark"], "unit": "share"}
+        for name, expected in wanted.items():
+            whole_quality = name == "target" and about.get("target") == "population" and row["metric"] == "quality"
+            if stated.get(name) != expected and not whole_quality:
+                wrong_row(
+                    stage.name, row, f"{name} is not that of the stage", expected=expected, found=stated.get(name),
+                    ledger=ledger,
+                )  # fmt: skip
 
 
 def values_by_score(path: Path) -> dict[tuple[Any, ...], RepeatMeans]:

@@ -33,6 +33,7 @@ def check_complete(
     for key in sorted({key for key in plain if key not in wanted or plain.count(key) > 1}, key=str):
         ledger.broken("scores", f"{stage.name}/{SCORES_FILE}", "a score that nobody asked for", found=said(key))
     check_corrected_count(stage, rows, tables, ledger)
+    check_bounds_count(stage, rows, tables, ledger)
 
 
 def key_of(row: dict[str, Any]) -> Key:
@@ -96,6 +97,25 @@ def check_corrected_count(
         ledger.broken(
             "scores", f"{stage.name}/{SCORES_FILE}", "corrected scores are missing, or reasons why they are",
             expected=f"{due} of models by concepts by kernels", found=f"{there}, and {withheld} withheld",
+        )  # fmt: skip
+
+
+def check_bounds_count(
+    stage: FinishedStage, rows: Sequence[dict[str, Any]], tables: DiversityTables, ledger: Ledger
+) -> None:
+    """Count the bounds: both for each kernel and order of a model and concept that has unknown images."""
+    if tables.asked is None:
+        return
+    known = pl.concat(list(tables.mapped)).filter(~pl.col("abstained"), pl.col("artifact").is_not_null())
+    unknown = tables.asked.join(known, on="image_id", how="anti").drop_nulls(["prompt_id", "repeat"])
+    options = stage.manifest.options
+    cells = len(options["kernels"]) * (1 + len(options["other_orders"]))
+    due = 2 * cells * unknown.select("model", "concept").unique().height
+    there = sum(row["metric"] in {"vs_worst", "vs_best"} for row in rows)
+    if there != due:
+        ledger.broken(
+            "scores", f"{stage.name}/{SCORES_FILE}", "bounds of models with unknown images are missing, or too many",
+            expected=due, found=there,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from culturekit.verify.corrected_pairs import corrected_pairs
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import DiversityTables
 from culturekit.verify.score_rows import compare_row, wrong_row
-from culturekit.verify.vendi import order_of
+from culturekit.verify.vendi import kernel_name, order_of
 
 __all__ = ["check_corrected"]
 
@@ -101,7 +101,8 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
             return
         answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
     how = HOW_PAIRS if row["about"]["form"] == "average pairs" else HOW
-    compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said={"audited": audited})
+    said = {"audited": audited, "kernel": kernel_name(row["about"]["weights"])}
+    compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)
 
 
 def times_quality(diversity: Answer, quality: Mean, confidence: float) -> Answer:

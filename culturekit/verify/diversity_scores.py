@@ -14,7 +14,7 @@ from culturekit.verify.findings import Ledger
 from culturekit.verify.image_batches import Collection, collection_of
 from culturekit.verify.labelled_images import DiversityTables
 from culturekit.verify.score_rows import compare_row, wrong_row
-from culturekit.verify.vendi import kernel_of, order_of, vendi_of_kernels
+from culturekit.verify.vendi import kernel_name, kernel_of, order_of, vendi_of_kernels
 from culturekit.verify.whole_collections import whole_answer
 
 __all__ = ["RepeatMeans", "check_diversity", "over_repeats"]
@@ -120,8 +120,9 @@ def check_row(folder: str, row: dict[str, Any], scores: DiversityScores, values:
         answer, entered, said = whole_answer(row, images, quality)
         compare_row(folder, row, answer, entered, HOW_WHOLE, ledger, said=said, tolerance=1e-7)
         return
-    found = worked_out(row, images, scores)
-    said = {} if row["metric"] == "quality" else {"images_left_out": len(images.images) - found.entered}
+    found, said = worked_out(row, images, scores), {}
+    if row["metric"] != "quality":
+        said = {"images_left_out": len(images.images) - found.entered, "kernel": kernel_name(about["weights"])}
     how = HOW_QUALITY if row["metric"] == "quality" else HOW
     compare_row(folder, row, found.answer, found.entered, how, ledger, said=said)
     compare_values(folder, row, found.repeats, values, ledger)

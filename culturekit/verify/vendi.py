@@ -8,12 +8,31 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "Codes", "coded", "kernel_of", "order_of", "spelled", "vendi_of_classes", "vendi_of_kernels"]
+__all__ = [
+    "LEVELS",
+    "Codes",
+    "coded",
+    "kernel_name",
+    "kernel_of",
+    "order_of",
+    "spelled",
+    "vendi_of_classes",
+    "vendi_of_kernels",
+]
 
 Codes: TypeAlias = NDArray[np.int64]
 """(n, 3): numbers that are equal where labels are, for continent, country and artifact."""
 
 LEVELS = ("continent", "country", "artifact")
+
+KERNELS = {
+    "continent": (1, 0, 0),
+    "country": (0, 1, 0),
+    "artifact": (0, 0, 1),
+    "hierarchical": (1 / 2, 1 / 2, 0),
+    "uniform": (1 / 3, 1 / 3, 1 / 3),
+}
+"""The five kernels of the paper's Table 4."""
 
 NOISE = 1e-11
 """Eigenvalues below are rounding; for orders below 1 they would enter as if they were something."""
@@ -44,6 +63,14 @@ def kernel_of(codes: Codes, weights: Sequence[float]) -> NDArray[np.float64]:
         column = codes[..., level]
         kernel += weight * (column[..., :, None] == column[..., None, :])
     return kernel
+
+
+def kernel_name(weights: Sequence[float]) -> str | None:
+    """Name weights that are those of the paper."""
+    for name, named in KERNELS.items():
+        if all(abs(mine - theirs) <= 1e-9 for mine, theirs in zip(weights, named, strict=True)):
+            return name
+    return None
 
 
 def order_of(text: object) -> float:

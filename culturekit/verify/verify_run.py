@@ -11,6 +11,7 @@ from culturekit.verify.check_quality import check_audits, check_quality
 from culturekit.verify.check_recipe import check_recipe
 from culturekit.verify.check_report import check_reports
 from culturekit.verify.check_scores import check_scores
+from culturekit.verify.check_tables import check_tables
 from culturekit.verify.distributions import check_distributions
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import open_tree
@@ -20,6 +21,7 @@ __all__ = ["Verification", "verify_run"]
 CHECKS = (
     check_chain,
     check_recipe,
+    check_tables,
     check_journals,
     check_images,
     check_truth,

@@ -10,7 +10,7 @@ import polars as pl
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.manifest import describe_outputs
 
-__all__ = ["change_table", "read_json", "reseal", "reseal_all", "write_json"]
+__all__ = ["change_table", "read_json", "renew_inputs", "reseal", "reseal_all", "write_json"]
 
 
 def read_json(path: Path) -> Any:

@@ -20,6 +20,7 @@ from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import HeardProgress
+from tests.verify.forging import change_table, renew_inputs
 
 COUNTRIES = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "BR": "Americas"}
 KERNELS = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (0.2, 0.3, 0.5))
@@ -176,6 +177,17 @@ def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> No
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
     assert len(corrected) == 2 * 3 * len(KERNELS) * 3
+
+
+def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    path = world.audits(1, 0.9)
+    assert all_verified(world.verified(QvsOptions(KERNELS[:2]), audits={"audits": path}))
+    change_table(path, lambda t: t.with_columns(country=pl.lit("JP"), continent=pl.lit("Asia")))
+    renew_inputs(tmp_path / "scores")
+    answer = verify_run(tmp_path / "scores")
+    assert answer.exit_code == 4
+    assert any("value is not what the tables give" in str(finding) for finding in answer.findings)
 
 
 def test_a_score_folder_follows_its_inputs(tmp_path: Path) -> None:

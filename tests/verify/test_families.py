@@ -14,6 +14,7 @@ from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.pipeline.stage import Stage
+from culturekit.verify.check_recipe import same_backend
 from culturekit.verify.comparisons import hochberg, holm
 from culturekit.verify.stability import tau_b
 from culturekit.verify.student import share_below, t_quantile
@@ -89,3 +90,15 @@ def test_own_statistics_agree_with_scipy() -> None:
         p = rng.random(6)
         assert hochberg(p.tolist()) == pytest.approx(stats.false_discovery_control(p, method="bh").tolist())
         assert min(holm(p.tolist())) == pytest.approx(min(1.0, 6 * p.min()))
+
+
+@pytest.mark.parametrize(("made_with", "asked", "same"), [
+    ("simulated?favour=US&temperature=1", "simulated?temperature=1&favour=US", True),
+    ("simulated?favour=US&temperature=1", "simulated?temperature=2&favour=US", False),
+    ("simulated", "simulated", True),
+    ("folder", "folder:/pictures?pattern={id}.png", True),
+    ("folder", "simulated?noise=1", False),
+    ("openai:a", "openai:b", False),
+])  # fmt: skip
+def test_a_backend_is_the_one_of_the_recipe(made_with: str, asked: str, same: bool) -> None:
+    assert same_backend(made_with, asked) is same

@@ -227,6 +227,17 @@ TAMPERINGS = {
         "all",
         "a score is missing",
     ),
+    "only the name of a kernel changed": Tampering(
+        in_scores("params", pl.col("params").str.replace('"kernel":"[a-z]+"', '"kernel":"uniformed"')),
+        "all",
+        "params.kernel is not what the tables give",
+    ),
+    "the confidence of a score changed": Tampering(
+        in_scores("params", pl.col("params").str.replace('"confidence":0.95', '"confidence":0.99')),
+        "all",
+        "confidence is not that of the stage",
+    ),
+    "a score of something else": Tampering(in_scores("metric", pl.lit("fame")), "all", "is no score of this stage"),
     "a score taken out": Tampering(drop_a_score, "all", "a score is missing"),
     "a value behind a score changed": Tampering(in_values, "all", "value in values.parquet for"),
     "two matches swapped": Tampering(swap_matches, "all", "is not what the vectors give"),
