@@ -158,7 +158,7 @@ def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: 
         if other is None and not (place / MANIFEST).is_file():
             ledger.note(CHECK, where, "is a folder named by the content of its images; it was not hashed again")
             return
-        found = other.manifest.sha256 if other else stated_hash(place)
+        found = other.manifest.sha256 if other else content_hash(place)
     else:
         found = sha256_of(place)
     if found == record.sha256:
@@ -170,9 +170,16 @@ def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: 
     )  # fmt: skip
 
 
-def stated_hash(folder: Path) -> str:
-    """Read the hash of all outputs from the manifest of a folder outside the run."""
-    return str(json.loads((folder / MANIFEST).read_bytes())["sha256"])
+def content_hash(folder: Path) -> str:
+    """Hash what a folder outside the run holds now, output by output as its manifest names them."""
+    names = json.loads((folder / MANIFEST).read_bytes())["outputs"]
+    paths = {name: folder / Path(name).name for name in sorted(names)}
+    return sha256_of_json(
+        {
+            name: (sha256_of_tree(path)[0] if path.is_dir() else sha256_of(path)) if path.exists() else "gone"
+            for name, path in paths.items()
+        }
+    )
 
 
 def whole_stage(tree: RunTree, sha256: str, kind: str) -> Path | None:

@@ -37,7 +37,7 @@ def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, ob
             if not same_backend(str(made.options.get("backend")), str(backend)):
                 yield f"the backend of {name}", made.options.get("backend"), backend
     for name in manifests:
-        model = name.removeprefix("matches-")
+        model = name.removeprefix("images-")
         if model != name and not model.startswith("floor-") and models and model not in models:
             yield "the list of models", f"{model} among them", ", ".join(models)
     scores = manifests.get("scores")

@@ -65,3 +65,15 @@ def test_the_result_is_not_written_into_the_run(run_copy: Path, tmp_path: Path) 
     (tmp_path / "taken/mine.txt").write_text("mine")
     refused = runner.invoke(app, ["verify", str(run_copy), "--out", str(tmp_path / "taken")])
     assert "holds something else" in str(refused.exception)
+
+
+def test_a_report_elsewhere_is_held_against_the_scores_as_they_are_now(run_copy: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    assert runner.invoke(app, ["report", str(run_copy), "--out", str(page)]).exit_code == 0
+    told = runner.invoke(app, ["verify", str(page), "--json"])
+    assert told.exit_code == 0, told.stdout
+    assert json.loads(told.stdout)["checked"]["cells of reports compared"] > 50
+    VALUE(run_copy)
+    after = runner.invoke(app, ["verify", str(page)])
+    assert after.exit_code == 4
+    assert "page <- scores: page was not made from what lies there now" in after.stdout
