@@ -8,6 +8,7 @@ import typer
 
 from culturekit.cli import (
     audit_command,
+    doctor_command,
     generate_command,
     index_commands,
     kg_commands,
@@ -19,6 +20,7 @@ from culturekit.cli import (
     run_commands,
     space_commands,
     tag_command,
+    verify_command,
     weights_commands,
 )
 from culturekit.cli.scores.app import score_app
@@ -80,6 +82,8 @@ app.command(epilog="Example: culturekit audit cube_1k.json --fix mended.json")(a
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace
 )
+app.command(epilog="Example: culturekit verify runs/cube")(verify_command.verify)
+app.command(epilog="Example: culturekit doctor")(doctor_command.doctor)
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.errors import UsageError
 from culturekit.records.choices import SchemaKind
 
 __all__ = ["config_app", "trace"]
@@ -17,20 +18,29 @@ config_app = typer.Typer(no_args_is_help=True, help="Recipes as a format.")
 def trace(
     score: Annotated[str, typer.Argument(help="RUN#ROW, or RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME.")],
     image: Annotated[str | None, typer.Option(help="Walk by this image. [the first one of the score]")] = None,
+    images: Annotated[
+        int, typer.Option(min=1, max=1000, help="Walk by so many images, from the score's first repeat to its last.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Walk one score back: matches, image, prompt, artifact, path of QIDs, line of the dump."""
+    """Walk one score back: images, prompt, neighbours with margins, artifact, path of QIDs, line of the dump."""
     from culturekit.trail.find_score import find_score
-    from culturekit.trail.tell import trail_lines
-    from culturekit.trail.walk_back import walk_back
+    from culturekit.trail.tell import image_lines, trail_lines
+    from culturekit.trail.walk_back import walk_back, walk_images
 
+    if image is not None and images > 1:
+        raise UsageError("--image names one image, --images asks for several", expected="one of the two")
     folder, row = find_score(score)
-    trail = walk_back(folder, row, image_id=image)
+    trails = walk_images(folder, row, count=images) if images > 1 else [walk_back(folder, row, image_id=image)]
+    first, *others = trails
     if as_json:
-        print(json.dumps(asdict(trail), default=str))
+        print(json.dumps({**asdict(first), "more": [asdict(trail) for trail in others]}, default=str))
         return
-    for line in trail_lines(trail):
+    for line in trail_lines(first):
         print(line)
+    for trail in others:
+        for line in ("", *image_lines(trail)):
+            print(line)
 
 
 @config_app.callback()

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from culturekit.trail.evidence import PathNode, Said
-from culturekit.trail.walk_back import Trail
+from culturekit.trail.walk_back import Neighbour, Trail
 
-__all__ = ["trail_lines"]
+__all__ = ["image_lines", "trail_lines"]
 
 SHOWN_OF_LINE = 400
 """How many characters of a dump line are printed; `--json` gives all."""
@@ -13,16 +13,26 @@ SHOWN_OF_LINE = 400
 
 def trail_lines(trail: Trail) -> Iterator[str]:
     """Tell a trail from the score down to the dump."""
-    score = trail.score
+    score, behind = trail.score, trail.behind
     yield f"score      {score['metric']} = {score['value']:.4f}{interval_text(trail)}, n = {score['n']} images"
-    yield f"           model {score['model']}, concept {score['concept']}, {score['params']}"
+    place = ", ".join(f"{name} {score[name]}" for name in ("model", "concept", "country"))
+    yield f"           {place}, {score['params']}"
+    yield f"behind     {behind.images:,} images; prompts: {behind.prompts:,}"
+    if behind.artifacts:
+        yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in behind.artifacts)}"
+        yield f"           in {', '.join(f'{country} {count:,}' for country, count in behind.countries)}"
+    yield from image_lines(trail)
+
+
+def image_lines(trail: Trail) -> Iterator[str]:
+    """Tell a trail from one image down to the dump."""
     yield f"batch      {len(trail.batch)} images: {' '.join(trail.batch)}"
     yield f"image      {trail.image_id}  {trail.image}"
     yield f"prompt     {trail.prompt}"
     if not trail.neighbours:
         yield "shows      no artifact: the image is culture-free"
     for near in trail.neighbours:
-        yield f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country})"
+        yield near_text(near)
     if trail.evidence is not None:
         yield f"artifact   {trail.evidence.name} ({trail.evidence.artifact_id}) in {trail.evidence.concept}"
         for node in trail.evidence.path:
@@ -31,7 +41,15 @@ def trail_lines(trail: Trail) -> Iterator[str]:
             yield f"  country  {said_text(said)}"
     if trail.dump_line is not None:
         rest = "" if len(trail.dump_line) <= SHOWN_OF_LINE else f" ... ({len(trail.dump_line):,} characters)"
-        yield f"dump       {trail.dump_line[:SHOWN_OF_LINE]}{rest}"
+        yield f"dump       {trail.dump_place}"
+        yield f"           {trail.dump_line[:SHOWN_OF_LINE]}{rest}"
+
+
+def near_text(near: Neighbour) -> str:
+    """Write an artifact near an image, with its lead over others, and its place in the dump."""
+    lead = f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}"
+    place = f"  <- {near.place}" if near.place else ""
+    return f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country}), {lead}{place}"
 
 
 def interval_text(trail: Trail) -> str:

@@ -4,14 +4,21 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.qvs_stage import score_stage
+from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail.find_score import find_score
 from culturekit.trail.tell import trail_lines
 from culturekit.trail.upstream import upstream
-from culturekit.trail.walk_back import walk_back
+from culturekit.trail.walk_back import walk_back, walk_images
+from tests.conftest import HeardProgress
 
 COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
 
@@ -113,3 +120,48 @@ def test_a_run_that_was_moved_still_finds_what_lay_outside_it(run_copy: Path, tm
     moved = Path(shutil.move(run_copy, far))
     assert upstream(moved / "graph", "dump-0") == before
     assert walk_back(*find_score(f"{moved}?{COUNTRY}")).dump_line is not None
+
+
+def test_several_images_are_walked_with_margins_and_places(small_run: Path) -> None:
+    trails = walk_images(*find_score(f"{small_run}?{COUNTRY}"), count=3)
+    assert len({trail.image_id for trail in trails}) == 3
+    assert len({trail.batch for trail in trails}) == 3
+    matches = read_table(small_run / "matches-broad/matches.parquet", MATCHES)
+    assert trails[0].behind.images == matches["image_id"].n_unique()
+    for trail in trails:
+        own = matches.filter(pl.col("image_id") == trail.image_id).sort("rank")
+        assert [near.margin for near in trail.neighbours] == own["margin"].to_list()
+        assert [near.country_margin for near in trail.neighbours] == own["country_margin"].to_list()
+        assert all(near.place is not None and near.place.offset >= 0 for near in trail.neighbours)
+        assert trail.dump_place == trail.neighbours[0].place
+        assert json.loads(trail.dump_line or "")["id"] == trail.neighbours[0].artifact_id
+
+
+def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "asked").mkdir()
+    prompts = tmp_path / "asked/prompts.parquet"
+    table = pl.read_parquet(small_run / "prompts/prompts.parquet")
+    table.with_columns(
+        country=pl.when(pl.col("kind") == "underspecified").then(pl.lit("JP")).otherwise("country")
+    ).write_parquet(prompts)
+    stage = score_stage(
+        {"matches": small_run / "matches-broad/matches.parquet"}, {}, QvsOptions(within="country"), prompts=prompts
+    )
+    with LocalEngine(1) as engine:
+        run_stage(stage, tmp_path / "scores", engine=engine, progress=HeardProgress())
+    trail = walk_back(*find_score(f"{tmp_path}/scores?metric=vs&model=broad&concept=art&country=JP"))
+    assert (trail.score["country"], trail.behind.images, trail.behind.prompts) == ("JP", 24, 1)
+    assert trail.dump_line is not None
+
+
+def test_the_command_tells_several_trails(small_run: Path) -> None:
+    runner = CliRunner()
+    told = runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "2"])
+    assert told.exit_code == 0
+    assert told.stdout.count("nearest 1  ") == 2
+    assert "over other countries" in told.stdout
+    data = json.loads(runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "3", "--json"]).stdout)
+    assert len(data["more"]) == 2
+    assert {"margin", "country_margin", "score", "place"} <= set(data["more"][0]["neighbours"][0])
+    refused = runner.invoke(app, ["trace", f"{small_run}?{COUNTRY}", "--images", "2", "--image", "x"])
+    assert isinstance(refused.exception, UsageError)

@@ -1,0 +1,229 @@
+"""Two implementations of one page of formulas: what the metrics score, the verification works out again."""
+
+import shutil
+import sqlite3
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction
+from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.qvs_stage import score_stage
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
+from culturekit.records.tables import Table
+from culturekit.storage.tables import write_table
+from culturekit.verify.verify_run import Verification, verify_run
+from tests.conftest import HeardProgress
+from tests.verify.forging import change_table, renew_inputs
+
+COUNTRIES = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "BR": "Americas"}
+KERNELS = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (0.2, 0.3, 0.5))
+
+
+def filled(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    columns = {**table.columns, **{name: c for name, c in table.optional.items() if rows and name in rows[0]}}
+    blank: dict[str, Any] = {"countries": [], "score": 0.5, "margin": 0.1, "country_margin": 0.1, "rank": 1}
+    blank |= {"path": "", "rewriter": "off", "provider_params": "{}", "sha256": "", "width": 1, "height": 1}
+    rows = [{name: row.get(name, blank.get(name)) for name in columns} for row in rows]
+    return pl.DataFrame(rows, schema={name: column.dtype for name, column in columns.items()}, orient="row")
+
+
+class World:
+    """Random images of two models and two concepts, some without a label, some that abstain, some never made."""
+
+    def __init__(self, root: Path, *, prompts: int = 2, repeats: int = 6, whole: bool = False) -> None:
+        self.root, self.rng, self.whole = root, np.random.default_rng(5), whole
+        self.images: list[dict[str, Any]] = []
+        self.matches: list[dict[str, Any]] = []
+        for model, spread in (("wide", 1.0), ("tight", 0.3)):
+            for concept in ("art", "cuisine"):
+                for prompt in range(prompts):
+                    for repeat in range(repeats):
+                        for slot in range(8):
+                            self.add(model, spread, concept, f"{concept}-{prompt}", repeat, slot)
+        for name, table, rows in (("images", IMAGES, self.images), ("matches", MATCHES, self.matches)):
+            self.write(name, table, rows)
+
+    def write(self, folder: str, table: Table, rows: list[dict[str, Any]]) -> Path:
+        (self.root / folder).mkdir(exist_ok=True, parents=True)
+        return write_table(self.root / folder, table, filled(table, rows))
+
+    def label(self, spread: float) -> tuple[str, str]:
+        country = list(COUNTRIES)[min(int(self.rng.exponential(2 * spread)), len(COUNTRIES) - 1)]
+        return country, f"{country}-{self.rng.integers(4)}"
+
+    def add(self, model: str, spread: float, concept: str, prompt: str, repeat: int, slot: int) -> None:
+        image = f"{model}-{prompt}-{repeat}-{slot}"
+        place: dict[str, Any] = {"image_id": image, "model": model, "concept": concept}
+        if not self.whole:
+            place |= {"prompt_id": prompt, "repeat": repeat, "slot": slot}
+        made = self.rng.random() > 0.03 or self.whole
+        self.images.append({**place, "status": "ok" if made else "refused", "country": None})
+        if not made:
+            return
+        country, artifact = self.label(spread)
+        name = f"  {artifact.upper()} " if self.rng.random() < 0.2 else artifact
+        unknown = self.rng.random() < 0.04
+        row: dict[str, Any] = {
+            **place,
+            "artifact_id": artifact,
+            "artifact": name,
+            "country": country,
+            "continent": COUNTRIES[country],
+        }
+        if unknown:
+            row |= {"artifact_id": None, "artifact": None, "country": None, "continent": None}
+        abstained = bool(self.rng.random() < 0.05)
+        self.matches.append({**row, "abstained": abstained, "method": "nearest"})
+
+    def quality(self) -> Path:
+        rows = [
+            {"image_id": row["image_id"], "scorer": scorer, "value": float(self.rng.random())}
+            for row in self.matches[3:]
+            for scorer in ("one", "two")
+        ]
+        return self.write("quality", QUALITY, rows)
+
+    def audits(self, raters: int, accuracy: float) -> Path:
+        rows = []
+        for number, row in enumerate(self.matches):
+            for rater in range(raters if number % 2 == 0 else 0):
+                said = row
+                if row["artifact_id"] is None or self.rng.random() > accuracy:
+                    country, artifact = self.label(1.0)
+                    said = {"artifact_id": artifact, "country": country, "continent": COUNTRIES[country]}
+                none = bool(row["artifact_id"] is None)
+                labels = {name: None if none else said[name] for name in ("artifact_id", "country", "continent")}
+                rows.append({
+                    "image_id": row["image_id"], "pool": "us", "annotator": f"r{rater}", "none_of_these": none, **labels
+                })  # fmt: skip
+        return self.write("audits", AUDITS, rows)
+
+    def prompts(self) -> Path:
+        rows = [
+            {"prompt_id": prompt, "text": prompt, "benchmark": "cube", "kind": "k", "language": "en",
+             "template_id": "t", "country": "JP" if prompt.startswith("art") else "FR"}
+            for prompt in sorted({row["prompt_id"] for row in self.images})
+        ]  # fmt: skip
+        return self.write("prompts", PROMPTS, rows)
+
+    def verified(self, options: QvsOptions, **more: Any) -> Verification:
+        stage = score_stage(
+            {"matches": self.root / "matches/matches.parquet"}, more.pop("quality", {}), options, **more
+        )
+        with LocalEngine(1) as engine:
+            run_stage(stage, self.root / "scores", engine=engine, progress=HeardProgress())
+        return verify_run(self.root / "scores")
+
+
+def all_verified(answer: Verification) -> bool:
+    assert [str(finding) for finding in answer.findings] == []
+    assert {(verdict.verdict, verdict.metric) for verdict in answer.verdicts if verdict.verdict != "verified"} == set()
+    return len(answer.verdicts) > 0
+
+
+def metrics_of(answer: Verification) -> set[str]:
+    return {verdict.metric for verdict in answer.verdicts}
+
+
+@pytest.mark.parametrize("q", [0.5, 1.0, 2.0, 3.5, float("inf")])
+@pytest.mark.parametrize("missing", ["distinct", "equal"])
+def test_orders_kernels_and_missing_labels(tmp_path: Path, q: float, missing: Any) -> None:
+    world = World(tmp_path)
+    options = QvsOptions(KERNELS, q=q, missing=missing, partial="paper", confidence=0.9)
+    answer = world.verified(options, quality={"quality": world.quality()})
+    assert all_verified(answer)
+    assert metrics_of(answer) == {"quality", "vs", "qvs"}
+
+
+def test_worst_and_best_cases(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    answer = world.verified(QvsOptions(KERNELS), images={"images": tmp_path / "images/images.parquet"})
+    assert all_verified(answer)
+    assert {"vs_worst", "vs_best"} <= metrics_of(answer)
+
+
+def test_the_population_of_prompts(tmp_path: Path) -> None:
+    world = World(tmp_path, prompts=24, repeats=3)
+    assert all_verified(world.verified(QvsOptions(KERNELS[:2], target="population")))
+
+
+def test_whole_collections(tmp_path: Path) -> None:
+    world = World(tmp_path, whole=True)
+    answer = world.verified(QvsOptions(KERNELS, q=1.0, other_orders=(2.0,)), quality={"quality": world.quality()})
+    assert all_verified(answer)
+
+
+def test_within_countries(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    answer = world.verified(QvsOptions(KERNELS, within="country"), prompts=world.prompts())
+    assert all_verified(answer)
+    assert {verdict.country for verdict in answer.verdicts} == {None, "JP", "FR"}
+
+
+@pytest.mark.parametrize(("raters", "accuracy"), [(1, 0.85), (3, 0.97)])
+def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> None:
+    world = World(tmp_path)
+    audits = {"audits": world.audits(raters, accuracy)}
+    answer = world.verified(
+        QvsOptions(KERNELS), audits=audits, correction=Correction(seed=3), quality={"quality": world.quality()}
+    )
+    assert all_verified(answer)
+    corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
+    assert len(corrected) == 2 * 3 * len(KERNELS) * 3
+
+
+def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    path = world.audits(1, 0.9)
+    assert all_verified(world.verified(QvsOptions(KERNELS[:2]), audits={"audits": path}))
+    change_table(path, lambda t: t.with_columns(country=pl.lit("JP"), continent=pl.lit("Asia")))
+    renew_inputs(tmp_path / "scores")
+    answer = verify_run(tmp_path / "scores")
+    assert answer.exit_code == 4
+    assert any("value is not what the tables give" in str(finding) for finding in answer.findings)
+
+
+def test_a_score_folder_follows_its_inputs(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.verified(QvsOptions(KERNELS[:1]), correction=NO_CORRECTION)
+    table = tmp_path / "matches/matches.parquet"
+    kept = table.read_bytes()
+    pl.read_parquet(table).with_columns(country=pl.lit("JP")).write_parquet(table)
+    answer = verify_run(tmp_path / "scores")
+    assert answer.exit_code == 4
+    assert "was not made from what lies there now" in str(answer.findings[0])
+    table.unlink()
+    gone = verify_run(tmp_path / "scores")
+    assert gone.exit_code == 1
+    assert {verdict.verdict for verdict in gone.verdicts} == {"not verifiable"}
+    table.write_bytes(kept)
+    assert verify_run(tmp_path / "scores").exit_code == 0
+    shutil.rmtree(tmp_path / "scores")
+
+
+def test_a_reply_in_the_journal_is_changed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.verified(QvsOptions(KERNELS[:1]))
+    (tmp_path / "scores/journal").mkdir()
+    journal = sqlite3.connect(tmp_path / "scores/journal/replies.sqlite")
+    with journal:
+        journal.execute("CREATE TABLE requests (number INTEGER PRIMARY KEY)")
+        journal.execute(
+            "CREATE TABLE replies (number INTEGER PRIMARY KEY, request INTEGER, checksum INTEGER, raw BLOB)"
+        )
+        journal.execute("INSERT INTO requests VALUES (1)")
+        journal.execute("INSERT INTO replies VALUES (1, 1, ?, ?)", (zlib.crc32(b"yes"), b"yes"))
+    assert verify_run(tmp_path / "scores").exit_code == 0
+    with journal:
+        journal.execute("UPDATE replies SET raw = ?", (b"no!",))
+    journal.close()
+    answer = verify_run(tmp_path / "scores")
+    assert answer.exit_code == 4
+    assert "reply 1 is not what came" in str(answer.findings[0])

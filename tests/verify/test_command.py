@@ -1,0 +1,79 @@
+"""`culturekit verify`: what it prints, writes and answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from culturekit.cli.app import app
+from culturekit.errors import UsageError
+from culturekit.verify.verify_run import verify_run
+from tests.verify.test_tamperings import VALUE
+
+runner = CliRunner()
+
+
+def test_a_run_that_holds(small_run: Path, tmp_path: Path) -> None:
+    told = runner.invoke(app, ["verify", str(small_run), "--out", str(tmp_path / "verified")])
+    assert told.exit_code == 0, told.output
+    last = told.stdout.splitlines()[-1]
+    assert last.startswith("verified; ")
+    data = json.loads(runner.invoke(app, ["verify", str(small_run), "--json"]).stdout)
+    assert data["exit_code"] == 0
+    assert data["verdicts"] == {"verified": len(data["scores"])}
+    written = json.loads((tmp_path / "verified/verification.json").read_text())
+    assert written["fingerprint"] == data["fingerprint"]
+    rows = (tmp_path / "verified/scores.jsonl").read_text().splitlines()
+    assert [json.loads(row) for row in rows] == data["scores"]
+
+
+def test_a_run_that_does_not_hold_ends_with_4(run_copy: Path) -> None:
+    before = verify_run(run_copy).fingerprint
+    VALUE(run_copy)
+    told = runner.invoke(app, ["verify", str(run_copy)])
+    assert told.exit_code == 4
+    assert told.stdout.startswith("BROKEN")
+    assert told.stdout.splitlines()[-1].startswith("NOT VERIFIED: ")
+    assert verify_run(run_copy).fingerprint == before
+
+
+def test_an_unfinished_folder_in_a_run_is_a_finding(run_copy: Path) -> None:
+    (run_copy / "drafts").mkdir()
+    (run_copy / "todo.txt").write_text("ask again")
+    told = runner.invoke(app, ["verify", str(run_copy)])
+    assert told.exit_code == 1
+    assert "drafts: not a finished stage" in told.stdout
+    assert "todo.txt: lies beside the stages" in told.stdout
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["nowhere"], "there is no such folder"),
+    (["empty"], "not the folder of a run"),
+])  # fmt: skip
+def test_what_is_no_run_is_refused(words: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    refused = runner.invoke(app, ["verify", str(tmp_path / words[0])])
+    assert isinstance(refused.exception, UsageError)
+    assert said in str(refused.exception)
+
+
+def test_the_result_is_not_written_into_the_run(run_copy: Path, tmp_path: Path) -> None:
+    refused = runner.invoke(app, ["verify", str(run_copy), "--out", str(run_copy / "verified")])
+    assert isinstance(refused.exception, UsageError)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken/mine.txt").write_text("mine")
+    refused = runner.invoke(app, ["verify", str(run_copy), "--out", str(tmp_path / "taken")])
+    assert "holds something else" in str(refused.exception)
+
+
+def test_a_report_elsewhere_is_held_against_the_scores_as_they_are_now(run_copy: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    assert runner.invoke(app, ["report", str(run_copy), "--out", str(page)]).exit_code == 0
+    told = runner.invoke(app, ["verify", str(page), "--json"])
+    assert told.exit_code == 0, told.stdout
+    assert json.loads(told.stdout)["checked"]["cells of reports compared"] > 50
+    VALUE(run_copy)
+    after = runner.invoke(app, ["verify", str(page)])
+    assert after.exit_code == 4
+    assert "page <- scores: page was not made from what lies there now" in after.stdout

@@ -1,0 +1,104 @@
+"""Scores of other families: worked out again, or held against the values beside them."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
+from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.scores.comparison_stage import comparison_stage
+from culturekit.pipeline.scores.distribution_stage import distribution_stage
+from culturekit.pipeline.scores.stability_stage import stability_stage
+from culturekit.pipeline.stage import Stage
+from culturekit.verify.check_recipe import same_backend
+from culturekit.verify.comparisons import hochberg, holm
+from culturekit.verify.stability import tau_b
+from culturekit.verify.student import share_below, t_quantile
+from culturekit.verify.verify_run import Verification, verify_run
+from tests.conftest import HeardProgress
+from tests.verify.forging import change_table, read_json, reseal
+
+
+def made(stage: Stage, folder: Path) -> Path:
+    with LocalEngine(1) as engine:
+        run_stage(stage, folder, engine=engine, progress=HeardProgress())
+    return folder
+
+
+def verdicts(answer: Verification) -> set[str]:
+    return {verdict.verdict for verdict in answer.verdicts}
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("correction", ["holm", "benjamini-hochberg"])
+def test_differences_of_models(small_run: Path, tmp_path: Path, paired: bool, correction: str) -> None:
+    options = ComparisonOptions(paired=paired, target="these", correction=correction)
+    folder = made(comparison_stage([small_run / "scores/values.parquet"], options), tmp_path / "compared")
+    answer = verify_run(folder)
+    assert answer.exit_code == 0
+    assert verdicts(answer) == {"verified"}
+    path = folder / "scores.parquet"
+    change_table(
+        path, lambda t: t.with_columns(pl.col("params").str.replace('"p_corrected":[0-9.e-]+', '"p_corrected":0.5'))
+    )
+    reseal(folder)
+    assert "the corrected p is not that of its family" in str(verify_run(folder).findings[0])
+
+
+def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path) -> None:
+    table = small_run / "scores/scores.parquet"
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other/scores.parquet"
+    shaken = np.random.default_rng(2).random(pl.read_parquet(table).height)
+    pl.read_parquet(table).with_columns(value=pl.Series(shaken)).write_parquet(other)
+    folder = made(stability_stage({"one": table, "two": other}), tmp_path / "stability")
+    answer = verify_run(folder)
+    assert answer.exit_code == 0
+    assert verdicts(answer) == {"verified"}
+    change_table(folder / "scores.parquet", lambda t: t.with_columns(value=-pl.col("value") - 0.1))
+    reseal(folder)
+    assert verify_run(folder).exit_code == 4
+
+
+def test_distributions_of_labels(small_run: Path, tmp_path: Path) -> None:
+    folder = made(distribution_stage([small_run / "matches-broad/matches.parquet"]), tmp_path / "shares")
+    assert read_json(folder / "manifest.json")["stage"] == "distribution"
+    answer = verify_run(folder)
+    assert answer.exit_code == 0
+    assert answer.checked["shares of labels counted"] > 10
+    change_table(folder / "distributions.parquet", lambda t: t.with_columns(share=pl.col("share") * 0.99))
+    reseal(folder)
+    assert verify_run(folder).exit_code == 4
+
+
+def test_own_statistics_agree_with_scipy() -> None:
+    rng = np.random.default_rng(1)
+    for freedom in (1.0, 2.5, 7.0, 149.0, 12345.6):
+        for confidence in (0.5, 0.9, 0.95, 0.999):
+            assert t_quantile(freedom, confidence) == pytest.approx(
+                stats.t.ppf((1 + confidence) / 2, freedom), rel=1e-8
+            )
+        for t in rng.normal(0, 3, 10):
+            assert share_below(float(t), freedom) == pytest.approx(stats.t.cdf(t, freedom), rel=1e-7)
+    for _ in range(20):
+        x, y = rng.integers(0, 4, 9).astype(float), rng.integers(0, 4, 9).astype(float)
+        assert tau_b(x.tolist(), y.tolist()) == pytest.approx(stats.kendalltau(x, y).statistic)
+        p = rng.random(6)
+        assert hochberg(p.tolist()) == pytest.approx(stats.false_discovery_control(p, method="bh").tolist())
+        assert min(holm(p.tolist())) == pytest.approx(min(1.0, 6 * p.min()))
+
+
+@pytest.mark.parametrize(("made_with", "asked", "same"), [
+    ("simulated?favour=US&temperature=1", "simulated?temperature=1&favour=US", True),
+    ("simulated?favour=US&temperature=1", "simulated?temperature=2&favour=US", False),
+    ("simulated", "simulated", True),
+    ("folder", "folder:/pictures?pattern={id}.png", True),
+    ("folder", "simulated?noise=1", False),
+    ("openai:a", "openai:b", False),
+])  # fmt: skip
+def test_a_backend_is_the_one_of_the_recipe(made_with: str, asked: str, same: bool) -> None:
+    assert same_backend(made_with, asked) is same
