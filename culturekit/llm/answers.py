@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
@@ -15,12 +16,14 @@ __all__ = ["LlmOptions", "answers"]
 class LlmOptions:
     """How answers are bought; none of it decides what they say.
 
-    `budget` is in US dollars. With `batch` the questions go as batches: half the price, answers within a day.
+    `budget` is in US dollars; what the stages in the folders `beside` have spent is taken from it first. With `batch`
+    the questions go as batches: half the price, answers within a day.
     """
 
     budget: float | None = None
     concurrency: int = 16
     batch: bool = False
+    beside: tuple[Path, ...] = ()
 
 
 def answers(
@@ -32,9 +35,10 @@ def answers(
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.journal import Journal
     from culturekit.llm.run_tag import run_tag
+    from culturekit.llm.shared_budget import left_for
     from culturekit.llm.spent_in_run import spent_in_run
 
-    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
+    options = AskOptions(concurrency=llm.concurrency, budget=left_for(llm.budget, llm.beside))
     if isinstance(client, FreeClient):
         yield from AskEngine(client, None, options).ask_all(requests)
         return

@@ -1,0 +1,46 @@
+"""Names brought to a key that equal names share, over whole columns at once; unequal names may share it too."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import polars as pl
+
+__all__ = ["loose_key", "loose_keys", "names_among"]
+
+
+def loose_key(text: pl.Expr) -> pl.Expr:
+    """Leave the letters and digits of a column of texts, without case, width, accents and what stands between words.
+
+    Two names that `folded` makes equal have equal keys, as have two whose accents agree. Who compares names looks at
+    those of equal keys only.
+    """
+    small = text.str.normalize("NFKC").str.to_lowercase().str.replace_many(dict(case_folds()))
+    return small.str.normalize("NFKD").str.replace_all(r"[^\p{L}\p{N}]+", "")
+
+
+def loose_keys(names: Iterable[str]) -> list[str]:
+    """Give the keys of names, in their order."""
+    column = pl.Series("name", list(names), dtype=pl.String)
+    return column.to_frame().select(loose_key(pl.col("name"))).to_series().to_list()
+
+
+def names_among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
+    """Keep the rows that a label, a title or an alias of some keys stands in."""
+    with_row = frame.with_row_index("row")
+    named = pl.concat(
+        [
+            with_row.select("row", name="label"),
+            with_row.select("row", name="title"),
+            with_row.select("row", name=pl.col("aliases")).explode("name"),
+        ]
+    ).drop_nulls()
+    hits = named.lazy().filter(loose_key(pl.col("name")).is_in(keys.implode())).select("row").unique().collect()
+    return with_row.join(hits, on="row", how="semi", maintain_order="left").drop("row")
+
+
+@cache
+def case_folds() -> Mapping[str, str]:
+    """List the few letters that folding changes though they are small already, such as `ß`."""
+    small = {character.lower() for character in map(chr, range(sys.maxunicode + 1))}
+    return {letter: letter.casefold() for letter in sorted(small) if letter.casefold() != letter}
