@@ -1,10 +1,10 @@
 """Names that a model proposes: which can be used, which two are one, and the id of what no graph knows."""
 
 import unicodedata
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from itertools import count
 
-from culturekit.builders.folded_names import ACCENTED_SCRIPTS, folded
+from culturekit.builders.folded_names import folded, without_accents
 from culturekit.builders.name_rules import name_problem
 from culturekit.llm.suspicion import suspicious
 
@@ -51,35 +51,17 @@ def proposal_problem(name: str, *, languages: Sequence[str]) -> tuple[str, str] 
 
 
 def accents_agree(one: str, other: str) -> bool:
-    """Tell whether two folded names may be two spellings of one: letter by letter, equal accents, or none on one side.
+    """Tell whether two folded names may be two spellings of one: word by word equal, or written bare on one side.
 
     So `pate` may be `pâté`, and `pâte` may not. Marks on letters of other scripts are no accents, and must be equal.
     """
-    pairs = list(letters(one)), list(letters(other))
-    if len(pairs[0]) != len(pairs[1]):
-        return False
-    for (letter, marks), (its_letter, its_marks) in zip(*pairs, strict=True):
-        if letter != its_letter:
-            return False
-        if marks != its_marks and (
-            not unicodedata.name(letter, "").startswith(ACCENTED_SCRIPTS) or (marks and its_marks)
-        ):
-            return False
-    return True
+    words, others = one.split(), other.split()
+    return len(words) == len(others) and all(map(spelled_alike, words, others))
 
 
-def letters(name: str) -> Iterator[tuple[str, str]]:
-    """Take a name apart into letters and the marks on each."""
-    letter, marks = "", ""
-    for character in unicodedata.normalize("NFD", name):
-        if unicodedata.combining(character) and letter:
-            marks += character
-            continue
-        if letter:
-            yield letter, marks
-        letter, marks = character, ""
-    if letter:
-        yield letter, marks
+def spelled_alike(word: str, other: str) -> bool:
+    """Tell whether two words are equal, or one is the other without any accent."""
+    return word == other or without_accents(word) == other or word == without_accents(other)
 
 
 def artifact_slug(name: str, *, concept: str, country: str, taken: Container[str]) -> str:

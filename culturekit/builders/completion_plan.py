@@ -1,8 +1,8 @@
 """What completing a collection can take at most: rounds of questions, and a check of all that they may bring."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +25,7 @@ from culturekit.builders.completion_questions import (
 from culturekit.builders.completion_state import CellState
 from culturekit.builders.filter_plan import nothing_to_pay
 from culturekit.builders.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Client, FreeClient, Outgoing, Request
 from culturekit.llm.cost_plan import CostPlan, amount, cost_plan_lines, plan_cost
 from culturekit.llm.journal_entry import Mode
 from culturekit.llm.spending import read_spending
@@ -117,13 +117,24 @@ def plan_completion(
     mode: Mode = "batch" if batch else "online"
 
     def cost(requests: Iterator[Request]) -> CostPlan:
-        return plan_cost(map(client.compose, requests), client.identity, client.rate, mode=mode, spent=spent)
+        return plan_cost(composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
 
     def both(kind: Questions, asked: Sequence[Request] = ()) -> CostPlan:
         usual = cost(chain(asked, islice(kind(planned, worst=False), len(asked), None)))
-        return replace(usual, most=cost(kind(planned, worst=True)).most)
+        worst = cost(kind(planned, worst=True))
+        times = usual.requests // worst.requests if worst.requests else 1
+        return replace(usual, most=None if worst.most is None else worst.most * times)
 
     return CompletionPlan(client.model, cells, rounds, both(asked_at_most), both(checked_at_most, pilot))
+
+
+def composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
+    """Compose requests, the same one in a row only once."""
+    last: tuple[Request, Outgoing] | None = None
+    for request in requests:
+        if last is None or last[0] is not request:
+            last = request, client.compose(request)
+        yield last[1]
 
 
 def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
@@ -146,14 +157,13 @@ def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
 
 
 def checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
-    """Write a check for each proposal that can come."""
+    """Write a check for each proposal that can come; of the largest, which are all the same, one for each cell."""
     wording = wordings()[VERIFY]
     item = planned.names.describe([largest_item() if worst else USUAL_ITEM])[0]
     for state in planned.states:
         one = check_of(state, item, worst=worst)
         request = verification_request(*one, instructions=wording)
-        for _ in range(planned.checks):
-            yield request
+        yield from repeat(request, 1 if worst else planned.checks)
 
 
 def check_of(

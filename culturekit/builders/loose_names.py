@@ -1,12 +1,14 @@
 """Names brought to a key that equal names share, over whole columns at once; unequal names may share it too."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 
 import polars as pl
 
 __all__ = ["loose_key", "loose_keys", "names_among"]
+
+LAST_CASED = 0x20000
+"""No letter beyond has a case; the last ones that do are Adlam's."""
 
 
 def loose_key(text: pl.Expr) -> pl.Expr:
@@ -42,5 +44,5 @@ def names_among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
 @cache
 def case_folds() -> Mapping[str, str]:
     """List the few letters that folding changes though they are small already, such as `ß`."""
-    small = {character.lower() for character in map(chr, range(sys.maxunicode + 1))}
+    small = {character.lower() for character in map(chr, range(LAST_CASED))}
     return {letter: letter.casefold() for letter in sorted(small) if letter.casefold() != letter}
