@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 
 import polars as pl
 
 __all__ = ["loose_key", "loose_keys", "names_among"]
 
-LAST_CASED = 0x20000
-"""No letter beyond has a case; the last ones that do are Adlam's."""
+CASED = (range(0x3000), range(0xA000, 0xB000), range(0xF900, 0x10000))
+"""Where letters lie that folding changes though they are small; none does elsewhere."""
 
 
 def loose_key(text: pl.Expr) -> pl.Expr:
@@ -44,5 +45,5 @@ def names_among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
 @cache
 def case_folds() -> Mapping[str, str]:
     """List the few letters that folding changes though they are small already, such as `ß`."""
-    small = {character.lower() for character in map(chr, range(LAST_CASED))}
+    small = {character.lower() for character in map(chr, chain(*CASED))}
     return {letter: letter.casefold() for letter in sorted(small) if letter.casefold() != letter}

@@ -1,3 +1,4 @@
+import sys
 import unicodedata
 
 import polars as pl
@@ -7,10 +8,13 @@ from hypothesis import strategies as st
 
 from culturekit.builders.completion_names import SLUG, accents_agree, artifact_slug, proposal_problem, stripped_name
 from culturekit.builders.folded_names import folded, without_accents
-from culturekit.builders.loose_names import loose_keys, names_among
+from culturekit.builders.loose_names import case_folds, loose_keys, names_among
 
 LETTERS = "aAeEéÉèêëoöøßſsSΣσςıİiIñÑçÇﬁﬀｆＦÅåÅ가ㄱपनकाि्あアｱ゛が　 -–'’.·ŉǰΐᾳĲ①²Ⅳ"
-NAMES = st.text(st.sampled_from(LETTERS), max_size=8) | st.text(max_size=8)
+KNOWN = st.characters(exclude_categories=("Cn", "Cs"))
+"""What this Python's Unicode knows: a name of other characters is malformed."""
+
+NAMES = st.text(st.sampled_from(LETTERS), max_size=8) | st.text(KNOWN, max_size=8)
 
 
 @given(NAMES, NAMES)
@@ -103,3 +107,8 @@ def test_rows_are_found_by_label_title_or_any_alias() -> None:
     )
     keys = pl.Series("key", loose_keys(["STRASSE", "feijoada", "pao de queijo"]), dtype=pl.String)
     assert names_among(frame, keys)["qid"].to_list() == ["Q1", "Q2", "Q3"]
+
+
+def test_all_letters_that_folding_changes_though_they_are_small_are_known() -> None:
+    small = {character.lower() for character in map(chr, range(sys.maxunicode + 1))}
+    assert case_folds() == {letter: letter.casefold() for letter in small if letter.casefold() != letter}
