@@ -12,10 +12,11 @@ from culturekit.builders.completion import CompletionInputs
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
+from culturekit.storage.manifest import MANIFEST, Manifest, describe_outputs
 from culturekit.storage.tables import write_table
 from tests.builders.spaces import rows_of
 
-__all__ = ["CUISINE", "DISH", "Proposer", "artifact_said", "dish", "graph_of", "world"]
+__all__ = ["BRAZIL", "CUISINE", "DISH", "JAPAN", "Proposer", "artifact_said", "dish", "graph_of", "world"]
 
 BRAZIL, JAPAN = "Q155", "Q17"
 DISH = "Q746549"
@@ -125,4 +126,10 @@ def graph_of(folder: Path, items: Sequence[Mapping[str, object]]) -> Path:
         for position, value in enumerate(values)
     ]  # fmt: skip
     write_table(folder, STATEMENTS, rows_of(STATEMENTS, *said))
+    content, outputs = describe_outputs(folder, {})
+    manifest = Manifest(
+        stage="ingest", version=1, key="k", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
+        counts={}, drops={}, outputs=outputs,
+    )  # fmt: skip
+    (folder / MANIFEST).write_bytes(manifest.encode())
     return folder
