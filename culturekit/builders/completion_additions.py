@@ -8,7 +8,7 @@ from culturekit.builders.completion_lookup import KnownItem, Standing
 from culturekit.builders.completion_names import artifact_slug
 from culturekit.builders.completion_questions import Proposal
 from culturekit.builders.folded_names import folded
-from culturekit.builders.loose_names import loose_keys
+from culturekit.builders.loose_names import loose_key_of
 
 __all__ = ["Additions", "ProposalRow"]
 
@@ -72,9 +72,7 @@ class Additions:
     def namesake(self, name: str, concept: str) -> KnownItem | None:
         """Find an artifact of no graph that was added under the same name."""
         key = folded(name)
-        ids = sorted(
-            own for own in self.called.get(loose_keys([name])[0], ()) if own in self.rows and own[0] == concept
-        )
+        ids = sorted(own for own in self.called.get(loose_key_of(name), ()) if own in self.rows and own[0] == concept)
         named = [self.items[own] for own in ids if key in self.items[own].names and self.items[own].qid in self.minted]
         return self.current(named[0]) if named else None
 
@@ -93,7 +91,7 @@ class Additions:
         self.rows.setdefault(key, {})[country.iso] = row
         own_standing: Standing = item.standing if item.concept == concept else "in the graph"
         self.items.setdefault(key, replace(item, concept=concept, standing=own_standing))
-        for name in set(loose_keys(item.names)):
+        for name in set(map(loose_key_of, item.names)):
             own = self.called.setdefault(name, [])
             if key not in own:
                 own.append(key)

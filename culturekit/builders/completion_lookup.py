@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.builders.folded_names import folded
-from culturekit.builders.loose_names import loose_keys, names_among
+from culturekit.builders.loose_names import loose_key_of, names_among
 from culturekit.kg.facts import Facts, qid_of
 from culturekit.records.schemas import DROPS
 from culturekit.storage.table_slices import TableSlices
@@ -56,12 +56,12 @@ class KnownTables:
 
     def find(self, names: Iterable[str]) -> dict[str, list[KnownItem]]:
         """Find what is called as one of these, by the loose key of the name; who is meant is for others to say."""
-        wanted = pl.Series("key", sorted(set(loose_keys(names)) - {""}), dtype=pl.String)
+        wanted = pl.Series("key", sorted({loose_key_of(name) for name in names} - {""}), dtype=pl.String)
         found: dict[str, list[KnownItem]] = {}
         if not wanted.len():
             return found
         for item in self.items(wanted):
-            for key in sorted(set(loose_keys(item.names))):
+            for key in sorted(set(map(loose_key_of, item.names))):
                 found.setdefault(key, []).append(item)
         return found
 

@@ -21,7 +21,7 @@ from culturekit.builders.completion_questions import (
 )
 from culturekit.builders.completion_state import CellState, Round
 from culturekit.builders.item_facts import ItemNames
-from culturekit.builders.loose_names import loose_keys
+from culturekit.builders.loose_names import loose_key_of
 from culturekit.builders.reconciling import Found, reconcile
 from culturekit.llm.client import Request
 from culturekit.llm.outcomes import Answered
@@ -104,7 +104,7 @@ class CompletionRounds:
 
     def meaning_of(self, name: str, cell: Cell, found: Mapping[str, Sequence[KnownItem]]) -> Found:
         """Find out what a name means in a cell."""
-        key = loose_keys([name])[0]
+        key = loose_key_of(name)
         called = self.additions.also([key], found.get(key, ())) if key else []
         concept = cell.concept.concept
         return reconcile(name, called, concept=concept, classes=self.classes[concept], countries=cell.country.qids)

@@ -1,12 +1,13 @@
 """Names brought to a key that equal names share, over whole columns at once; unequal names may share it too."""
 
-from collections.abc import Iterable, Mapping
-from functools import cache
+import unicodedata
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from itertools import chain
 
 import polars as pl
 
-__all__ = ["loose_key", "loose_keys", "names_among"]
+__all__ = ["case_folds", "loose_key", "loose_key_of", "names_among"]
 
 CASED = (range(0x3000), range(0xA000, 0xB000), range(0xF900, 0x10000))
 """Where letters lie that folding changes though they are small; none does elsewhere."""
@@ -22,10 +23,16 @@ def loose_key(text: pl.Expr) -> pl.Expr:
     return small.str.normalize("NFKD").str.replace_all(r"[^\p{L}\p{N}]+", "")
 
 
-def loose_keys(names: Iterable[str]) -> list[str]:
-    """Give the keys of names, in their order."""
-    column = pl.Series("name", list(names), dtype=pl.String)
-    return column.to_frame().select(loose_key(pl.col("name"))).to_series().to_list()
+@lru_cache(maxsize=65_536)
+def loose_key_of(name: str) -> str:
+    """Give the key of one name: the same as that of a column."""
+    small = unicodedata.normalize("NFKC", name).lower().translate(case_folds_by_number())
+    return "".join(filter(is_letter_or_digit, unicodedata.normalize("NFKD", small)))
+
+
+def is_letter_or_digit(character: str) -> bool:
+    """Tell what counts in a key."""
+    return unicodedata.category(character)[0] in "LN"
 
 
 def names_among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
@@ -47,3 +54,9 @@ def case_folds() -> Mapping[str, str]:
     """List the few letters that folding changes though they are small already, such as `ß`."""
     small = {character.lower() for character in map(chr, chain(*CASED))}
     return {letter: letter.casefold() for letter in sorted(small) if letter.casefold() != letter}
+
+
+@cache
+def case_folds_by_number() -> Mapping[int, str]:
+    """Give the same as a table for `str.translate`."""
+    return str.maketrans(dict(case_folds()))

@@ -8,13 +8,21 @@ from hypothesis import strategies as st
 
 from culturekit.builders.completion_names import SLUG, accents_agree, artifact_slug, proposal_problem, stripped_name
 from culturekit.builders.folded_names import folded, without_accents
-from culturekit.builders.loose_names import case_folds, loose_keys, names_among
+from culturekit.builders.loose_names import case_folds, loose_key, loose_key_of, names_among
 
 LETTERS = "aAeEéÉèêëoöøßſsSΣσςıİiIñÑçÇﬁﬀｆＦÅåÅ가ㄱपनकाि्あアｱ゛が　 -–'’.·ŉǰΐᾳĲ①²Ⅳ"
 KNOWN = st.characters(exclude_categories=("Cn", "Cs"))
 """What this Python's Unicode knows: a name of other characters is malformed."""
 
 NAMES = st.text(st.sampled_from(LETTERS), max_size=8) | st.text(KNOWN, max_size=8)
+
+
+def loose_keys(names: list[str]) -> list[str]:
+    """Give the keys of names as a column and one by one, which are the same."""
+    column = pl.Series("name", names, dtype=pl.String)
+    keys: list[str] = column.to_frame().select(loose_key(pl.col("name"))).to_series().to_list()
+    assert keys == list(map(loose_key_of, names))
+    return keys
 
 
 @given(NAMES, NAMES)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from culturekit.builders.completion_lookup import KnownItem
 from culturekit.builders.completion_names import accents_agree
 from culturekit.builders.folded_names import folded
-from culturekit.builders.loose_names import loose_keys
+from culturekit.builders.loose_names import loose_key_of
 from culturekit.builders.reconciling import Found, reconcile
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
 
@@ -139,7 +139,7 @@ def test_the_tables_give_what_a_naive_walk_finds(
             for number, own in enumerate(names, start=first)
             if folded(own) == key or accents_agree(folded(own), key)
         }
-        called = found.get(loose_keys([name])[0], [])
+        called = found.get(loose_key_of(name), [])
         fitting = {(item.qid, item.standing) for item in called if any(accents_agree(key, own) for own in item.names)}
         assert fitting == expected
         for item in called:
