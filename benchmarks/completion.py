@@ -61,10 +61,12 @@ def names(size: int, first: int) -> pl.DataFrame:
         parts = [syllables.gather((number // (by * 16**place)) % 16) for place in range(3)]
         return pl.concat_str([pl.lit(part) for part in parts])
 
-    columns = {"label": pl.concat_str([word(1), word(7), word(4096)], separator=" ")}
-    columns["title"] = pl.concat_str([word(1), word(7), word(4096)], separator="-")
-    columns["alias"] = pl.concat_str([word(3), word(11), word(4096)], separator=" ")
-    return pl.select(number=number, **columns)
+    made = pl.DataFrame({"number": number})
+    return made.with_columns(
+        label=pl.concat_str([word(1), word(7), word(4096)], separator=" "),
+        title=pl.concat_str([word(1), word(7), word(4096)], separator="-"),
+        alias=pl.concat_str([word(3), word(11), word(4096)], separator=" "),
+    )
 
 
 def make(folder: Path, candidates: int, items: int) -> None:
