@@ -8,8 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.builders.completion_additions import Additions
 from culturekit.builders.completion_cells import Cell, cells_of, drawn_cells, names_there
 from culturekit.builders.completion_lookup import KnownTables
+from culturekit.builders.completion_names import SLUG
 from culturekit.builders.completion_questions import CompletionLimits, wordings
 from culturekit.builders.completion_rounds import Ask, CompletionRounds
 from culturekit.builders.completion_rows import gained_countries, new_rows
@@ -88,7 +90,14 @@ def prepare(
     there = names_there(tables.kept, cells, most=limits.shown)
     states = [CellState(cell, there[cell.id], limits) for cell in cells]
     names = ItemNames(concepts, tables.graph)
-    return CompletionRounds(states, tables, names, classes_of(tables.kept, concepts), limits, wordings())
+    additions = Additions(minted=minted_before(tables.kept))
+    return CompletionRounds(states, tables, names, classes_of(tables.kept, concepts), limits, wordings(), additions)
+
+
+def minted_before(kept: TableSlices) -> set[str]:
+    """List the ids that an earlier completion gave: they are taken."""
+    own = pl.col("qid").str.starts_with(SLUG)
+    return {qid for frame in kept.slices(("qid",)) for qid in frame.filter(own)["qid"]}
 
 
 def classes_of(kept: TableSlices, concepts: Sequence[Concept]) -> dict[str, set[str]]:

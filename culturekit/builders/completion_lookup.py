@@ -25,7 +25,7 @@ Standing: TypeAlias = Literal["kept", "dropped", "in the graph"]
 """Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them."""
 
 LOOKED_AT = ("concept", "qid", "label", "description", "aliases", "title", "country_qids", "p31", "p279", "sitelinks")
-OF_AN_ITEM = ("qid", "number", "label", "description", "aliases", "title", "sitelinks")
+NAMES_OF_AN_ITEM = ("number", "label", "title", "aliases")
 STATED = ("P31", "P279", "P495", "P17")
 ITEMS_AT_ONCE = 262_144
 
@@ -99,13 +99,13 @@ def rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, 
 def graph_rows(graph: Path, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
     """Read the items of a graph that are called so, with their classes and countries."""
     facts = Facts.of(graph)
-    scan = pl.scan_parquet(facts.items_path).select(OF_AN_ITEM)
+    scan = pl.scan_parquet(facts.items_path).select(NAMES_OF_AN_ITEM)
     rows = int(scan.select(pl.len()).collect().item())
     parts = [names_among(scan.slice(start, ITEMS_AT_ONCE).collect(), wanted) for start in range(0, rows, ITEMS_AT_ONCE)]
-    found = pl.concat(parts).sort("number") if parts else pl.DataFrame()
-    if found.is_empty():
+    numbers = np.sort(np.concatenate([np.zeros(0, np.uint32), *(part["number"].to_numpy() for part in parts)]))
+    if not len(numbers):
         return
-    numbers = found["number"].to_numpy().astype(np.uint32)
+    found = facts.items(numbers).select("qid", "number", "label", "description", "aliases", "title").sort("number")
     stated = facts.statements(numbers, STATED, ranks="not-deprecated", ended="keep").drop_nulls("value")
     values: dict[tuple[int, str], list[str]] = {}
     for number, name, value in stated.select("number", "property", qid_of("value")).iter_rows():

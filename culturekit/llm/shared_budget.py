@@ -9,7 +9,7 @@ from culturekit.llm.money import dollars
 from culturekit.llm.spent_in_run import spent_in_run
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["journal_for", "left_for", "spent_elsewhere"]
+__all__ = ["journal_for", "left_for", "said_of_others", "spent_elsewhere"]
 
 LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
 PROMISED = "SELECT value FROM facts WHERE name = ?"
@@ -41,3 +41,12 @@ def spent_in_last_run(journal: Path) -> float:
 def left_for(budget: float | None, stages: Sequence[Path]) -> float | None:
     """Give what a budget leaves after what other stages have spent."""
     return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
+
+
+def said_of_others(budget: float | None, stages: Sequence[Path]) -> str:
+    """Say what of a budget others have spent; empty where they have spent nothing."""
+    spent = spent_elsewhere(stages)
+    if budget is None or not spent:
+        return ""
+    names = " and ".join(stage.name for stage in stages)
+    return f"${spent:.6f} of ${budget:g} spent by {names}, which comes on top of all sums here"

@@ -287,3 +287,36 @@ def test_a_number_that_was_not_given_takes_nothing_back(work: Work, tmp_path: Pa
     outcome, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), proposer)
     assert "LLM:moqueca" in rows
     assert outcome.counts["quarantined"] == 1
+
+
+def test_a_collection_of_nothing_can_be_completed(work: Work, tmp_path: Path) -> None:
+    _, rows = run(work, world(tmp_path / "in", []), Proposer(once(BR=[artifact_said("Moqueca")])))
+    assert list(rows) == ["LLM:moqueca"]
+
+
+def test_a_completed_table_can_be_completed_again(work: Work, tmp_path: Path) -> None:
+    inputs = world(tmp_path / "in", [dish(1, "temaki", JAPAN)])
+    _, first = run(work, inputs, Proposer(once(BR=[artifact_said("Moqueca"), artifact_said("Temaki")])))
+    again = CompletionInputs((work.out / "completed.parquet").rename(tmp_path / "kept.parquet"))
+    proposer = Proposer(once(JP=[artifact_said("moqueca"), artifact_said("Takoyaki")]), model="another")
+    _, rows = run(work, again, proposer)
+    assert set(rows) == {"Q1", "LLM:moqueca", "LLM:takoyaki"}
+    assert rows["Q1"] == first["Q1"]
+    assert (rows["LLM:moqueca"]["gained"], rows["LLM:moqueca"]["source"]) == (["BR", "JP"], "llm")
+    assert rows["LLM:takoyaki"]["proposer"] == "another"
+
+
+def test_an_id_that_an_earlier_completion_gave_is_not_given_twice(work: Work, tmp_path: Path) -> None:
+    inputs = world(tmp_path / "in", [dish(1, "feijoada"), {**dish(2, "Moqueca", JAPAN), "qid": "LLM:moqueca"}])
+    proposer = Proposer(once(BR=[artifact_said("moqueca")]), checks=lambda data: ("yes", "yes", "other"))
+    _, rows = run(work, inputs, proposer)
+    assert set(rows) == {"Q1", "LLM:moqueca", "LLM:moqueca-cuisine"}
+
+
+def test_what_another_concept_knows_takes_its_qid_and_its_own_path(work: Work, tmp_path: Path) -> None:
+    painting = dish(5, "Moqueca", concept="art", roots=["Q1"], path=["Q1", "Q5"])
+    proposer = Proposer(once(BR=[artifact_said("moqueca")]))
+    _, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada"), painting]), proposer)
+    table = pl.read_parquet(work.out / "completed.parquet").filter(pl.col("qid") == "Q5")
+    assert table["concept", "roots", "hop", "round"].rows() == [("art", ["Q1"], 1, 0), ("cuisine", [DISH], 0, 1)]
+    assert rows["Q5"]["gained"] == []
