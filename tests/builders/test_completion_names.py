@@ -22,6 +22,10 @@ def loose_keys(names: list[str]) -> list[str]:
     column = pl.Series("name", names, dtype=pl.String)
     keys: list[str] = column.to_frame().select(loose_key(pl.col("name"))).to_series().to_list()
     assert keys == list(map(loose_key_of, names))
+    table = pl.DataFrame({"label": names, "title": names}, schema={"label": pl.String, "title": pl.String})
+    rows = table.with_columns(aliases=pl.lit([], dtype=pl.List(pl.String)))
+    wanted = pl.Series("key", keys, dtype=pl.String)
+    assert names_among(rows, wanted).height == len(names)
     return keys
 
 
