@@ -114,7 +114,7 @@ def show_plan(plan: "CompletionPlan", *, as_json: bool, pilot: "CompletionRounds
         ended = ", ".join(f"{count:,} {outcome}" for outcome, count in pilot.ended_in().items())
         print(f"pilot: one round of {len(pilot.rounds):,} pairs ({ended}); the answers are kept for the run")
         for row in pilot.proposals[:SAMPLED]:
-            print(f"  {row.cell.id}: {row.name!r} {row.outcome} {row.reason}".rstrip())
+            print(f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip())
     for line in completion_plan_lines(plan):
         print(line)
     print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")
