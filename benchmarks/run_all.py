@@ -20,6 +20,7 @@ LONG = (
     ("llm_engine_replay.py",),
     ("llm_overhead.py",),
     ("llm_plan.py",),
+    ("completion.py", "--full"),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
     ("algorithm1.py", "--full"),

@@ -10,7 +10,16 @@ from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Request
 
-__all__ = ["COLUMNS", "TASK", "FilterQuestions", "questions_about", "wording"]
+__all__ = [
+    "COLUMNS",
+    "MOST_CHARACTERS",
+    "MOST_LISTED",
+    "TASK",
+    "FilterQuestions",
+    "named",
+    "questions_about",
+    "wording",
+]
 
 TASK = "cspace.filter"
 COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p31", "p279")

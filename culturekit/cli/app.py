@@ -8,6 +8,7 @@ import typer
 
 from culturekit.cli import (
     audit_command,
+    complete_command,
     doctor_command,
     generate_command,
     index_commands,
@@ -84,6 +85,11 @@ app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&
 )
 app.command(epilog="Example: culturekit verify runs/cube")(verify_command.verify)
 app.command(epilog="Example: culturekit doctor")(doctor_command.doctor)
+space_commands.cspace_app.command(
+    "complete",
+    epilog="Example: culturekit cspace complete --kept kept/kept.parquet --candidates candidates/candidates.parquet "
+    "--graph graph --roots cuisine --llm 'openai:gpt-4o-mini' --out completion --budget 20",
+)(complete_command.complete_command)
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions
 from culturekit.config.checks import (
@@ -85,8 +86,8 @@ class Instrument(StrictModel):
 class Llm(StrictModel):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
-    `budget` is the most that may be spent, in US dollars. With `batch` the questions go as batches, which cost half
-    and take up to a day.
+    `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go
+    as batches, which cost half and take up to a day.
     """
 
     budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -109,6 +110,7 @@ class Recipe(StrictModel):
     countries: tuple[CountryCode, ...] | None = None
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
     llm: Llm = Llm()
+    completion: CompletionLimits | None = None
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
     release: tuple[ReleaseFormat, ...] = ()
     prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))

@@ -1,8 +1,10 @@
 """Questions in, answers out, in the same order: whoever is asked, and whatever it takes."""
 
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Work
@@ -15,18 +17,35 @@ __all__ = ["LlmOptions", "answers"]
 class LlmOptions:
     """How answers are bought; none of it decides what they say.
 
-    `budget` is in US dollars. With `batch` the questions go as batches: half the price, answers within a day.
+    `budget` is in US dollars; what the stages in the folders `beside` have spent is taken from it first. With `batch`
+    the questions go as batches: half the price, answers within a day.
     """
 
     budget: float | None = None
     concurrency: int = 16
     batch: bool = False
+    beside: tuple[Path, ...] = ()
 
 
 def answers(
     client: Client | FreeClient, requests: Iterable[Request], *, work: Work, llm: LlmOptions
 ) -> Generator[Answered]:
     """Answer requests in their order; what is paid for is journalled in the stage's folder first."""
+    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.shared_budget import left_for, said_of_others
+
+    if isinstance(client, FreeClient):
+        yield from AskEngine(client, None, AskOptions()).ask_all(requests)
+        return
+    try:
+        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)))
+    except BudgetReached as error:
+        error.found = error.found or said_of_others(llm.budget, llm.beside)
+        raise
+
+
+def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions) -> Generator[Answered]:
+    """Answer requests for money."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.batches.batches_of import batches_of
     from culturekit.llm.engine import AskEngine, AskOptions
@@ -35,9 +54,6 @@ def answers(
     from culturekit.llm.spent_in_run import spent_in_run
 
     options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
-    if isinstance(client, FreeClient):
-        yield from AskEngine(client, None, options).ask_all(requests)
-        return
     batches = batches_of(client) if llm.batch else None
     with Journal(work.out / JOURNAL) as journal:
         tag = run_tag(work)

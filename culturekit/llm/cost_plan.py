@@ -16,7 +16,7 @@ from culturekit.llm.prices import worst_cost
 from culturekit.llm.spending import Spent
 from culturekit.llm.tokens import estimate, input_bound
 
-__all__ = ["CostPlan", "cost_plan_lines", "plan_cost"]
+__all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,32 @@ def judge_candidate(data: Mapping[str, object]) -> dict[str, str]:
     return {"id": str(data["id"]), "verdict": verdict}
 
 
-RULES: Mapping[str, Callable[[Mapping[str, object]], dict[str, str]]] = {"cspace.filter": judge_candidate}
+def propose_nothing(data: Mapping[str, object]) -> dict[str, object]:
+    """Find nothing missing: rules know no artifact that the graph does not name."""
+    return {"id": str(data["id"]), "wrong": [], "artifacts": []}
+
+
+def check_proposal(data: Mapping[str, object]) -> dict[str, object]:
+    """Check a proposal by its words, and its country by what the graph says; rules know no more than that."""
+    item = data.get("item")
+    about: Mapping[str, object] = item if isinstance(item, Mapping) else {}
+    words = f"{data.get('name')} {data.get('what')} {about.get('description') or ''}".casefold()
+    countries = about.get("countries")
+    stated = isinstance(countries, list) and data.get("country") in countries
+    named = str(about.get("label") or "").casefold() == str(data.get("name")).casefold()
+    return {
+        "id": str(data["id"]),
+        "instance": "no" if ORGANISATION.search(words) or EVENT_OR_WORK.search(words) else "yes",
+        "belongs": "yes" if stated else "unsure",
+        "item": ("same" if named else "other") if about else "none",
+    }
+
+
+RULES: Mapping[str, Callable[[Mapping[str, object]], Mapping[str, object]]] = {
+    "cspace.filter": judge_candidate,
+    "cspace.propose": propose_nothing,
+    "cspace.verify": check_proposal,
+}
 
 
 def make(spec: Spec) -> RulesClient:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from culturekit.builders.completion import CompletionInputs
+from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.prompt_options import PromptOptions
 from culturekit.config.checks import dump_path, knows_truth
 from culturekit.config.recipe import Recipe
@@ -16,6 +18,7 @@ from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
+from culturekit.pipeline.complete_run import CompleteRun
 from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
 from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.generate_stage import generate_stage
@@ -31,7 +34,9 @@ from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import COMPARISON, CULTURE_FREE, SHOWN, RunFolders
 
-__all__ = ["cube_stages", "filter_run"]
+__all__ = ["completion_run", "cube_stages", "filter_run"]
+
+COMPLETION = "completion"
 
 
 def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
@@ -42,7 +47,8 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
         extract_stage(workdir / "graph", concepts),
         filter_run(recipe, workdir).stage(),
-        release_stage([workdir / "filter/kept.parquet"], concepts, recipe.popularity, recipe.release),
+        *completion_stages(recipe, workdir),
+        release_stage([released_from(recipe, workdir)], concepts, recipe.popularity, recipe.release),
         prompts_stage(space, prompt_options(recipe, workdir), seed=recipe.seed),
         *index_stages(recipe, workdir),
         *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
@@ -68,14 +74,43 @@ def prompt_options(recipe: Recipe, workdir: Path) -> PromptOptions:
     """Say which prompts to build; statements of the public layout are those of the run, unless others are named."""
     if not recipe.prompts.public_layout or recipe.prompts.statements is not None:
         return recipe.prompts
-    return replace(recipe.prompts, statements=str(workdir / "filter/kept.parquet"))
+    return replace(recipe.prompts, statements=str(released_from(recipe, workdir)))
 
 
 def filter_run(recipe: Recipe, workdir: Path) -> FilterRun:
     """Describe the filter of a run; the graph tells the judge what the classes of candidates are called."""
     candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
     concepts = tuple(scoped_concepts(recipe))
-    return FilterRun(candidates, concepts, recipe.judge, workdir / "filter", graph, recipe.llm.options())
+    llm = replace(recipe.llm.options(), beside=() if recipe.completion is None else (workdir / COMPLETION,))
+    return FilterRun(candidates, concepts, recipe.judge, workdir / "filter", graph, llm)
+
+
+def completion_run(recipe: Recipe, workdir: Path) -> CompleteRun:
+    """Describe the completion of a run; it has of the budget what the filter has left."""
+    inputs = CompletionInputs(
+        workdir / "filter/kept.parquet",
+        workdir / "candidates/candidates.parquet",
+        workdir / "filter/drops.parquet",
+        workdir / "graph",
+    )
+    return CompleteRun(
+        inputs,
+        tuple(scoped_concepts(recipe)),
+        recipe.judge,
+        workdir / COMPLETION,
+        recipe.completion or CompletionLimits(),
+        replace(recipe.llm.options(), beside=(workdir / "filter",)),
+    )
+
+
+def completion_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
+    """Complete what the filter kept, where the recipe asks for it."""
+    return [] if recipe.completion is None else [completion_run(recipe, workdir).stage(COMPLETION)]
+
+
+def released_from(recipe: Recipe, workdir: Path) -> Path:
+    """Name the table that is released: the completed one, where there is one."""
+    return workdir / ("filter/kept.parquet" if recipe.completion is None else f"{COMPLETION}/completed.parquet")
 
 
 def index_stages(recipe: Recipe, workdir: Path) -> list[Stage]:

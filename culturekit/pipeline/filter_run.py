@@ -11,13 +11,12 @@ from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.shared_budget import journal_for
 from culturekit.pipeline.filter_stage import filter_stage, labels_of
 from culturekit.pipeline.part_run import run_part
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Engine, Progress, Work
-from culturekit.storage.manifest import JOURNAL
 from culturekit.storage.table_slices import slices_of
 
 __all__ = ["FilterRun"]
@@ -62,10 +61,3 @@ class FilterRun:
             return ask_pilot(work, source, self.concepts, client, size=size, llm=self.llm, labels=labels)
 
         return run_part(self.stage(), self.out, ask, engine=engine, progress=progress, wait=wait)
-
-
-def journal_for(final: Path) -> Path | None:
-    """Find the journal that the next run of a stage folder would go on with; None where nothing was bought yet."""
-    partial = final.with_name(f".{final.name}.partial")
-    places = (partial / "out" / JOURNAL, partial / JOURNAL, final / JOURNAL)
-    return next((place / FILE for place in places if (place / FILE).is_file()), None)

@@ -12,7 +12,7 @@ from culturekit.generation.folder_listing import list_folder
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
-from culturekit.pipeline.cube import cube_stages, filter_run
+from culturekit.pipeline.cube import completion_run, cube_stages, filter_run
 from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
@@ -61,6 +61,9 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
                 planned_filter(stage, state, recipe, workdir, known=state != "to do" or not undone - {folder})
             )
             continue
+        if stage.kind == "completion":
+            planned.append(planned_completion(stage, state, recipe, workdir))
+            continue
         units, unit = units_of(stage, recipe, workdir)
         planned.append(
             PlannedStage(
@@ -85,6 +88,12 @@ def planned_filter(stage: Stage, state: str, recipe: Recipe, workdir: Path, *, k
     tokens = plan.cost.input_tokens + plan.cost.output_tokens
     left = plan.cost.requests - plan.cost.bought
     return PlannedStage(stage.name, state, plan.candidates, "candidates", None, None, left, tokens, plan.cost.usd)
+
+
+def planned_completion(stage: Stage, state: str, recipe: Recipe, workdir: Path) -> PlannedStage:
+    """Plan the completion: the most that its rounds can ask, also before the names that go along are known."""
+    plan = completion_run(recipe, workdir).plan()
+    return PlannedStage(stage.name, state, plan.cells, "pairs", None, None, plan.requests, plan.tokens, plan.usd)
 
 
 def waits(stage: Stage, undone: set[Path]) -> bool:

@@ -12,8 +12,8 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.shared_budget import journal_for
 from culturekit.llm.spending import read_spending
-from culturekit.pipeline.filter_run import journal_for
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.public_files import space_table
 from culturekit.pipeline.stage import Stage

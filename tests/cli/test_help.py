@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = {
     "audit",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
-    "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter",
+    "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "prompts build", "index build", "index embed", "index map", "index diagnose",
     "index shuffle", "score agreement", "score compare",
     "index append",

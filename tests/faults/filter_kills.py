@@ -20,7 +20,9 @@ from tests.builders.spaces import candidates
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
 
-__all__ = ["Kills", "dishes", "environment", "filter_command", "kill_and_count", "tables"]
+__all__ = [
+    "PRICE", "ROOT", "SLOW", "Kills", "dishes", "environment", "filter_command", "kill_and_count", "killed", "tables",
+]  # fmt: skip
 
 PRICE = "0.15/0.60"
 ROOT = Path(__file__).parents[2]
@@ -69,7 +71,7 @@ def tables(out: Path) -> dict[str, str]:
     return {path.name: digest_file(path) for path in sorted(out.glob("*.parquet"))}
 
 
-def killed(command: list[str], after: float) -> bool:
+def killed(command: list[str], after: float, *, fine: tuple[int, ...] = (0,)) -> bool:
     """Start a command and kill it; False when it had ended well before."""
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment(), cwd=ROOT)
@@ -79,7 +81,7 @@ def killed(command: list[str], after: float) -> bool:
         process.kill()
         process.wait()
         return True
-    if code != 0:
+    if code not in fine:
         raise RuntimeError(f"the command ended with {code}")
     return False
 

@@ -5,6 +5,7 @@ from culturekit.records.tables import declare
 __all__ = [
     "AUTHORS_ROWS",
     "CANDIDATES",
+    "COMPLETED",
     "CSPACE",
     "DESCRIPTORS",
     "DIFF",
@@ -13,8 +14,10 @@ __all__ = [
     "ITEMS",
     "KEPT",
     "PROMPTS",
+    "PROPOSALS",
     "QUESTIONS",
     "QUOTAS",
+    "ROUNDS",
     "STATEMENTS",
     "STEREOTYPES",
 ]
@@ -50,6 +53,8 @@ CANDIDATE_COLUMNS = """
 
 CANDIDATE_OPTIONS = "valueless list[str]"
 
+COMPLETION_COLUMNS = "source str, round u8, proposer str?, gained list[str]"
+
 CANDIDATES = declare("candidates", key="concept qid", columns=CANDIDATE_COLUMNS, optional=CANDIDATE_OPTIONS)
 """One row per (qid, concept): `hop` is the smallest, `path` one shortest, root first and qid last. `p495` and `p17` say
 which property states each country, as the item has it; `country_qids` are what follows from them under the concept's
@@ -66,9 +71,41 @@ KEPT = declare(
     "kept",
     key="concept qid",
     columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str",
-    optional=f"{CANDIDATE_OPTIONS}, source str",
+    optional=f"{CANDIDATE_OPTIONS}, {COMPLETION_COLUMNS}",
 )
-"""The candidates that a judge kept, or wants reviewed. `source` is `llm` for what the completion added to them."""
+"""The candidates that a judge kept, or wants reviewed; a completed table is one of these with more columns."""
+
+COMPLETED = declare(
+    "completed",
+    key="concept qid",
+    columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str, {COMPLETION_COLUMNS}",
+    optional=CANDIDATE_OPTIONS,
+)
+"""The kept candidates and what a model added. `qid` is `LLM:` and a slug where no graph knows the artifact; `source` is
+`wikidata` or `llm`. `gained` names, by ISO code, the countries that were added; `round` and `proposer` say when first
+and by whom, and are 0 and null where nothing was. `hop` is 0 and `path` empty where no walk came by."""
+
+PROPOSALS = declare(
+    "proposals",
+    key="concept country round position",
+    columns="""
+    proposal_id str, concept str, country str, round u8, position u16, name str, other_names list[str], kind str,
+    what str, artifact_id str?, outcome str, detail str?
+    """,
+)
+"""Every artifact that a model proposed, and what became of it: `added`, `country added`, `known`, `repeated`,
+`refused`, `left out` or `taken back`."""
+
+ROUNDS = declare(
+    "rounds",
+    key="concept country round",
+    columns="""
+    concept str, country str, round u8, proposer str, outcome str, proposed u16, added u16, countries_added u16,
+    known u16, repeated u16, refused u16, left_out u16, taken_back u16, ended str?, raw str?
+    """,
+)
+"""One row per question to a proposer: what came of its reply, and `ended` where it was the last of its cell. `raw` is
+the reply itself where it could not be used. `taken_back` counts additions of the round before."""
 
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
 """What a stage left out, and why; nothing else disappears."""

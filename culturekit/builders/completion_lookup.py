@@ -1,0 +1,131 @@
+"""Names looked up in everything that is known: kept and dropped candidates, and all items of the graph.
+
+No index is made. The tables are read in slices, once a round, for the names of that round; what agrees in letters is
+held, and nothing else.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from culturekit.builders.folded_names import folded
+from culturekit.builders.loose_names import loose_key_of, names_among
+from culturekit.kg.facts import Facts, qid_of
+from culturekit.records.schemas import DROPS
+from culturekit.storage.table_slices import TableSlices
+from culturekit.storage.tables import read_table
+
+__all__ = ["KnownItem", "KnownTables", "Standing", "item_of"]
+
+Standing: TypeAlias = Literal["kept", "dropped", "in the graph"]
+"""Of a concept's candidates, what the filter made of one; or an item of the graph that is none of them."""
+
+LOOKED_AT = ("concept", "qid", "label", "description", "aliases", "title", "country_qids", "p31", "p279", "sitelinks")
+NAMES_OF_AN_ITEM = ("number", "label", "title", "aliases")
+STATED = ("P31", "P279", "P495", "P17")
+ITEMS_AT_ONCE = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class KnownItem:
+    """Something that is known by name; `names` are folded, and `concept` is None for what is no candidate."""
+
+    qid: str
+    concept: str | None
+    label: str
+    description: str | None
+    names: frozenset[str]
+    country_qids: tuple[str, ...]
+    classes: tuple[str, ...]
+    standing: Standing
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTables:
+    """Where names are looked up; without `candidates` or `graph` that much less is known."""
+
+    kept: TableSlices
+    candidates: TableSlices | None = None
+    drops: Path | None = None
+    graph: Path | None = None
+
+    def find(self, names: Iterable[str]) -> dict[str, list[KnownItem]]:
+        """Find what is called as one of these, by the loose key of the name; who is meant is for others to say."""
+        wanted = pl.Series("key", sorted({loose_key_of(name) for name in names} - {""}), dtype=pl.String)
+        found: dict[str, list[KnownItem]] = {}
+        if not wanted.len():
+            return found
+        for item in self.items(wanted):
+            for key in sorted(set(map(loose_key_of, item.names))):
+                found.setdefault(key, []).append(item)
+        return found
+
+    def items(self, wanted: pl.Series) -> Iterator[KnownItem]:
+        """Give what some keys are found in, each (concept, qid) once, what is no candidate last."""
+        kept = [item_of(row, "kept") for row in rows_among(self.kept, wanted)]
+        yield from kept
+        known = {(item.concept, item.qid) for item in kept}
+        rows = [] if self.candidates is None else list(rows_among(self.candidates, wanted))
+        left = [row for row in rows if (row["concept"], row["qid"]) not in known]
+        reasons = self.reasons([row["qid"] for row in left])
+        for row in left:
+            yield item_of(row, "dropped", reasons.get((row["qid"], row["concept"]), ""))
+        candidates = {item.qid for item in kept} | {row["qid"] for row in left}
+        if self.graph is not None:
+            for row in graph_rows(self.graph, wanted):
+                if row["qid"] not in candidates:
+                    yield item_of(row, "in the graph")
+
+    def reasons(self, qids: Sequence[str]) -> Mapping[tuple[str, str | None], str]:
+        """Look up why the filter dropped candidates."""
+        if self.drops is None or not qids:
+            return {}
+        drops = read_table(self.drops, DROPS).filter(pl.col("key").is_in(list(qids)))
+        said = drops.select("key", "concept", "reason", "detail").iter_rows()
+        return {(key, concept): f"{reason}: {detail}" if detail else reason for key, concept, reason, detail in said}
+
+
+def rows_among(source: TableSlices, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
+    """Read the candidates that are called so."""
+    for frame in source.slices(LOOKED_AT):
+        yield from names_among(frame, wanted).iter_rows(named=True)
+
+
+def graph_rows(graph: Path, wanted: pl.Series) -> Iterator[Mapping[str, Any]]:
+    """Read the items of a graph that are called so, with their classes and countries."""
+    facts = Facts.of(graph)
+    scan = pl.scan_parquet(facts.items_path).select(NAMES_OF_AN_ITEM)
+    rows = int(scan.select(pl.len()).collect().item())
+    parts = [names_among(scan.slice(start, ITEMS_AT_ONCE).collect(), wanted) for start in range(0, rows, ITEMS_AT_ONCE)]
+    numbers = np.sort(np.concatenate([np.zeros(0, np.uint32), *(part["number"].to_numpy() for part in parts)]))
+    if not len(numbers):
+        return
+    found = facts.items(numbers).select("qid", "number", "label", "description", "aliases", "title").sort("number")
+    stated = facts.statements(numbers, STATED, ranks="not-deprecated", ended="keep").drop_nulls("value")
+    values: dict[tuple[int, str], list[str]] = {}
+    for number, name, value in stated.select("number", "property", qid_of("value")).iter_rows():
+        values.setdefault((number, name), []).append(value)
+    for row in found.iter_rows(named=True):
+        p31, p279, p495, p17 = (values.get((row["number"], name), []) for name in STATED)
+        yield {**row, "concept": None, "country_qids": [*p495, *p17], "p31": p31, "p279": p279}
+
+
+def item_of(row: Mapping[str, Any], standing: Standing, reason: str = "") -> KnownItem:
+    """Read a row; its names are folded once."""
+    called = (row["label"], row["title"], *row["aliases"])
+    return KnownItem(
+        row["qid"],
+        row["concept"],
+        row["label"] or row["qid"],
+        row["description"],
+        frozenset(filter(None, (folded(name) for name in called if name))),
+        tuple(dict.fromkeys(row["country_qids"])),
+        tuple(dict.fromkeys([*row["p31"], *row["p279"]])),
+        standing,
+        reason,
+    )
