@@ -10,9 +10,10 @@ from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Request
 
-__all__ = ["COLUMNS", "TASK", "FilterQuestions", "questions_about", "wording"]
+__all__ = ["COLUMNS", "TASK", "WORDING", "FilterQuestions", "questions_about", "wording"]
 
 TASK = "cspace.filter"
+WORDING = "cspace_filter.txt"
 COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p31", "p279")
 """What of a candidate the rules and the judge look at."""
 
@@ -25,7 +26,7 @@ REPLY_TOKENS = 256
 
 def wording() -> str:
     """Read the judge's instructions; their hash is part of what decides a verdict."""
-    return files("culturekit.builders").joinpath("wording/cspace_filter.txt").read_text(encoding="utf-8")
+    return files("culturekit.builders").joinpath(f"wording/{WORDING}").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

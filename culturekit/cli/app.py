@@ -8,6 +8,7 @@ import typer
 
 from culturekit.cli import (
     audit_command,
+    diff_command,
     generate_command,
     index_commands,
     kg_commands,
@@ -79,6 +80,9 @@ app.command(epilog="Example: culturekit report runs/cube --out page")(run_comman
 app.command(epilog="Example: culturekit audit cube_1k.json --fix mended.json")(audit_command.audit)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
     look_commands.trace
+)
+space_commands.cspace_app.command(epilog="Example: culturekit cspace diff runs/2025 runs/2026 --out changes")(
+    diff_command.diff
 )
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")

@@ -24,7 +24,7 @@ CONTRACT = {
     "audit",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter",
-    "cspace release", "prompts build", "index build", "index embed", "index map", "index diagnose",
+    "cspace release", "cspace diff", "prompts build", "index build", "index embed", "index map", "index diagnose",
     "index shuffle", "score agreement", "score compare",
     "index append",
     "index remove", "index compact",
