@@ -11,6 +11,7 @@ from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
+from culturekit.pipeline.concept_options import released_concepts
 from culturekit.pipeline.ingest_stage import ingest_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.storage.package_data import shipped
@@ -52,7 +53,7 @@ def release_stage(kept: Path, concepts: Sequence[Concept], popularity: str, *, n
         1,
         lambda work: release(work, kept, concepts, source),
         {"kept": kept, **country_files()},
-        {"popularity": popularity, **described(concepts)},
+        {"popularity": popularity, **released_concepts(concepts)},
         packages=("polars",),
     )
 

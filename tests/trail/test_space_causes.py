@@ -70,7 +70,7 @@ def test_one_verdict(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 
 OTHER_WORDS = "Keep only what is eaten at feasts."
 KEYED = (("Q2", wording(), "keep"), ("Q2", OTHER_WORDS, "remove"))
-FOUR = {
+FOUR: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {
     ("added", "Q5", "artifact"): (["config"], []),
     ("reclassified", "Q3", "country"): (["dump"], []),
     ("reclassified", "Q3", "continent"): (["dump"], []),

@@ -74,8 +74,13 @@ class SpaceBehind:
         return None if manifest is None else manifest.options.get(name)
 
     def concepts(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
-        """Give the root configs that a stage worked with, by concept."""
-        return self.option(kind, "concepts") or {}
+        """Give the root configs that a stage worked with, by concept.
+
+        A stage notes the part that it reads; the rest, and what a root has besides, is as the extraction has it.
+        """
+        whole: Mapping[str, Mapping[str, Any]] = self.option("extract", "concepts") or {}
+        own: Mapping[str, Mapping[str, Any]] = self.option(kind, "concepts") or {}
+        return {name: completed_config(config, whole.get(name, {})) for name, config in own.items()}
 
     def input_hash(self, kind: str, role: str) -> str:
         """Give the hash of a stage's input; empty where it has none of that role."""
@@ -89,6 +94,14 @@ class SpaceBehind:
             return upstream(self.folders[kind], role)
         except (IntegrityError, UsageError, KeyError):
             return None
+
+
+def completed_config(own: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in what a stage does not read of a root config; the roots that it reads come first."""
+    noted = {root["qid"]: root for root in own["roots"]}
+    known = {root["qid"]: root for root in whole.get("roots", ())}
+    roots = [{"label": "", **known.get(qid, {}), **noted.get(qid, {})} for qid in dict.fromkeys([*noted, *known])]
+    return {"hops": 1, **whole, **own, "roots": roots}
 
 
 def space_file(path: Path) -> Path:
