@@ -2,7 +2,6 @@
 
 import polars as pl
 
-from culturekit.builders.folded_names import folded
 from culturekit.builders.space_pairs import KEY, PAIRED, Pairs
 
 __all__ = ["CHANGES", "CHANGE_SCHEMA", "UNTOLD", "space_changes", "untold_changes"]
@@ -25,7 +24,7 @@ def space_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     under another of both; and a completed artifact that has an item now, by its folded name. Where several came or
     went, nothing is paired by guess: they are added and removed.
     """
-    pairs = Pairs.of(with_folded(before), with_folded(after))
+    pairs = Pairs.of(before, after)
     told = [
         part_rows(pairs.both, name, change)
         for change, names in (("renamed", RENAMED), ("reclassified", RECLASSIFIED))
@@ -49,13 +48,6 @@ def untold_changes(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, int]:
         if differs:
             counts[name] = differs
     return counts
-
-
-def with_folded(space: pl.DataFrame) -> pl.DataFrame:
-    """Add the folded name, by which a completed artifact is known when it has an item."""
-    names = space["name"].unique()
-    known = dict(zip(names, map(folded, names), strict=True))
-    return space.with_columns(folded=pl.col("name").replace_strict(known, return_dtype=pl.String))
 
 
 def part_rows(both: pl.DataFrame, name: str, change: str) -> pl.DataFrame:

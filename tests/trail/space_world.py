@@ -22,11 +22,13 @@ from culturekit.pipeline.graph_stages import extract_stage, release_stage
 from culturekit.pipeline.ingest_stage import ingest_stage
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.records.schemas import CANDIDATES
+from culturekit.records.schemas import CANDIDATES, KEPT
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine
 
-__all__ = ["World", "make_run", "statements"]
+__all__ = ["Completion", "World", "make_run", "statements"]
 
 BRAZIL, JAPAN, ITALY = "Q155", "Q17", "Q38"
 DISH, STEW, DRINK = "Q1000", "Q1001", "Q2000"
@@ -57,6 +59,16 @@ ITEMS: Mapping[str, tuple[str, Statements]] = {
 
 
 @dataclass(frozen=True)
+class Completion:
+    """What a completion proposed of Brazil: identifiers with what became of them, and what decided that."""
+
+    outcomes: Mapping[str, str]
+    propose: str = "name what is missing"
+    verify: str = "check it"
+    model: str = "far-1"
+
+
+@dataclass(frozen=True)
 class World:
     """What a run is made from.
 
@@ -71,6 +83,7 @@ class World:
     verdicts: Mapping[str, str] = field(default_factory=dict)
     wording: str | None = None
     keyed: tuple[tuple[str, str, str], ...] = ()
+    completion: Completion | None = None
 
     def with_item(self, qid: str, label: str, said: Statements) -> "World":
         """The same world, one line of its dump another."""
@@ -100,12 +113,42 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
         replies.write_text("\n".join(json.dumps(line) for line in said), encoding="utf-8")
         spec = judge or f"replay:{replies}?miss=default&client={FAR}"
         done(filter_stage(folder / "candidates/candidates.parquet", concepts, spec, graph=folder / "graph"), folder)
-        done(release_stage(folder / "filter/kept.parquet", concepts, "sitelinks"), folder)
+        kept = folder / "filter/kept.parquet"
+        if world.completion is not None:
+            done(completion_of(kept, world.completion), folder)
+            kept = folder / "completion/completed.parquet"
+        done(release_stage(kept, concepts, "sitelinks"), folder)
     return folder
 
 
 def done(stage: Stage, folder: Path) -> None:
     run_stage(stage, folder / stage.name, engine=HereEngine(), progress=HeardProgress())
+
+
+def completion_of(kept: Path, completion: Completion) -> Stage:
+    """A completion in the shape of the real one: its table of all rows, and what became of each proposal."""
+
+    def run(work: Work) -> Outcome:
+        rows = read_table(kept, KEPT)
+        blank = rows.head(1).with_columns(country_qids=pl.lit([BRAZIL]), roots=pl.lit([DISH]))
+        new = [
+            blank.with_columns(qid=pl.lit(name), label=pl.lit(name.removeprefix("LLM:")), path=pl.lit([name]))
+            for name, outcome in completion.outcomes.items()
+            if outcome == "added"
+        ]
+        pl.concat([rows, *new]).sort("concept", "qid").write_parquet(work.out / "completed.parquet")
+        said = [
+            {"concept": "cuisine", "country": "BR", "artifact_id": name, "round": 1, "name": name, "outcome": outcome}
+            for name, outcome in completion.outcomes.items()
+        ]
+        table = pl.DataFrame(said).with_columns(detail=pl.lit(None, pl.String))
+        table.write_parquet(work.out / "proposals.parquet")
+        return Outcome()
+
+    words = {"cspace.propose": completion.propose, "cspace.verify": completion.verify}
+    hashes = {task: digest_bytes(text.encode()) for task, text in words.items()}
+    options = {"judge": completion.model, "model": completion.model, "wordings": hashes}
+    return Stage("completion", "completion", 1, run, {"kept": kept}, options)
 
 
 def lines(world: World) -> list[dict[str, object]]:

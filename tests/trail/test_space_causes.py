@@ -5,7 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.builders import verdicts
 from culturekit.builders.filter_requests import wording
+from culturekit.pipeline import filter_stage as filter_stages
+from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_bytes
@@ -13,7 +16,7 @@ from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.causes import SpaceDiff, compare_spaces
 from tests.llm.server.questions import Question
 from tests.llm.server.running import running_server
-from tests.trail.space_world import BRAZIL, DISH, DRINK, World, make_run, statements
+from tests.trail.space_world import BRAZIL, DISH, DRINK, ITALY, STEW, Completion, World, make_run, statements
 
 FIRST = World(verdicts={"Q7": "remove"})
 
@@ -137,3 +140,72 @@ def test_a_judge_over_the_wire(tmp_path: Path, work: Work, monkeypatch: pytest.M
 def test_nothing_changed(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     found = compared(tmp_path, FIRST, FIRST, work, monkeypatch)
     assert (found.rows.height, found.untold, found.factors, found.missing) == (0, {}, (), ())
+
+
+PROPOSED = Completion({"LLM:vatapa": "added", "LLM:pamonha": "refused"})
+COMPLETED = replace(FIRST, completion=PROPOSED)
+
+
+@pytest.mark.parametrize(
+    ("changed", "causes", "undecided"),
+    [
+        ({"model": "far-2"}, ["model"], []),
+        ({"verify": "check it well"}, ["wording"], []),
+        ({"verify": "check it well", "propose": "name less"}, ["wording"], []),
+        ({"verify": "check it well", "model": "far-2"}, [], ["wording", "model"]),
+        ({"propose": "name less", "model": "far-2"}, ["model"], []),
+        ({}, ["model"], []),
+    ],
+)
+def test_a_proposal_that_ended_otherwise(
+    changed: dict[str, str], causes: list[str], undecided: list[str], tmp_path: Path, work: Work,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    second = replace(PROPOSED, outcomes={"LLM:vatapa": "added", "LLM:pamonha": "added"}, **changed)  # type: ignore[arg-type]
+    found = compared(tmp_path, COMPLETED, replace(COMPLETED, completion=second), work, monkeypatch)
+    assert told(found) == {("added", "LLM:pamonha", "artifact"): (causes, undecided)}
+    assert "completion: LLM:pamonha in cuisine, BR: refused in round 1 -> added in round 1" in because(
+        found, "LLM:pamonha"
+    )
+    assert found.rows["stage"].to_list() == ["completion"]
+
+
+def test_a_proposal_of_one_run_only(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = replace(PROPOSED, outcomes={"LLM:vatapa": "added", "LLM:acaraje": "added"}, propose="name more")
+    found = compared(tmp_path, COMPLETED, replace(COMPLETED, completion=second), work, monkeypatch)
+    assert told(found) == {("added", "LLM:acaraje", "artifact"): (["wording"], [])}
+    assert "not proposed -> added in round 1" in because(found, "LLM:acaraje")
+
+
+def test_a_proposal_where_the_names_of_its_cell_are_others(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(PROPOSED, outcomes={"LLM:vatapa": "added", "LLM:acaraje": "added"}, propose="name more")
+    second = replace(COMPLETED, completion=other).with_item("Q2", "Moqueca capixaba", statements(STEW, BRAZIL))
+    found = compared(tmp_path, COMPLETED, second, work, monkeypatch)
+    assert told(found) == {
+        ("added", "LLM:acaraje", "artifact"): ([], ["dump", "wording"]),
+        ("renamed", "Q2", "name"): (["dump"], []),
+    }
+    elsewhere = replace(COMPLETED, completion=other).with_item("Q6", "Risotto nero", statements(DISH, ITALY))
+    found = compared(tmp_path / "elsewhere", COMPLETED, elsewhere, work, monkeypatch)
+    assert told(found)["added", "LLM:acaraje", "artifact"] == (["wording"], [])
+
+
+def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter of another version dropped what today's keeps; what the dump says of another dish is told apart."""
+    a = make_run(tmp_path / "a", FIRST, monkeypatch)
+    with monkeypatch.context() as older:
+        older.setattr(verdicts, "name_problem", lambda name, languages: ("too short", name) if name == "Udon" else None)
+        older.setattr(filter_stages, "Stage", lambda name, kind, _, *rest, **more: Stage(name, kind, 1, *rest, **more))
+        b = make_run(tmp_path / "b", FIRST, older)
+        c = make_run(tmp_path / "c", FIRST.with_item("Q3", "Sushi", statements(DISH, BRAZIL)), older)
+    sides = [SpaceBehind.of(run) for run in (a, b, c)]
+    alone = compare_spaces(sides[0], sides[1], work)
+    assert told(alone) == {("removed", "Q4", "artifact"): (["code"], [])}
+    assert because(alone, "Q4") == "code: stage filter, version 2 -> 1"
+    assert told(compare_spaces(sides[0], sides[2], work)) == {
+        ("removed", "Q4", "artifact"): (["code"], []),
+        ("reclassified", "Q3", "country"): (["dump"], []),
+        ("reclassified", "Q3", "continent"): (["dump"], []),
+    }

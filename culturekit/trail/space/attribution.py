@@ -41,7 +41,7 @@ def attribute(
     for factor in own:
         if not factor.replayable:
             continue
-        swapped = [replay.outcome(change, Mixture(side, frozenset({factor}))) for side in (0, 1)]
+        swapped = [replay.outcome(change, Mixture(side, factor)) for side in (0, 1)]
         if any(other not in (UNKNOWN, base) for other, base in zip(swapped, expected, strict=True)):
             causes.append(factor)
         elif UNKNOWN in swapped:

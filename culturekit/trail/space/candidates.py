@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import polars as pl
 
@@ -14,9 +13,8 @@ from culturekit.kg.extract import extract
 from culturekit.kg.successors import load_successors
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
-from culturekit.storage.digests import digest
 from culturekit.trail.space.behind import Row, SpaceBehind, rows_of
-from culturekit.trail.space.mixtures import Mixture
+from culturekit.trail.space.mixtures import MixedConfigs, Mixture
 
 __all__ = ["MixedCandidates"]
 
@@ -33,7 +31,9 @@ class MixedCandidates:
         self.work = work
         self.tables = [side.candidates(self.qids) for side in sides]
         self.same_code = len({side.manifests["extract"].version for side in sides}) == 1
-        self.walked: dict[tuple[str, str, str, str], dict[tuple[str, str], Row]] = {}
+        self.configs = MixedConfigs(sides)
+        self.walked: dict[tuple[str, ...], dict[tuple[str, str], Row]] = {}
+        self.chosen: dict[tuple[str, Mixture], Mapping[tuple[str, str], Row]] = {}
         self.names: list[dict[str, str | None]] = [{}, {}]
 
     def of(self, qid: str, concept: str, mixture: Mixture) -> Row | None:
@@ -41,25 +41,30 @@ class MixedCandidates:
         return self.table(concept, mixture).get((qid, concept))
 
     def table(self, concept: str, mixture: Mixture) -> Mapping[tuple[str, str], Row]:
+        """Find the run that has just this graph and config, or walk; worked out once for each mixture."""
+        place = (concept, mixture)
+        if place not in self.chosen:
+            self.chosen[place] = self.choose(concept, mixture)
+        return self.chosen[place]
+
+    def choose(self, concept: str, mixture: Mixture) -> Mapping[tuple[str, str], Row]:
         """Find the run that has just this graph and config, or walk."""
-        config = mixture.config(self.sides, "extract", concept)
+        config = self.configs.of("extract", concept, mixture)
         if config is None:
             return {}
         graph, heirs = mixture.side_of("dump"), mixture.successors_side()
+        wanted = (*self.identity(graph, heirs), config.content)
         for side in (mixture.side, 1 - mixture.side) if self.same_code else ():
-            if self.identity(side, side, self.sides[side].concepts("extract").get(concept)) == self.identity(
-                graph, heirs, config
-            ):
+            own = self.configs.of("extract", concept, Mixture(side))
+            if own is not None and (*self.identity(side, side), own.content) == wanted:
                 return self.tables[side]
-        key = (*self.identity(graph, heirs, config), concept)
-        if key not in self.walked:
-            self.walked[key] = self.walk(graph, heirs, Concept.model_validate(config))
-        return self.walked[key]
+        if wanted not in self.walked:
+            self.walked[wanted] = self.walk(graph, heirs, config.concept)
+        return self.walked[wanted]
 
-    def identity(self, graph: int, heirs: int, config: Mapping[str, Any] | None) -> tuple[str, str, str]:
-        """Name what decides candidates by content."""
-        side = self.sides[graph]
-        return side.manifests["ingest"].sha256, self.sides[heirs].input_hash("extract", "successors"), digest(config)
+    def identity(self, graph: int, heirs: int) -> tuple[str, str]:
+        """Name by content what decides candidates beside the config."""
+        return self.sides[graph].manifests["ingest"].sha256, self.sides[heirs].input_hash("extract", "successors")
 
     def walk(self, graph: int, heirs: int, concept: Concept) -> dict[tuple[str, str], Row]:
         """Extract a concept from a graph, as its own stage does."""

@@ -77,9 +77,11 @@ def compare_spaces(before: SpaceBehind, after: SpaceBehind, work: Work) -> Space
     else:
         factors = factors_between(before, after)
         explained = list(Walk([before, after], spaces, changes, factors, work).all()) if changes else []
+        concepts = {*before.concepts("release"), *after.concepts("release")}
+        factors = [*factors, *Completions([before, after], ()).differences(concepts)]
     schema = {**DIFF.schema, **{name: DIFF.optional[name].dtype for name in OPTIONAL}}
     rows = pl.DataFrame([each.as_row() for each in explained], schema=schema)
-    return SpaceDiff(rows, untold_changes(*spaces), tuple(map(str, factors)), missing)
+    return SpaceDiff(rows, untold_changes(*spaces), tuple(dict.fromkeys(map(str, factors))), missing)
 
 
 def change_of(row: Mapping[str, Any]) -> Change:

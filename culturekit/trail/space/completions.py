@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.kg.countries import countries
 from culturekit.trail.space.attribution import Attribution
 from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.factors import CAUSES, Factor
@@ -18,6 +19,9 @@ COMPLETED = "LLM:"
 ENTERED = frozenset({"added", "country added"})
 WHO = ("judge", "model", "proposer", "verifier")
 """Options of a completion that say who is asked."""
+
+PROPOSING, VERIFYING = "propos", "verif"
+"""What the tasks of a completion are known by."""
 
 FILE = "proposals.parquet"
 COLUMNS = ("concept", "country", "artifact_id", "round", "name", "outcome", "detail")
@@ -50,13 +54,29 @@ class Completions:
 
         `factors` are what differs before the completion; they count where the names of the row's cell are not the same.
         """
-        own = set(self.differences({key[0] for key in change.keys}))
-        if any(self.known_names_differ(key[0], key[1]) for key in change.keys):
+        own = {factor for factor in self.differences({key[0] for key in change.keys}) if self.reaches(factor, change)}
+        if not self.proposed_on_both(change) and any(self.known_names_differ(key[0], key[1]) for key in change.keys):
             own |= {factor for factor in factors if not factor.concept or factor.concept in {k[0] for k in change.keys}}
         ordered = tuple(sorted(own, key=lambda factor: (CAUSES.index(factor.cause), factor.concept, factor.key)))
         if not ordered:
             return Attribution((Factor("model", "the same questions, other answers"),))
         return Attribution(ordered) if len(ordered) == 1 else Attribution(undecided=ordered)
+
+    def proposed_on_both(self, change: Change) -> bool:
+        """Tell whether both runs proposed an artifact: then it is its verification that ended otherwise."""
+        return all(any(key in own for key in change.keys) for own in self.proposals)
+
+    def reaches(self, factor: Factor, change: Change) -> bool:
+        """Tell whether words can be behind a row: those of the proposal, those of its verification, or both.
+
+        What a later round proposes answers to what the verification made of the rounds before.
+        """
+        if factor.cause != "wording":
+            return True
+        if self.proposed_on_both(change):
+            return PROPOSING not in factor.key
+        rounds = [own[key]["round"] for own in self.proposals for key in change.keys if key in own]
+        return VERIFYING not in factor.key or max(rounds, default=1) > 1
 
     def differences(self, concepts: Iterable[str]) -> Iterator[Factor]:
         """Compare the two completions: options, words, who was asked, version."""
@@ -109,9 +129,11 @@ def option_factors(name: str, before: Any, after: Any, concepts: Iterable[str]) 
 
 
 def names_of(side: SpaceBehind, concept: str, country: str) -> set[str]:
-    """Name the artifacts of a cell that came from the graph."""
-    rows = side.space.filter(pl.col("concept") == concept, pl.col("country") == country, pl.col("source") == "wikidata")
-    return set(rows["name"])
+    """Name what the filter kept of a cell: the completion is told so much of what is there."""
+    qids = [qid for known in countries().values() if known.iso == country for qid in known.qids]
+    stated = pl.col("country_qids").list.eval(pl.element().is_in(qids)).list.any()
+    rows = pl.scan_parquet(side.folders["filter"] / "kept.parquet").filter(pl.col("concept") == concept, stated)
+    return set(rows.select("label").collect()["label"])
 
 
 def proposals_of(file: Path, wanted: Iterable[str]) -> dict[Key, Mapping[str, Any]]:

@@ -5,39 +5,66 @@ from dataclasses import dataclass
 from typing import Any
 
 from culturekit.kg.concepts import Concept
+from culturekit.storage.digests import digest
 from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.factors import Cause, Factor
 
-__all__ = ["Mixture"]
+__all__ = ["MixedConfigs", "Mixture"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Which of two runs each thing comes from: `side` is 0 or 1, and `exchanged` come from the other."""
+    """Which of two runs each thing comes from: `side` is 0 or 1, and `exchanged` comes from the other."""
 
     side: int
-    exchanged: frozenset[Factor] = frozenset()
+    exchanged: Factor | None = None
 
     def side_of(self, cause: Cause) -> int:
         """Tell from which run something comes as a whole."""
-        return self.side ^ any(factor.cause == cause for factor in self.exchanged)
-
-    def config(self, sides: Sequence[SpaceBehind], kind: str, concept: str) -> Mapping[str, Any] | None:
-        """Put a root config together key by key; None where the run it comes from has no such concept."""
-        own, other = (sides[side].concepts(kind).get(concept) for side in (self.side, 1 - self.side))
-        keys = {factor.key for factor in self.exchanged if factor.cause == "config" and factor.concept == concept}
-        if "concepts" in keys:
-            return other
-        taken = {key.partition(".")[2] for key in keys}
-        if own is None or other is None or not taken:
-            return own
-        return {key: other.get(key) if key in taken else value for key, value in {**other, **own}.items()}
-
-    def concept(self, sides: Sequence[SpaceBehind], kind: str, concept: str) -> Concept | None:
-        """Give a root config that was put together as the stages take it."""
-        config = self.config(sides, kind, concept)
-        return None if config is None else Concept.model_validate(config)
+        return self.side ^ (self.exchanged is not None and self.exchanged.cause == cause)
 
     def successors_side(self) -> int:
         """Tell from which run the successors of countries come."""
-        return self.side ^ any(factor.key == "successors" for factor in self.exchanged)
+        return self.side ^ (self.exchanged is not None and self.exchanged.key == "successors")
+
+    def key_of(self, concept: str) -> str:
+        """Name the key of a concept's config that is exchanged; empty for none."""
+        own = self.exchanged
+        if own is None or own.cause != "config" or own.concept != concept:
+            return ""
+        return own.key.partition(".")[2] or own.key
+
+
+@dataclass(frozen=True, slots=True)
+class MixedConfig:
+    """A root config that was put together, as a stage takes it, and known by its content."""
+
+    concept: Concept
+    content: str
+
+
+class MixedConfigs:
+    """The root configs of two runs, and those that one key of the other's makes of them."""
+
+    def __init__(self, sides: Sequence[SpaceBehind]) -> None:
+        """Take the runs."""
+        self.sides = sides
+        self.noted = {kind: [side.concepts(kind) for side in sides] for kind in ("extract", "filter", "release")}
+        self.made: dict[tuple[str, str, int, str], MixedConfig | None] = {}
+
+    def of(self, kind: str, concept: str, mixture: Mixture) -> MixedConfig | None:
+        """Put a config together; None where the run that it comes from has no such concept."""
+        place = (kind, concept, mixture.side, mixture.key_of(concept))
+        if place not in self.made:
+            config = self.put_together(*place)
+            self.made[place] = config and MixedConfig(Concept.model_validate(config), digest(config))
+        return self.made[place]
+
+    def put_together(self, kind: str, concept: str, side: int, key: str) -> Mapping[str, Any] | None:
+        """Take one key, or the whole concept, from the other run."""
+        own, other = (self.noted[kind][number].get(concept) for number in (side, 1 - side))
+        if key == "concepts":
+            return other
+        if own is None or other is None or not key:
+            return own
+        return {name: other.get(name) if name == key else value for name, value in {**other, **own}.items()}

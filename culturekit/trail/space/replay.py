@@ -61,7 +61,7 @@ class Replay:
     def make(self, artifact_id: str, concept: str, mixture: Mixture) -> Mapping[str, Row] | str:
         """Go from the candidate to its rows."""
         candidate = self.candidates.of(artifact_id, concept, mixture)
-        config = mixture.concept(self.sides, "release", concept)
+        config = self.candidates.configs.of("release", concept, mixture)
         if candidate is None or config is None:
             return {}
         verdict = self.verdicts.of(candidate, concept, mixture)
@@ -69,7 +69,7 @@ class Replay:
             return UNKNOWN
         if verdict == "remove":
             return {}
-        return {row["country"]: row for row in artifact_rows(candidate, config, "")}
+        return {row["country"]: row for row in artifact_rows(candidate, config.concept, "")}
 
 
 def seen(row: Mapping[str, Any] | None, part: str) -> object:

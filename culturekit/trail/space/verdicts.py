@@ -37,12 +37,11 @@ class MixedVerdicts:
         self.words = [words_of(side) for side in sides]
         self.hashes = [side.option("filter", "wording") for side in sides]
         self.names = {qid: country.name for qid, country in by_qid().items()}
-        self.asked: dict[tuple[int, str], str] = {}
 
     def of(self, row: Row, concept: str, mixture: Mixture) -> str:
         """Say keep, remove, review or unknown."""
-        config = mixture.concept(self.sides, "filter", concept)
-        ruled = rule_verdict(row, config)
+        config = self.candidates.configs.of("filter", concept, mixture)
+        ruled = rule_verdict(row, config and config.concept)
         if ruled is not None:
             return ruled.verdict
         judge, words = mixture.side_of("model"), mixture.side_of("wording")
@@ -51,7 +50,7 @@ class MixedVerdicts:
             return UNKNOWN
         client = self.judges[judge]
         if client is not None:
-            return self.ask(client, judge, question)
+            return self.ask(client, question)
         return self.known(row, concept, question.data, judge, words)
 
     def question(self, row: Row, concept: str, mixture: Mixture, words: int) -> Request | None:
@@ -59,21 +58,18 @@ class MixedVerdicts:
         text = self.words[words]
         if text is None and self.judges[mixture.side_of("model")] is not None:
             return None
-        config = mixture.concept(self.sides, "filter", concept)
-        roots = {root.qid: root.label for root in config.roots} if config else {}
+        config = self.candidates.configs.of("filter", concept, mixture)
+        roots = {root.qid: root.label for root in config.concept.roots} if config else {}
         labels = self.candidates.labels(row, mixture.side_of("dump"))
         return FilterQuestions(text or "", {**labels, **roots}, self.names).about(row)
 
-    def ask(self, client: FreeClient, side: int, question: Request) -> str:
-        """Ask somebody who says the same again, once for each question."""
-        key = (side, f"{question.instructions}\n{sorted(question.data.items())}")
-        if key not in self.asked:
-            try:
-                (answered,) = ask_free(client, [question])
-                self.asked[key] = verdict_of(answered, model=client.model).verdict
-            except CultureKitError:
-                self.asked[key] = UNKNOWN
-        return self.asked[key]
+    def ask(self, client: FreeClient, question: Request) -> str:
+        """Ask somebody who says the same again."""
+        try:
+            (answered,) = ask_free(client, [question])
+        except CultureKitError:
+            return UNKNOWN
+        return verdict_of(answered, model=client.model).verdict
 
     def known(self, row: Row, concept: str, data: Mapping[str, object], judge: int, words: int) -> str:
         """Find the verdict of a judge who was asked just this, with these words."""
