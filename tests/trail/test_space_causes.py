@@ -161,7 +161,7 @@ def test_a_proposal_that_ended_otherwise(
     changed: dict[str, str], causes: list[str], undecided: list[str], tmp_path: Path, work: Work,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    second = replace(PROPOSED, outcomes={"LLM:vatapa": "added", "LLM:pamonha": "added"}, **changed)  # type: ignore[arg-type]
+    second = replace(PROPOSED, outcomes={"LLM:vatapa": "added", "LLM:pamonha": "added"}, **changed)
     found = compared(tmp_path, COMPLETED, replace(COMPLETED, completion=second), work, monkeypatch)
     assert told(found) == {("added", "LLM:pamonha", "artifact"): (causes, undecided)}
     assert "completion: LLM:pamonha in cuisine, BR: refused in round 1 -> added in round 1" in because(

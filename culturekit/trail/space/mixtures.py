@@ -57,7 +57,7 @@ class MixedConfigs:
         place = (kind, concept, mixture.side, mixture.key_of(concept))
         if place not in self.made:
             config = self.put_together(*place)
-            self.made[place] = config and MixedConfig(Concept.model_validate(config), digest(config))
+            self.made[place] = MixedConfig(Concept.model_validate(config), digest(config)) if config else None
         return self.made[place]
 
     def put_together(self, kind: str, concept: str, side: int, key: str) -> Mapping[str, Any] | None:

@@ -41,7 +41,7 @@ class MixedVerdicts:
     def of(self, row: Row, concept: str, mixture: Mixture) -> str:
         """Say keep, remove, review or unknown."""
         config = self.candidates.configs.of("filter", concept, mixture)
-        ruled = rule_verdict(row, config and config.concept)
+        ruled = rule_verdict(row, config.concept if config else None)
         if ruled is not None:
             return ruled.verdict
         judge, words = mixture.side_of("model"), mixture.side_of("wording")
