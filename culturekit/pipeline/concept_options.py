@@ -24,11 +24,11 @@ def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
 
 
 def released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
-    """Give what a release reads: countries, and the subconcepts that roots stand for, in their order."""
+    """Give what a release reads: countries, languages, and the subconcepts that roots stand for, in their order."""
     return {
         "concepts": {
             concept.concept: {
-                **concept.model_dump(mode="json", include={"concept", "countries"}),
+                **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
                 "roots": [
                     {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
                 ],

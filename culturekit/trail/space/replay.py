@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from culturekit.builders.cspace import artifact_rows
+from culturekit.builders.scope import countries_in_scope
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import countries
 from culturekit.trail.space.behind import Row, SpaceBehind
 from culturekit.trail.space.candidates import MixedCandidates
 from culturekit.trail.space.mixtures import Mixture
@@ -69,7 +71,25 @@ class Replay:
             return UNKNOWN
         if verdict == "remove":
             return {}
-        return {row["country"]: row for row in artifact_rows(candidate, config.concept, "")}
+        return released(candidate, config.concept)
+
+
+def released(candidate: Row, concept: Concept) -> dict[str, Row]:
+    """Give what a release makes of a kept candidate, by country, as far as changes are about it.
+
+    It says the same as the stage in other words: a row that it does not give as the stage gave it is told apart.
+    """
+    same = {
+        "name": candidate["label"],
+        "subconcept": concept.subconcept_of(candidate["roots"]),
+        "source": "wikidata",
+        "path": candidate["path"],
+    }
+    known = countries()
+    return {
+        iso: {**same, "continent": known[iso].continent}
+        for iso in countries_in_scope(candidate["country_qids"], concept)
+    }
 
 
 def seen(row: Mapping[str, Any] | None, part: str) -> object:
