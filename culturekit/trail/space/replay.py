@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from culturekit.builders.scope import countries_in_scope
+from culturekit.builders.space_pairs import KEY
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
 from culturekit.trail.space.behind import Row, SpaceBehind
@@ -96,7 +97,7 @@ def seen(row: Mapping[str, Any] | None, part: str) -> object:
     """Give of a row what a change is about: that it is there, or the value of a column."""
     if row is None:
         return ABSENT
-    if part == "artifact" or part not in row:
+    if part == "artifact" or part in KEY:
         return True
     value = row[part]
     return " ".join(value) if isinstance(value, list) else value
