@@ -133,7 +133,7 @@ class Walk:
         found = self.completions.attribute(change, self.factors)
         lines = [
             *self.completions.lines(change),
-            *(f"{factor} differs" for factor in (*found.causes, *found.undecided)),
+            *(f"{factor.cause}: {factor.key}" for factor in (*found.causes, *found.undecided)),
         ]
         return Explained(change, KIND, causes_of(found.causes), causes_of(found.undecided), "\n".join(lines))
 

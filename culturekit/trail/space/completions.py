@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.builders.folded_names import folded
 from culturekit.kg.countries import countries
 from culturekit.trail.space.attribution import Attribution
 from culturekit.trail.space.behind import SpaceBehind
@@ -23,6 +24,8 @@ WHO = ("judge", "model", "proposer", "verifier")
 PROPOSING, VERIFYING = "propos", "verif"
 """What the tasks of a completion are known by."""
 
+SAME = "other answers to the same questions"
+
 FILE = "proposals.parquet"
 COLUMNS = ("concept", "country", "artifact_id", "round", "name", "outcome", "detail")
 
@@ -36,9 +39,9 @@ class Completions:
         """Read the proposals."""
         self.sides = sides
         self.stages = [side.manifests.get(KIND) for side in sides]
-        wanted = {key[2] for change in changes for key in change.keys}
+        cells = {(key[0], key[1]) for change in changes for key in change.keys}
         self.proposals = [
-            proposals_of(side.folders[KIND] / FILE, wanted) if KIND in side.folders else {} for side in sides
+            proposals_of(side.folders[KIND] / FILE, cells) if KIND in side.folders else {} for side in sides
         ]
         self.cells: dict[tuple[str, str], bool] = {}
 
@@ -59,12 +62,19 @@ class Completions:
             own |= {factor for factor in factors if not factor.concept or factor.concept in {k[0] for k in change.keys}}
         ordered = tuple(sorted(own, key=lambda factor: (CAUSES.index(factor.cause), factor.concept, factor.key)))
         if not ordered:
-            return Attribution((Factor("model", "the same questions, other answers"),))
+            return Attribution((Factor("model", SAME),))
         return Attribution(ordered) if len(ordered) == 1 else Attribution(undecided=ordered)
 
     def proposed_on_both(self, change: Change) -> bool:
         """Tell whether both runs proposed an artifact: then it is its verification that ended otherwise."""
-        return all(any(key in own for key in change.keys) for own in self.proposals)
+        return all(any(self.proposal(side, key) for key in change.keys) for side in (0, 1))
+
+    def proposal(self, side: int, key: Key) -> Mapping[str, Any] | None:
+        """Find the proposal of an artifact in a run; one that did not enter has no identifier, and is known by name."""
+        own, other = self.proposals[side], self.proposals[1 - side].get(key)
+        if key in own or other is None:
+            return own.get(key)
+        return own.get((key[0], key[1], folded(other["name"])))
 
     def reaches(self, factor: Factor, change: Change) -> bool:
         """Tell whether words can be behind a row: those of the proposal, those of its verification, or both.
@@ -75,8 +85,8 @@ class Completions:
             return True
         if self.proposed_on_both(change):
             return PROPOSING not in factor.key
-        rounds = [own[key]["round"] for own in self.proposals for key in change.keys if key in own]
-        return VERIFYING not in factor.key or max(rounds, default=1) > 1
+        found = [self.proposal(side, key) for side in (0, 1) for key in change.keys]
+        return VERIFYING not in factor.key or max((row["round"] for row in found if row), default=1) > 1
 
     def differences(self, concepts: Iterable[str]) -> Iterator[Factor]:
         """Compare the two completions: options, words, who was asked, version."""
@@ -105,7 +115,7 @@ class Completions:
     def lines(self, change: Change) -> Iterator[str]:
         """Say what became of the proposal in either run."""
         for key in dict.fromkeys(change.keys):
-            said = [proposal_text(own.get(key)) for own in self.proposals]
+            said = [proposal_text(self.proposal(side, key)) for side in (0, 1)]
             yield f"completion: {key[2]} in {key[0]}, {key[1]}: {said[0]} -> {said[1]}"
 
 
@@ -136,11 +146,17 @@ def names_of(side: SpaceBehind, concept: str, country: str) -> set[str]:
     return set(rows.select("label").collect()["label"])
 
 
-def proposals_of(file: Path, wanted: Iterable[str]) -> dict[Key, Mapping[str, Any]]:
-    """Read what became of proposals, the last word on each last."""
-    ids = pl.Series(sorted(wanted), dtype=pl.String).implode()
-    rows = pl.scan_parquet(file).filter(pl.col("artifact_id").is_in(ids)).select(COLUMNS).sort("round").collect()
-    return {(row["concept"], row["country"], row["artifact_id"]): row for row in rows.iter_rows(named=True)}
+def proposals_of(file: Path, cells: Iterable[tuple[str, str]]) -> dict[Key, Mapping[str, Any]]:
+    """Read what became of the proposals of some cells, by identifier and by folded name: what entered, or the last."""
+    wanted = pl.LazyFrame(sorted(set(cells)), schema={"concept": pl.String, "country": pl.String}, orient="row")
+    rows = pl.scan_parquet(file).select(COLUMNS).join(wanted, on=["concept", "country"], how="semi")
+    found: dict[Key, Mapping[str, Any]] = {}
+    for row in rows.collect().sort("round", "name", maintain_order=True).iter_rows(named=True):
+        for known_by in filter(None, (row["artifact_id"], folded(row["name"]))):
+            place = (row["concept"], row["country"], known_by)
+            if place not in found or found[place]["outcome"] not in ENTERED:
+                found[place] = row
+    return found
 
 
 def proposal_text(row: Mapping[str, Any] | None) -> str:
