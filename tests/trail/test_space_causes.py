@@ -124,7 +124,7 @@ def test_a_judge_over_the_wire(tmp_path: Path, work: Work, monkeypatch: pytest.M
         words = compare_spaces(sides["a"], sides["b"], work)
         mixed = compare_spaces(sides["a"], sides["c"], work)
         other = compare_spaces(sides["b"], sides["d"], work)
-    assert told(words) == {("removed", "Q2", "artifact"): (["wording"], [])}
+    assert told(words) == {("removed", "Q2", "artifact"): (["wording"], ["model"])}
     assert told(mixed) == {
         ("reclassified", "Q3", "country"): (["dump"], []),
         ("reclassified", "Q3", "continent"): (["dump"], []),

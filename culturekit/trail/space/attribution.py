@@ -46,6 +46,10 @@ def attribute(
             causes.append(factor)
         elif UNKNOWN in swapped:
             unknown.append(factor)
+    asked = dict.fromkeys((key[2], key[0]) for key in change.keys)
+    if causes and any(replay.verdicts.may_have_changed_mind(*each) for each in asked):
+        known = {*causes, *unknown}
+        unknown += [factor for factor in own if factor.cause == "model" and factor not in known]
     if causes or unknown:
         return Attribution(tuple(causes), tuple(unknown))
     return Attribution(undecided=tuple(own))

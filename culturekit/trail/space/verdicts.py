@@ -21,6 +21,9 @@ from culturekit.trail.space.mixtures import Mixture
 
 __all__ = ["UNKNOWN", "MixedVerdicts"]
 
+JUDGED: Final = "judge "
+"""How the reason of a verdict begins that no rule decided."""
+
 UNKNOWN: Final = "unknown"
 """The verdict of somebody who was never asked this."""
 
@@ -70,6 +73,13 @@ class MixedVerdicts:
         except CultureKitError:
             return UNKNOWN
         return verdict_of(answered, model=client.model).verdict
+
+    def may_have_changed_mind(self, qid: str, concept: str) -> bool:
+        """Tell whether paid judges said two things of a candidate: to the same question they might have, too."""
+        said = [table.get((qid, concept)) for table in self.tables]
+        if any(client is not None for client in self.judges) or said[0] is None or said[1] is None:
+            return False
+        return said[0][0] != said[1][0] and all(each is not None and each[1].startswith(JUDGED) for each in said)
 
     def known(self, row: Row, concept: str, data: Mapping[str, object], judge: int, words: int) -> str:
         """Find the verdict of a judge who was asked just this, with these words."""
