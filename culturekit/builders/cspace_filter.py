@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from culturekit.builders.candidate_verdicts import CandidateVerdicts, candidate_rows
-from culturekit.builders.filter_requests import questions_about
+from culturekit.builders.filter_requests import WORDING, questions_about
 from culturekit.builders.filter_tables import write_judged
 from culturekit.builders.pilot import draw_pilot, left_to_the_judge
 from culturekit.kg.concepts import Concept
@@ -41,7 +41,12 @@ def filter_candidates(
     return Outcome(
         counts | ({QUARANTINED: set_aside} if set_aside else {}),
         reasons,
-        {"judge": client.model, "caveat": client.caveat, "outcomes": verdicts.outcomes()},
+        {
+            "judge": client.model,
+            "caveat": client.caveat,
+            "outcomes": verdicts.outcomes(),
+            "wording": {WORDING: verdicts.questions.instructions},
+        },
     )
 
 

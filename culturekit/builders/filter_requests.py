@@ -15,6 +15,7 @@ __all__ = [
     "MOST_CHARACTERS",
     "MOST_LISTED",
     "TASK",
+    "WORDING",
     "FilterQuestions",
     "named",
     "questions_about",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 TASK = "cspace.filter"
+WORDING = "cspace_filter.txt"
 COLUMNS = ("concept", "qid", "label", "description", "country_qids", "roots", "p31", "p279")
 """What of a candidate the rules and the judge look at."""
 
@@ -34,7 +36,7 @@ REPLY_TOKENS = 256
 
 def wording() -> str:
     """Read the judge's instructions; their hash is part of what decides a verdict."""
-    return files("culturekit.builders").joinpath("wording/cspace_filter.txt").read_text(encoding="utf-8")
+    return files("culturekit.builders").joinpath(f"wording/{WORDING}").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import typer
 from culturekit.cli import (
     audit_command,
     complete_command,
+    diff_command,
     doctor_command,
     generate_command,
     index_commands,
@@ -90,6 +91,9 @@ space_commands.cspace_app.command(
     epilog="Example: culturekit cspace complete --kept kept/kept.parquet --candidates candidates/candidates.parquet "
     "--graph graph --roots cuisine --llm 'openai:gpt-4o-mini' --out completion --budget 20",
 )(complete_command.complete_command)
+space_commands.cspace_app.command(epilog="Example: culturekit cspace diff runs/2025 runs/2026 --out changes")(
+    diff_command.diff
+)
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")

@@ -13,7 +13,7 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.journal_file import FILE
-from culturekit.pipeline.graph_stages import described
+from culturekit.pipeline.concept_options import judged_concepts
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
@@ -63,7 +63,7 @@ def filter_stage(
             **judge_options(judge, client),
             "task": TASK,
             "wording": digest_bytes(wording().encode()),
-            **described(concepts),
+            **judged_concepts(concepts),
         },
         packages=("msgspec", "polars"),
     )

@@ -12,6 +12,7 @@ from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
+from culturekit.pipeline.concept_options import released_concepts
 from culturekit.pipeline.ingest_stage import ingest_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.records.choices import ReleaseFormat
@@ -65,7 +66,7 @@ def release_stage(
         2,
         lambda work: release(work, kept, concepts, source, formats),
         {**tables, **country_files(), **wording},
-        {"popularity": dict(source.decides), "formats": list(formats), **described(concepts)},
+        {"popularity": dict(source.decides), "formats": list(formats), **released_concepts(concepts)},
         packages=("polars",),
     )
 

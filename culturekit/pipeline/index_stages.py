@@ -1,6 +1,7 @@
 """The stages from pictures of artifacts to an index, and to folders of vectors."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from culturekit.index.build import IndexFiles, IndexOptions, build_index
 from culturekit.index.embed_table import EmbedSource, embed_table
@@ -8,8 +9,11 @@ from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.weights_behind import weights_behind
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.package_data import shipped
 
 __all__ = ["embed_stage", "index_stage"]
+
+TEMPLATES = "index/text_templates.yaml"
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
@@ -26,10 +30,17 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         "index",
         2,
         build,
-        files.inputs,
+        {**files.inputs, **shipped_templates(files, options)},
         {**asdict(options), **weights_behind(options.encoder)},
         packages=("numpy", "pillow", "polars"),
     )
+
+
+def shipped_templates(files: IndexFiles, options: IndexOptions) -> dict[str, Path]:
+    """Name the wordings that come with culturekit as an input, where texts may be made with them."""
+    if files.templates is not None or options.channel == "image":
+        return {}
+    return {"templates": shipped(TEMPLATES)}
 
 
 def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> Stage:

@@ -25,6 +25,7 @@ CONTRACT = {
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "prompts build", "index build", "index embed", "index map", "index diagnose",
+    "cspace diff",
     "index shuffle", "score agreement", "score compare",
     "index append",
     "index remove", "index compact",

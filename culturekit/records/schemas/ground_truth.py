@@ -116,9 +116,14 @@ DIFF = declare(
     columns="""
     part str, qid str, concept str?, property str?, value str?, change str, before str?, after str?
     """,
+    optional="stage str?, causes list[str], undecided list[str], because str?",
 )
 """What changed between two graphs (`part` is item, label, edge, country or statement) or two extractions (candidate,
-label, country, root, hop, path or field); `change` is added, removed or changed."""
+label, country, root, hop, path or field); `change` is added, removed or changed. Between two cultural spaces `part` is
+artifact, or the column that is another; `qid` is the artifact's id and `value` its country, both as they were, and
+`change` is added, removed, renamed or reclassified. There each row has the `stage` that first made it differ, its
+`causes` as evidence shows them (dump, config, model, wording, code), and `undecided`: what else may be behind it and
+cannot be told apart. `because` is the evidence, in lines."""
 
 CSPACE = declare(
     "cspace",

@@ -1,0 +1,184 @@
+"""What lies behind a cultural space: its finished stages, found one from the other and known by their hashes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import polars as pl
+
+from culturekit.builders.public_cube import is_public_cube, read_public_cube
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.records.schemas import CANDIDATES, CSPACE, DROPS, KEPT
+from culturekit.records.tables import Table
+from culturekit.storage.digests import digest_file
+from culturekit.storage.manifest import Manifest, read_manifest
+from culturekit.storage.tables import read_table
+from culturekit.trail.upstream import recorded, upstream
+
+__all__ = ["Row", "SpaceBehind", "rows_of", "space_file"]
+
+NEEDED = ("release", "filter", "extract", "ingest")
+"""Kinds of stages without which a row cannot be walked back to the dump."""
+
+WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceBehind:
+    """A cultural space and the stages behind it by kind; `missing` says what of them could not be found, and why."""
+
+    file: Path
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    manifests: Mapping[str, Manifest] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Find a space from its table, its folder or the folder of its run, and what lies behind it."""
+        file = space_file(path)
+        folders: dict[str, Path] = {}
+        missing: list[str] = []
+        walk_from(file, folders, missing)
+        missing += [f"no {kind} stage" for kind in NEEDED if kind not in folders and not missing]
+        manifests = {kind: manifest for kind, folder in folders.items() if (manifest := read_manifest(folder))}
+        return cls(file, folders, manifests, tuple(missing))
+
+    @property
+    def space(self) -> pl.DataFrame:
+        """The cultural space itself."""
+        return read_public_cube(self.file).space if is_public_cube(self.file) else read_table(self.file, CSPACE)
+
+    @property
+    def graph(self) -> Path:
+        """The graph that the candidates come from."""
+        return self.folders["ingest"]
+
+    def candidates(self, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
+        """Read candidates by item and concept."""
+        return rows_of(self.folders["extract"] / "candidates.parquet", CANDIDATES, "qid", qids)
+
+    def verdicts(self, qids: Iterable[str]) -> dict[tuple[str, str], tuple[str, str]]:
+        """Read what became of candidates, and why, by item and concept."""
+        folder, wanted = self.folders["filter"], list(qids)
+        kept = rows_of(folder / "kept.parquet", KEPT, "qid", wanted)
+        dropped = rows_of(folder / "drops.parquet", DROPS, "key", wanted)
+        found = {key: ("remove", reason_of(row)) for key, row in dropped.items()}
+        return found | {key: (row["verdict"], row["reason"]) for key, row in kept.items()}
+
+    def option(self, kind: str, name: str) -> Any:  # noqa: ANN401 - anything JSON can hold
+        """Give an option of a stage; None where the stage has none of that name."""
+        manifest = self.manifests.get(kind)
+        return None if manifest is None else manifest.options.get(name)
+
+    def concepts(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
+        """Give the root configs that a stage worked with, by concept.
+
+        A stage notes the part that it reads; the rest, and what a root has besides, is as the extraction has it.
+        """
+        whole: Mapping[str, Mapping[str, Any]] = self.option("extract", "concepts") or {}
+        own: Mapping[str, Mapping[str, Any]] = self.option(kind, "concepts") or {}
+        return {name: completed_config(config, whole.get(name, {})) for name, config in own.items()}
+
+    def input_hash(self, kind: str, role: str) -> str:
+        """Give the hash of a stage's input; empty where it has none of that role."""
+        manifest = self.manifests.get(kind)
+        record = manifest.inputs.get(role) if manifest else None
+        return record.sha256 if record else ""
+
+    def input_place(self, kind: str, role: str) -> Path | None:
+        """Find an input that is still what the stage read."""
+        try:
+            return upstream(self.folders[kind], role)
+        except (IntegrityError, UsageError, KeyError):
+            return None
+
+
+def completed_config(own: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in what a stage does not read of a root config; the roots that it reads come first."""
+    noted = {root["qid"]: root for root in own["roots"]}
+    known = {root["qid"]: root for root in whole.get("roots", ())}
+    roots = [{"label": "", **known.get(qid, {}), **noted.get(qid, {})} for qid in dict.fromkeys([*noted, *known])]
+    return {"hops": 1, **whole, **own, "roots": roots}
+
+
+def space_file(path: Path) -> Path:
+    """Find the table of a cultural space in what a user names."""
+    if path.is_file():
+        return path
+    found = next((path / name for name in WITHIN if (path / name).is_file()), None)
+    if found is None:
+        raise UsageError(
+            "there is no cultural space here",
+            where=str(path),
+            expected=f"a run folder, or a folder with {WITHIN[0]}",
+            found="a folder without one" if path.is_dir() else "nothing",
+        )
+    return found
+
+
+def walk_from(file: Path, folders: dict[str, Path], missing: list[str]) -> None:
+    """Begin at the table itself; it must be what its stage wrote."""
+    manifest = read_manifest(file.parent)
+    record = manifest.outputs.get(file.name) if manifest else None
+    if record is None:
+        missing.append(f"no manifest tells what {file.name} was made from")
+        return
+    found = digest_file(file)
+    if found != record.sha256:
+        raise IntegrityError(
+            "not the cultural space that its stage wrote",
+            where=str(file),
+            expected=f"SHA-256 {record.sha256}",
+            found=found,
+            hint="Remove the folder and release again, or compare a copy that lies in a folder of its own.",
+        )
+    walk(file.parent, folders, missing)
+
+
+def walk(folder: Path, folders: dict[str, Path], missing: list[str]) -> None:
+    """Go from a stage to those it was made from, as far as they are there and still the same."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        missing.append(f"{folder.name} has no manifest")
+        return
+    folders.setdefault(manifest.stage, folder)
+    for role, record in sorted(manifest.inputs.items()):
+        if not record.stage:
+            continue
+        try:
+            place = recorded(folder, role)
+        except IntegrityError as error:
+            missing.append(f"{manifest.stage}: {error.problem}")
+            continue
+        above = place if place.is_dir() else place.parent
+        if hash_now(place) != record.sha256:
+            missing.append(f"the {role} that {manifest.stage} was made from is no longer there, or is another one")
+        elif above not in folders.values():
+            walk(above, folders, missing)
+
+
+def hash_now(place: Path) -> str:
+    """Read from its manifest what a stage, or a file of one, is."""
+    manifest = read_manifest(place if place.is_dir() else place.parent)
+    if manifest is None:
+        return ""
+    if place.is_dir():
+        return manifest.sha256
+    record = manifest.outputs.get(place.name)
+    return record.sha256 if record and place.is_file() else ""
+
+
+def rows_of(file: Path, table: Table, column: str, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
+    """Read the rows of some items by item and concept."""
+    wanted = pl.Series(sorted(set(qids)), dtype=pl.String).implode()
+    names = [name for name in table.columns if name not in {"aliases", "image", "lat", "lon"}]
+    rows = pl.scan_parquet(file).filter(pl.col(column).is_in(wanted)).select(names).collect()
+    return {(row[column], row["concept"]): row for row in rows.iter_rows(named=True)}
+
+
+def reason_of(drop: Row) -> str:
+    """Write why a candidate was dropped."""
+    return f"{drop['reason']}: {drop['detail']}" if drop["detail"] else str(drop["reason"])
