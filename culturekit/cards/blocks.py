@@ -113,7 +113,10 @@ def stages(facts: Facts) -> str:
             escaped(stage.stage),
             code(stage.key[:16]),
             counted(stage.counts),
-            ", ".join(f"{escaped(name)} {escaped(version)}" for name, version in (*stage.code.items(), *stage.packages.items())),
+            ", ".join(
+                f"{escaped(name)} {escaped(version)}"
+                for name, version in (*stage.code.items(), *stage.packages.items())
+            ),
             ", ".join(f"{escaped(name)} {seed}" for name, seed in stage.seeds.items()),
         )
         for stage in facts.stages
@@ -144,9 +147,9 @@ def popularity(facts: Facts) -> str:
 
 RANKS = (
     "Raw sitelink counts favour large languages: an item gains a link with every Wikipedia that has an article, and "
-    "most of these are written in a few, mostly European, languages. `popularity` is therefore a rank within country and "
-    "concept, in \\(0, 1\\], and two values of different countries or concepts cannot be compared. Numbers of search results "
-    "are never part of a release."
+    "most of these are written in a few, mostly European, languages. `popularity` is therefore a rank within country "
+    "and concept, in \\(0, 1\\], and two values of different countries or concepts cannot be compared. Numbers of "
+    "search results are never part of a release."
 )
 
 
@@ -161,7 +164,9 @@ def agreement(facts: Facts) -> str:
 def loading(facts: Facts) -> str:
     """Show how the tables are loaded."""
     lines = ["```python", "from datasets import load_dataset", ""]
-    lines += [f'{one.name.replace("-", "_")} = load_dataset("PATH-OR-NAME", "{one.name}")' for one in facts.tables if one.rows]
+    lines += [
+        f'{one.name.replace("-", "_")} = load_dataset("PATH-OR-NAME", "{one.name}")' for one in facts.tables if one.rows
+    ]
     return "\n".join([*lines, "```"])
 
 
@@ -182,4 +187,3 @@ BLOCKS: Mapping[str, Callable[[Facts], str]] = MappingProxyType(
         "agreement": agreement,
     }
 )
-

@@ -60,8 +60,7 @@ def table_in(folder: Path, name: str) -> CardTable:
     schema = lazy.collect_schema()
     nulls = lazy.select(pl.all().null_count()).collect().row(0) if schema else ()
     columns = tuple(
-        ColumnFacts(column, str(dtype), count)
-        for (column, dtype), count in zip(schema.items(), nulls, strict=True)
+        ColumnFacts(column, str(dtype), count) for (column, dtype), count in zip(schema.items(), nulls, strict=True)
     )
     return CardTable(name, sum(file.rows or 0 for file in files), columns, files)
 

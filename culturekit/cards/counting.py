@@ -83,5 +83,9 @@ def agreement_in(folder: Path, tables: Sequence[CardTable]) -> Iterator[Mapping[
         if table.name not in {"scores", "agreement"} or not {"metric", "value"} <= {c.name for c in table.columns}:
             continue
         wanted = pl.any_horizontal(pl.col("metric").str.contains(word, literal=True) for word in COEFFICIENTS)
-        kept = [c.name for c in table.columns if c.name in {"metric", "concept", "params", "value", "ci_low", "ci_high", "n"}]
+        kept = [
+            c.name
+            for c in table.columns
+            if c.name in {"metric", "concept", "params", "value", "ci_low", "ci_high", "n"}
+        ]
         yield from scan(folder, table.name).filter(wanted).select(kept).collect().to_dicts()

@@ -67,7 +67,8 @@ CONTEXT: Mapping[str, Any] = MappingProxyType(
 
 FORMATS = {
     ".parquet": "application/x-parquet", ".csv": "text/csv", ".jsonl": "application/jsonlines",
-    ".json": "application/json", ".tsv": "text/tab-separated-values", ".md": "text/markdown", ".yaml": "application/yaml",
+    ".json": "application/json", ".tsv": "text/tab-separated-values", ".md": "text/markdown",
+    ".yaml": "application/yaml",
 }  # fmt: skip
 
 KEYS = {"cspace": ("concept", "country", "artifact_id"), "prompts": ("prompt_id",)}

@@ -8,7 +8,7 @@ import msgspec
 from culturekit.cards.card_tables import CardTable, FileFacts, other_files, tables_in
 from culturekit.cards.counting import Counts, agreement_in, count_table
 from culturekit.cards.provenance import carried_manifests, not_at_hand
-from culturekit.cards.stage_facts import Dump, Drop, Setting, Source, StageFacts, drops_of, dumps_of, stages_of
+from culturekit.cards.stage_facts import Drop, Dump, Setting, Source, StageFacts, drops_of, dumps_of, stages_of
 from culturekit.storage.manifest import Manifest
 
 __all__ = ["FACTS", "Facts", "facts_of"]

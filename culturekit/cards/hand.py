@@ -155,7 +155,11 @@ def empty_fields(hand: Hand, *, dump_dated: bool) -> Iterator[tuple[str, str]]:
     if not fields.changelog:
         yield FIELDS_FILE, "changelog"
     for number, change in enumerate(fields.changelog):
-        for name, text in (("version", change.version), ("date", change.date), *(("changes", c) for c in change.changes)):
+        for name, text in (
+            ("version", change.version),
+            ("date", change.date),
+            *(("changes", c) for c in change.changes),
+        ):
             if is_empty(text):
                 yield FIELDS_FILE, f"changelog[{number}].{name}"
         if not change.changes:

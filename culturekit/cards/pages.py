@@ -104,7 +104,11 @@ def rendered(page: str, hand: Hand, facts: Facts) -> str:
     """Write a page; the same hand-written card and facts give the same bytes."""
     fields = hand.fields
     parts = [hub_header(fields, facts)] if page == README else []
-    parts += [f"# {TITLES[page]}{in_one_line(fields.title or fields.name)}", INTRODUCTIONS[page], in_one_line(fields.summary)]
+    parts += [
+        f"# {TITLES[page]}{in_one_line(fields.title or fields.name)}",
+        INTRODUCTIONS[page],
+        in_one_line(fields.summary),
+    ]
     parts += [written(part, hand, facts) for part in PAGES[page]]
     return "\n\n".join(part for part in parts if part) + "\n"
 

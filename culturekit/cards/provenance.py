@@ -7,7 +7,7 @@ from culturekit.errors import CultureKitError, IntegrityError
 from culturekit.storage.manifest import MANIFEST, Manifest, read_manifest
 from culturekit.trail.upstream import manifest_of, upstream
 
-__all__ = ["MANIFESTS", "keys_behind", "carry_manifests", "carried_manifests", "not_at_hand"]
+__all__ = ["MANIFESTS", "carried_manifests", "carry_manifests", "keys_behind", "not_at_hand"]
 
 MANIFESTS = "manifests"
 
