@@ -164,9 +164,7 @@ def agreement(facts: Facts) -> str:
 def loading(facts: Facts) -> str:
     """Show how the tables are loaded."""
     lines = ["```python", "from datasets import load_dataset", ""]
-    lines += [
-        f'{one.name.replace("-", "_")} = load_dataset("PATH-OR-NAME", "{one.name}")' for one in facts.tables if one.rows
-    ]
+    lines += [f'load_dataset("PATH-OR-NAME", "{one.name}")' for one in facts.tables if one.rows]
     return "\n".join([*lines, "```"])
 
 

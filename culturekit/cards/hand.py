@@ -19,10 +19,19 @@ TEXT_FILE = "card.md"
 HEADING = re.compile(r"^## +(.+?) *#*$")
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 OWN_MARKS = re.compile(r"<!-- *(generated:|end of )")
+DAY = re.compile(r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")
+VERSION = re.compile(r"^\d+\.\d+\.\d+$")
 SLUG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
 
 DATE_NEEDED = ("dump_date", False)
+
+
+def shaped(text: str | None, shape: re.Pattern[str], told: str) -> str | None:
+    """Accept a text of a shape, or one that is still marked or empty."""
+    if not is_empty(text) and not shape.match(text or ""):
+        raise ValueError(f"{told}, found {text!r}")
+    return text
 
 
 class Licence(StrictModel):
@@ -65,6 +74,18 @@ class Fields(StrictModel):
     dump_date: str | None = None
     annotators: Annotators = Annotators()
     changelog: tuple[Change, ...] = ()
+
+    @field_validator("published", "dump_date")
+    @classmethod
+    def day(cls, text: str | None) -> str | None:
+        """Accept a day."""
+        return shaped(text, DAY, "a day is written YYYY-MM-DD")
+
+    @field_validator("version")
+    @classmethod
+    def numbered(cls, text: str | None) -> str | None:
+        """Accept a version."""
+        return shaped(text, VERSION, "a version is written as three numbers, such as 1.0.0")
 
     @field_validator("name")
     @classmethod

@@ -8,6 +8,8 @@ __all__ = ["BLOCK", "block", "code", "escaped", "table"]
 OBEYED = re.compile(r"([\\`*_{}\[\]()#+\-!|~$=:@])")
 """What Markdown, or a host's extension of it, would take for more than a character."""
 
+NOT_CODE = re.compile(r"[`|<>&\\]")
+
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LONGEST = 160
 
@@ -28,9 +30,10 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Write a hash or a name as code, whatever is in it."""
-    plain = visible(text).replace("`", "'").replace("|", "\\|")
-    return f"`{plain}`" if plain else ""
+    """Write a hash or a name as code; one that could end the code, or the cell around it, is escaped instead."""
+    if not text:
+        return ""
+    return escaped(text) if NOT_CODE.search(text) else f"`{visible(text)}`"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -15,6 +15,7 @@ __all__ = ["SUMS", "ReleaseFiles", "plain_files", "release_files"]
 SUMS = "SHA256SUMS"
 DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml"}
 OWN = {MANIFEST, RUN_RECORD, SUMS}
+TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
 PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")
 
 
@@ -47,7 +48,7 @@ def release_files(folder: Path) -> ReleaseFiles:
         path = Path(relative)
         if relative in OWN or path.parts[0] == JOURNAL:
             continue
-        if path.suffix == ".parquet" and len(path.parts) == 1:
+        if path.suffix == ".parquet" and len(path.parts) == 1 and TABLE_NAME.match(path.stem):
             tables[path.stem] = folder / path
         elif path.suffix in DESCRIBED and all(map(PLAIN_NAME.match, path.parts)):
             others.append(relative)
