@@ -11,6 +11,8 @@ from culturekit.cards.markdown import code, escaped, table
 
 __all__ = ["BLOCKS"]
 
+MOST_NOTES = 200
+
 
 def glance(facts: Facts) -> str:
     """Sum the tables up."""
@@ -128,6 +130,16 @@ def stages(facts: Facts) -> str:
     return f"{text}\n\nNot at hand when the card was built, and known by hash only:\n\n{lost}"
 
 
+def notes(facts: Facts) -> str:
+    """Say what the stages noted, such as quotas that could not be met; facts.json has all of it."""
+    rows = [
+        (escaped(stage.stage), escaped(name), escaped(value))
+        for stage in facts.stages
+        for name, value in list(stage.notes.items())[:MOST_NOTES]
+    ]
+    return table(("Stage", "Note", "Value"), rows)
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """Write counts in one line."""
     return ", ".join(f"{count:,} {escaped(name)}" for name, count in counts.items())
@@ -181,6 +193,7 @@ BLOCKS: Mapping[str, Callable[[Facts], str]] = MappingProxyType(
         "models": models,
         "drops": drops,
         "stages": stages,
+        "notes": notes,
         "popularity": popularity,
         "agreement": agreement,
     }

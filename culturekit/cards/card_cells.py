@@ -13,7 +13,6 @@ from culturekit.cards.card_tables import FILES, CardTable
 __all__ = ["Cells", "card_cells"]
 
 TEXT_SUFFIXES = {".txt", ".md", ".yaml"}
-JSON_LINE_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +65,46 @@ def frame_cells(name: str, lazy: pl.LazyFrame) -> Iterator[Cells]:
 
 def json_cells(name: str, path: Path) -> Iterator[Cells]:
     """Give the texts and numbers of a JSON file, or of one with JSON in each line, by the key that they stand under."""
-    content = path.read_bytes()
     try:
-        values = [orjson.loads(line) for line in content.splitlines() if line.strip()] if path.suffix == ".jsonl" else [
-            orjson.loads(content)
-        ]  # fmt: skip
+        yield from gathered(name, json_values(path))
     except orjson.JSONDecodeError:
-        yield Cells(name, "", pl.Series(content.decode("utf-8", "replace").splitlines(), dtype=pl.String()))
+        text = path.read_bytes().decode("utf-8", "replace")
+        yield Cells(name, "", pl.Series(text.splitlines(), dtype=pl.String()))
+
+
+def json_values(path: Path) -> Iterator[Any]:
+    """Read the values of a JSON file, line by line where each line is one."""
+    if path.suffix == ".json":
+        yield orjson.loads(path.read_bytes())
         return
-    yield from gathered(name, values)
+    with path.open("rb") as file:
+        yield from (orjson.loads(line) for line in file if line.strip())
 
 
 def gathered(name: str, values: Iterable[Any]) -> Iterator[Cells]:
     """Gather nested values by key."""
     texts: dict[str, set[str]] = {}
     numbers: dict[str, set[float]] = {}
-    waiting: list[tuple[str, Any]] = [("", value) for value in values]
-    while waiting:
-        key, value = waiting.pop()
-        if isinstance(value, Mapping):
-            texts.update({str(inner): texts.get(str(inner), set()) for inner in value})
-            waiting += [(str(inner), below) for inner, below in value.items()]
-        elif isinstance(value, list):
-            waiting += [(key, below) for below in value]
-        elif isinstance(value, str):
-            texts.setdefault(key, set()).add(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            numbers.setdefault(key, set()).add(float(value))
+    for value in values:
+        gather(value, texts, numbers)
     for key, found in sorted(texts.items()):
         yield Cells(name, key, pl.Series(sorted(found), dtype=pl.String()))
     for key, listed in sorted(numbers.items()):
         yield Cells(name, key, numbers=pl.Series(sorted(listed), dtype=pl.Float64()))
+
+
+def gather(value: Any, texts: dict[str, set[str]], numbers: dict[str, set[float]]) -> None:  # noqa: ANN401 - JSON
+    """Sort everything in a nested value by the key that it stands under; a key without texts is noted too."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        key, inner = waiting.pop()
+        if isinstance(inner, Mapping):
+            for name, below in inner.items():
+                texts.setdefault(str(name), set())
+                waiting.append((str(name), below))
+        elif isinstance(inner, list):
+            waiting += [(key, below) for below in inner]
+        elif isinstance(inner, str):
+            texts.setdefault(key, set()).add(inner)
+        elif isinstance(inner, int | float) and not isinstance(inner, bool):
+            numbers.setdefault(key, set()).add(float(inner))

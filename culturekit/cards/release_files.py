@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.storage.digests import digest_file
+from culturekit.storage.digests import digest_file, digest_tree
 from culturekit.storage.manifest import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
 
 __all__ = ["SUMS", "ReleaseFiles", "plain_files", "release_files"]
 
 SUMS = "SHA256SUMS"
+SPLITS = "splits"
+"""Where a release has its own tables by concept; a card has the same rows below `data/`."""
+
 DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml"}
 OWN = {MANIFEST, RUN_RECORD, SUMS}
 TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
@@ -42,11 +45,12 @@ def release_files(folder: Path) -> ReleaseFiles:
             where=str(folder),
             expected="a folder with a manifest.json, as cspace release and prompts build write it",
         )
+    paths = list(plain_files(folder))
     held_to_manifest(folder, manifest)
     tables, others, left_out = {}, [], []
-    for relative in plain_files(folder):
+    for relative in paths:
         path = Path(relative)
-        if relative in OWN or path.parts[0] == JOURNAL:
+        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{SPLITS}/*.parquet"):
             continue
         if path.suffix == ".parquet" and len(path.parts) == 1 and TABLE_NAME.match(path.stem):
             tables[path.stem] = folder / path
@@ -63,9 +67,7 @@ def held_to_manifest(folder: Path, manifest: Manifest) -> None:
     """Make sure that each output of the release is there with the bytes that its manifest names."""
     for name, record in manifest.outputs.items():
         path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            continue
-        found = digest_file(path) if path.is_file() and not path.is_symlink() else "no such file"
+        found = hash_of(path)
         if found != record.sha256:
             raise IntegrityError(
                 "a file of the release is not the one its manifest names",
@@ -74,6 +76,13 @@ def held_to_manifest(folder: Path, manifest: Manifest) -> None:
                 found=found,
                 hint="Run the release again.",
             )
+
+
+def hash_of(path: Path) -> str:
+    """Hash an output as a manifest does: a file, or a folder of files as one."""
+    if path.is_dir():
+        return digest_tree(path)[0]
+    return digest_file(path) if path.is_file() else "no such file"
 
 
 def plain_files(folder: Path) -> Iterator[str]:

@@ -45,6 +45,7 @@ class StageFacts(msgspec.Struct, frozen=True):
     packages: Mapping[str, str]
     seeds: Mapping[str, int]
     counts: Mapping[str, int]
+    notes: Mapping[str, str]
     settings: tuple[Setting, ...]
     sources: tuple[Source, ...]
 
@@ -75,6 +76,7 @@ def stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
             dict(sorted(manifest.packages.items())),
             dict(sorted(manifest.seeds.items())),
             dict(sorted(manifest.counts.items())),
+            dict(sorted(flattened(manifest.notes))),
             tuple(settings_of(manifest.options)),
             tuple(sources_of(manifest)),
         )
@@ -82,12 +84,29 @@ def stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
     )
 
 
+def flattened(notes: Mapping[str, object], within: str = "") -> Iterator[tuple[str, str]]:
+    """Give what a stage noted, at any depth, each by its path."""
+    for name, value in notes.items():
+        path = f"{within} / {name}" if within else name
+        if isinstance(value, Mapping):
+            yield from flattened(value, path)
+        elif isinstance(value, list):
+            yield from ((f"{path} / {number}", as_text(one)) for number, one in enumerate(value, start=1))
+        else:
+            yield path, as_text(value)
+
+
+def as_text(value: object) -> str:
+    """Write a value as text."""
+    return value if isinstance(value, str) else canonical_json(value).decode()
+
+
 def settings_of(options: Mapping[str, object], within: str = "") -> Iterator[Setting]:
     """Find the options that name a model, a task or a wording, at any depth."""
     for name, value in sorted(options.items()):
         path = f"{within}.{name}" if within else name
         if JUDGING.search(name) and value is not None:
-            yield Setting(path, value if isinstance(value, str) else canonical_json(value).decode())
+            yield Setting(path, as_text(value))
         elif isinstance(value, Mapping) and name != "concepts":
             yield from settings_of(value, path)
 

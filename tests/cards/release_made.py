@@ -36,7 +36,7 @@ changelog:
   - {version: "1.0.0", date: 2026-11-21, changes: [The first one]}
 """
 
-ROWS = (
+ROWS: tuple[tuple[str, str, str, str, list[str]], ...] = (
     ("Q1", "Feijoada", "cuisine", "BR", ["Q2095", "Q9", "Q1"]),
     ("Q2", "Acarajé", "cuisine", "BR", ["Q2095", "Q2"]),
     ("LLM:moin-moin", "Moin moin", "cuisine", "NG", []),
