@@ -9,13 +9,13 @@ import polars as pl
 from culturekit.cards.build import HAND
 from culturekit.cards.check_content import check_content
 from culturekit.cards.check_croissant import check_croissant, check_croissant_paths, read_croissant
-from culturekit.cards.check_files import check_links, check_sums, hashes_of
+from culturekit.cards.check_files import check_links, check_outputs, check_sums, hashes_of
 from culturekit.cards.check_pages import check_header_paths, check_page
 from culturekit.cards.croissant import croissant_of
 from culturekit.cards.differences import differences
 from culturekit.cards.facts import FACTS, Facts, facts_of
 from culturekit.cards.findings import CardFinding
-from culturekit.cards.hand import Hand, empty_fields, read_hand
+from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, Hand, empty_fields, read_hand
 from culturekit.cards.pages import PAGES, README, rendered
 from culturekit.cards.provenance import carried_manifests
 from culturekit.cards.release_files import SUMS
@@ -26,10 +26,10 @@ from culturekit.storage.manifest import MANIFEST, read_manifest
 __all__ = ["check_card"]
 
 
-def check_card(folder: Path, *, sources: Sequence[Path] = ()) -> tuple[CardFinding, ...]:
+def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None = None) -> tuple[CardFinding, ...]:
     """Find everything that keeps a card from being published, in order of the files.
 
-    `sources` are texts that must not be in it: files, or folders of them.
+    `sources` are texts that must not be in it: files, or folders of them. `hand` is the hand-written half as it is now.
     """
     if not any((folder / name).is_file() for name in (README, FACTS, SUMS)):
         raise UsageError(
@@ -42,22 +42,24 @@ def check_card(folder: Path, *, sources: Sequence[Path] = ()) -> tuple[CardFindi
     if links:  # nothing is read through a link
         return tuple(sorted({*links, *check_header_paths(folder)}))
     hashes = hashes_of(folder)
-    found = [*check_sums(folder, hashes), *check_header_paths(folder), *check_manifests(folder)]
+    found = [*check_sums(folder, hashes), *check_header_paths(folder)]
+    found += list(check_manifests(folder, found))
     described = read_croissant(folder)
     found += [described] if isinstance(described, CardFinding) else check_croissant_paths(described, hashes)
     unreadable = list(unreadable_tables(folder))
     facts = None if unreadable else facts_found(folder)
     found += unreadable
-    hand, problems = hand_found(folder)
+    found += [] if hand is None else check_hand(folder, hand)
+    written, problems = hand_found(folder)
     found += problems
     if facts is not None:
         found += check_facts(folder, facts)
-    if facts is not None and hand is not None:
-        found += empty_ones(hand, facts)
+    if facts is not None and written is not None:
+        found += empty_ones(written, facts)
         for page in PAGES:
-            found += check_page(folder, page, rendered(page, hand, facts).encode("utf-8"))
+            found += check_page(folder, page, rendered(page, written, facts).encode("utf-8"))
         if not isinstance(described, CardFinding):
-            found += check_croissant(described, croissant_of(hand, facts), facts)
+            found += check_croissant(described, croissant_of(written, facts), facts)
     found += check_content(folder, hashes, sources=sources, tables=() if facts is None else facts.tables)
     return tuple(sorted(set(found)))
 
@@ -86,8 +88,8 @@ def unreadable_tables(folder: Path) -> Iterator[CardFinding]:
                 yield CardFinding(name, "table-unreadable", "the columns of the other splits", ", ".join(schema))
 
 
-def check_manifests(folder: Path) -> Iterator[CardFinding]:
-    """Find manifests that cannot be read, or are not there."""
+def check_manifests(folder: Path, found: Sequence[CardFinding]) -> Iterator[CardFinding]:
+    """Find manifests that cannot be read, and what differs from the card's own; `found` is what checksums said."""
     try:
         carried_manifests(folder)
     except IntegrityError as error:
@@ -99,6 +101,8 @@ def check_manifests(folder: Path) -> Iterator[CardFinding]:
         return
     if own is None:
         yield CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file")
+        return
+    yield from check_outputs(folder, own, found)
 
 
 def hand_found(folder: Path) -> tuple[Hand | None, list[CardFinding]]:
@@ -107,6 +111,16 @@ def hand_found(folder: Path) -> tuple[Hand | None, list[CardFinding]]:
         return read_hand(folder / HAND), []
     except UsageError as error:
         return None, [CardFinding(HAND, "hand-unreadable", "what people wrote about the release", str(error))]
+
+
+def check_hand(folder: Path, hand: Path) -> Iterator[CardFinding]:
+    """Find files of the hand-written half that changed since the card was built."""
+    for name in (FIELDS_FILE, TEXT_FILE):
+        now, then = hand / name, folder / HAND / name
+        if not now.is_file():
+            raise UsageError("there is no such hand-written file", where=str(now))
+        if then.is_file() and then.read_bytes() != now.read_bytes():
+            yield CardFinding(f"{HAND}/{name}", "hand-changed", f"the bytes of {now}", "other bytes")
 
 
 def empty_ones(hand: Hand, facts: Facts) -> Iterator[CardFinding]:

@@ -2,16 +2,22 @@
 
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from culturekit.cards.card_tables import FILES
 from culturekit.cards.findings import CardFinding
+from culturekit.cards.provenance import MANIFESTS
 from culturekit.cards.release_files import SUMS
 from culturekit.cards.safe_paths import PLAIN_PATH, is_plain
+from culturekit.cards.splits import DATA
 from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import MANIFEST, RUN_RECORD
+from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, describe_outputs
 
-__all__ = ["check_links", "check_sums", "hashes_of"]
+__all__ = ["check_links", "check_outputs", "check_sums", "hashes_of"]
+
+CARRIED = {DATA, FILES, MANIFESTS}
+"""Folders whose bytes come from the release."""
 
 LINE = re.compile(r"^(?P<sha256>[0-9a-f]{64}) [ *](?P<path>.+)$")
 OWN = {SUMS, MANIFEST, RUN_RECORD}
@@ -32,6 +38,22 @@ def hashes_of(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): digest_file(path) for path in paths}
 
 
+def changed(path: str) -> str:
+    """Give the code for other bytes: data that differ are damaged, a page or a hand-written file was edited."""
+    return "hash-differs" if path.split("/")[0] in CARRIED else "file-changed"
+
+
+def check_outputs(folder: Path, own: Manifest, found: Iterable[CardFinding]) -> Iterator[CardFinding]:
+    """Hold the folder against the card's own manifest, as far as nothing was found below a name already."""
+    known = {finding.file.split("/")[0] for finding in found}
+    _, outputs = describe_outputs(folder, {})
+    for name in sorted({*own.outputs, *outputs} - known):
+        promised, there = own.outputs.get(name), outputs.get(name)
+        if promised is None or there is None or promised.sha256 != there.sha256:
+            expected = f"SHA-256 {promised.sha256} ({MANIFEST})" if promised else f"a name that {MANIFEST} has"
+            yield CardFinding(name, changed(name), expected, there.sha256 if there else "nothing of that name")
+
+
 def check_sums(folder: Path, hashes: Mapping[str, str]) -> Iterator[CardFinding]:
     """Hold each file against SHA256SUMS, and find files that it does not name."""
     if SUMS not in hashes:
@@ -50,7 +72,7 @@ def check_sums(folder: Path, hashes: Mapping[str, str]) -> Iterator[CardFinding]
         elif path not in hashes:
             yield CardFinding(path, "file-missing", f"a file with SHA-256 {match['sha256']}", "no such file")
         elif hashes[path] != match["sha256"]:
-            yield CardFinding(path, "hash-differs", f"SHA-256 {match['sha256']} (SHA256SUMS)", hashes[path])
+            yield CardFinding(path, changed(path), f"SHA-256 {match['sha256']} ({SUMS})", hashes[path])
     for path in hashes:
         if path not in named and path not in OWN:
             yield CardFinding(path, "file-extra", "a file that SHA256SUMS names", "one that nothing describes")

@@ -111,7 +111,14 @@ def optional(hand: Hand) -> dict[str, Any]:
     """Give what a card may leave out, or has not been given yet."""
     fields = hand.fields
     published = fields.published if fields.published and MARKER not in fields.published else None
-    return {"url": fields.homepage, "datePublished": published, "citeAs": fields.citation}
+    return {"url": fields.homepage, "datePublished": published, "citeAs": fields.citation or cited(hand)}
+
+
+def cited(hand: Hand) -> str:
+    """Say how to cite a release that has no citation of its own."""
+    fields = hand.fields
+    said = (", ".join(fields.creators), fields.title or fields.name, fields.version, fields.published)
+    return ". ".join(text for text in said if text)
 
 
 def responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
@@ -127,7 +134,8 @@ def responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
         "rai:dataCollectionTimeFrame": [date for date in dates if date and MARKER not in date],
         "rai:dataPreprocessingProtocol": dropped,
         "rai:machineAnnotationTools": tools,
-        "rai:annotatorDemographics": [text for text in (said.get("Annotators and pay"),) if text],
+        "rai:annotatorDemographics": demographics(hand),
+        "rai:dataAnnotationAnalysis": [orjson.dumps(row).decode() for row in facts.agreement],
         "rai:dataUseCases": [text for text in (said.get("Intended uses"), said.get("Unsuitable uses")) if text],
         "rai:dataBiases": [text for text in (said.get("Known biases"),) if text],
         "rai:dataLimitations": [text for text in (said.get("Limitations"),) if text],
@@ -135,6 +143,13 @@ def responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
         "rai:personalSensitiveInformation": [text for text in (said.get("Sensitive content"),) if text],
         "rai:dataReleaseMaintenancePlan": said.get("Maintenance", ""),
     }
+
+
+def demographics(hand: Hand) -> list[str]:
+    """Say who judged, and for what pay."""
+    people = hand.fields.annotators
+    told = (hand.sections.get("Annotators and pay"), people.who, f"Pay: {people.pay}" if people.pay else None)
+    return [text for text in told if text]
 
 
 def file_object(file: FileFacts) -> dict[str, Any]:

@@ -15,6 +15,9 @@ __all__ = ["FACTS", "Facts", "facts_of"]
 
 FACTS = "facts.json"
 
+MAIN = ("cspace", "prompts")
+"""Tables that a release is about, the first that it has."""
+
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What a card says that people did not write."""
@@ -45,9 +48,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return tuple((stage.stage, source) for stage in self.stages for source in stage.sources)
 
     @property
-    def rows(self) -> int:
-        """How many rows all tables have that are no drops."""
-        return sum(table.rows for table in self.tables if table.name != "drops")
+    def main(self) -> CardTable:
+        """The table that the release is about."""
+        rank = {name: number for number, name in enumerate(MAIN)}
+        return min(self.tables, key=lambda table: (rank.get(table.name, len(MAIN)), -table.rows, table.name))
 
     @property
     def dump_dated(self) -> bool:

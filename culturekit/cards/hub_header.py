@@ -32,8 +32,8 @@ def hub_header(fields: Fields, facts: Facts) -> str:
     if fields.tags:
         header["tags"] = list(fields.tags)
     shown = [table for table in facts.tables if table.columns and table.rows]
-    header["size_categories"] = [size_of(facts.rows)]
-    header["configs"] = [config_of(table, default=number == 0) for number, table in enumerate(shown)]
+    header["size_categories"] = [size_of(facts.main.rows)]
+    header["configs"] = [config_of(table, default=table is facts.main) for table in shown]
     header["dataset_info"] = [info_of(table) for table in shown]
     text = yaml.safe_dump(header, sort_keys=False, allow_unicode=False, width=1_000)
     return f"---\n{text}---"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["BLOCK", "block", "code", "escaped", "table"]
 
-OBEYED = re.compile(r"([\\`*_{}\[\]()#+\-!|~$=:@])")
+OBEYED = re.compile(r"([\\`*_{}\[\]()#+\-!|~$=@]|:(?=//)|(?<=www)\.)")
 """What Markdown, or a host's extension of it, would take for more than a character."""
 
 NOT_CODE = re.compile(r"[`|<>&\\]")

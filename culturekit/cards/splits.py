@@ -17,6 +17,9 @@ WHOLE = "full"
 
 COLUMN = "concept"
 NEVER_SPLIT = {"drops"}
+ITEMS = {"artifact_id", "prompt_id", "name", "text"}
+"""A table that is split has one of these: its rows are things, not sums."""
+
 RESERVED = {"all", WHOLE}
 MOST_SPLITS = 100
 
@@ -37,7 +40,7 @@ def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
 def splits_of(name: str, lazy: pl.LazyFrame) -> Mapping[str, str | None]:
     """Give the split names of a table and the concept that each one holds."""
     schema = lazy.collect_schema()
-    if name in NEVER_SPLIT or schema.get(COLUMN) != pl.String():
+    if name in NEVER_SPLIT or schema.get(COLUMN) != pl.String() or not ITEMS & set(schema):
         return {WHOLE: None}
     concepts = lazy.select(pl.col(COLUMN).unique()).collect()[COLUMN].to_list()
     if not concepts or None in concepts or len(concepts) > MOST_SPLITS:

@@ -54,13 +54,16 @@ def check(
         list[Path] | None,
         typer.Option(help="Text, HTML or wikitext that must not be in the card, as a file or a folder. Repeatable."),
     ] = None,
+    hand: Annotated[
+        Path | None, typer.Option(help="The hand-written half; the card must be built from it as it is now.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute the card anew from its data; leave with 1 where it differs, with 4 where bytes are damaged."""
     from culturekit.cards.check import check_card
     from culturekit.cards.findings import exit_code
 
-    findings = check_card(folder, sources=source or ())
+    findings = check_card(folder, sources=source or (), hand=hand)
     if as_json:
         print(json.dumps([finding.as_data() for finding in findings], ensure_ascii=False))
     for finding in () if as_json else findings:

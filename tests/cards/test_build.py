@@ -7,12 +7,14 @@ import polars as pl
 import pytest
 import yaml
 
+from culturekit.cards.build import build_card
 from culturekit.cards.check import check_card
 from culturekit.cards.markdown import BLOCK
 from culturekit.cards.pages import PAGES
 from culturekit.errors import ConfigError, IntegrityError, UsageError
 from culturekit.records.schemas import CSPACE
-from tests.cards.release_made import FIELDS, REPOSITORY, built, space, write_hand, write_release
+from culturekit.records.work import Outcome, Work
+from tests.cards.release_made import FIELDS, REPOSITORY, built, finished, space, write_hand, write_release
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -110,6 +112,39 @@ def test_a_hostile_label_is_shown_and_not_obeyed(tmp_path: Path, label: str) -> 
     assert header(tmp_path / "card")["license"] == "cc0-1.0"
     read = pl.concat([pl.read_parquet(p) for p in sorted((tmp_path / "card/data/cspace").glob("*.parquet"))])
     assert sorted(read["name"].to_list()) == sorted(rows["name"].to_list())
+
+
+def test_agreement_and_what_stages_noted_are_told(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    scores = pl.DataFrame({"metric": ["fleiss_kappa", "vs"], "value": [0.61, 3.0], "n": [150, 8], "note": ["a", "b"]})
+
+    def prompts(work: Work) -> Outcome:
+        scores.write_parquet(work.out / "scores.parquet")
+        pl.DataFrame({"prompt_id": ["p1"], "text": ["An image of X"], "concept": ["art"]}).write_parquet(
+            work.out / "prompts.parquet"
+        )
+        return Outcome(
+            {"prompts": 1}, notes={"findings": ["quota not met: art NG 3 of 5"], "agreement": {"alpha": 0.5}}
+        )
+
+    finished(tmp_path / "run/prompts", "prompts", {}, prompts)
+    built(tmp_path / "run/prompts", write_hand(tmp_path / "hand"), tmp_path / "card")
+    assert facts(tmp_path / "card")["agreement"] == [
+        {"metric": "fleiss_kappa", "value": 0.61, "n": 150},
+        {"stage": "prompts", "note": "agreement", "value": {"alpha": 0.5}},
+    ]
+    page = (tmp_path / "card/README.md").read_text(encoding="utf-8")
+    assert "quota not met: art NG 3 of 5" in page
+    assert [config["config_name"] for config in header(tmp_path / "card")["configs"] if config.get("default")] == [  # type: ignore[attr-defined]
+        "prompts"
+    ]
+
+
+def test_what_a_killed_build_left_is_not_taken_over(tmp_path: Path, work: Work, one_card: Path) -> None:
+    (work.out / "data/cspace").mkdir(parents=True)
+    (work.out / "data/cspace/left.parquet").write_bytes(b"half a table")
+    build_card(work, write_release(tmp_path / "run"), write_hand(tmp_path / "hand"))
+    assert (work.out / "SHA256SUMS").read_bytes() == (one_card / "SHA256SUMS").read_bytes()
 
 
 def test_other_forms_of_the_tables_are_described(tmp_path: Path) -> None:
