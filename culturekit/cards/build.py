@@ -39,7 +39,7 @@ def build_card(work: Work, release: Path, hand_folder: Path) -> Outcome:
     facts = facts_of(work.out)
     for name, content in generated(hand, facts).items():
         write_atomically(work.out / name, content)
-    write_atomically(work.out / SUMS, sums_of(work.out))
+    write_atomically(work.out / SUMS, sums_of(work.out, facts))
     return outcome(hand, facts, held.left_out)
 
 
@@ -64,10 +64,12 @@ def generated(hand: Hand, facts: Facts) -> dict[str, bytes]:
     return {**pages, CROISSANT: croissant_bytes(hand, facts), FACTS: facts.encode()}
 
 
-def sums_of(folder: Path) -> bytes:
+def sums_of(folder: Path, facts: Facts) -> bytes:
     """Write the checksums of a folder in the form that `sha256sum --check` reads."""
     own = {SUMS, MANIFEST, RUN_RECORD}
-    lines = [f"{digest_file(folder / path)}  {path}\n" for path in plain_files(folder) if path not in own]
+    known = {file.path: file.sha256 for file in described_files(facts.tables, facts.others)}
+    paths = [path for path in plain_files(folder) if path not in own]
+    lines = [f"{known.get(path) or digest_file(folder / path)}  {path}\n" for path in paths]
     return "".join(lines).encode("utf-8")
 
 

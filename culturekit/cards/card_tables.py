@@ -1,7 +1,9 @@
 """The tables of a card folder as they are: files, hashes, rows, columns and types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 import polars as pl
@@ -12,6 +14,10 @@ from culturekit.storage.digests import digest_file
 __all__ = ["FILES", "CardTable", "ColumnFacts", "FileFacts", "described_files", "other_files", "scan", "tables_in"]
 
 FILES = "files"
+
+Hashes: TypeAlias = Mapping[str, str]
+NOT_KNOWN: Hashes = MappingProxyType({})
+"""Hashes of files by path, where they were taken already."""
 
 
 class ColumnFacts(msgspec.Struct, frozen=True):
@@ -41,7 +47,7 @@ class CardTable(msgspec.Struct, frozen=True):
     files: tuple[FileFacts, ...]
 
 
-def tables_in(folder: Path) -> tuple[CardTable, ...]:
+def tables_in(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[CardTable, ...]:
     """Describe the tables below `data/`.
 
     Raises:
@@ -49,13 +55,13 @@ def tables_in(folder: Path) -> tuple[CardTable, ...]:
     """
     place = folder / DATA
     names = sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
-    return tuple(table_in(folder, name) for name in names)
+    return tuple(table_in(folder, name, hashes) for name in names)
 
 
-def table_in(folder: Path, name: str) -> CardTable:
+def table_in(folder: Path, name: str, hashes: Hashes) -> CardTable:
     """Describe one table; the files of it have the same columns."""
     paths = sorted((folder / DATA / name).glob("*.parquet"))
-    files = tuple(file_facts(folder, path, split=path.stem) for path in paths)
+    files = tuple(file_facts(folder, path, hashes, split=path.stem) for path in paths)
     lazy = scan(folder, name)
     schema = lazy.collect_schema()
     nulls = lazy.select(pl.all().null_count()).collect().row(0) if schema else ()
@@ -71,16 +77,16 @@ def scan(folder: Path, name: str) -> pl.LazyFrame:
     return pl.concat([pl.scan_parquet(path, glob=False) for path in paths]) if paths else pl.LazyFrame()
 
 
-def other_files(folder: Path) -> tuple[FileFacts, ...]:
+def other_files(folder: Path, hashes: Hashes = NOT_KNOWN) -> tuple[FileFacts, ...]:
     """Describe what the release holds besides: the same tables in other forms, and whatever else it came with."""
     paths = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
-    return tuple(file_facts(folder, path) for path in paths)
+    return tuple(file_facts(folder, path, hashes) for path in paths)
 
 
-def file_facts(folder: Path, path: Path, *, split: str = "") -> FileFacts:
+def file_facts(folder: Path, path: Path, hashes: Hashes, *, split: str = "") -> FileFacts:
     """Describe one file."""
     relative = path.relative_to(folder).as_posix()
-    return FileFacts(relative, digest_file(path), path.stat().st_size, rows_of(path), split)
+    return FileFacts(relative, hashes.get(relative) or digest_file(path), path.stat().st_size, rows_of(path), split)
 
 
 def rows_of(path: Path) -> int | None:

@@ -43,11 +43,11 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
         return tuple(sorted({*links, *check_header_paths(folder)}))
     hashes = hashes_of(folder)
     found = [*check_sums(folder, hashes), *check_header_paths(folder)]
-    found += list(check_manifests(folder, found))
+    found += list(check_manifests(folder, hashes, found))
     described = read_croissant(folder)
     found += [described] if isinstance(described, CardFinding) else check_croissant_paths(described, hashes)
     unreadable = list(unreadable_tables(folder))
-    facts = None if unreadable else facts_found(folder)
+    facts = None if unreadable else facts_found(folder, hashes)
     found += unreadable
     found += [] if hand is None else check_hand(folder, hand)
     written, problems = hand_found(folder)
@@ -64,10 +64,10 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
     return tuple(sorted(set(found)))
 
 
-def facts_found(folder: Path) -> Facts | None:
+def facts_found(folder: Path, hashes: Mapping[str, str]) -> Facts | None:
     """Compute the facts; None where the manifests or tables do not let that be done, which is found by others."""
     try:
-        return facts_of(folder)
+        return facts_of(folder, hashes)
     except (IntegrityError, pl.exceptions.PolarsError):
         return None
 
@@ -88,7 +88,7 @@ def unreadable_tables(folder: Path) -> Iterator[CardFinding]:
                 yield CardFinding(name, "table-unreadable", "the columns of the other splits", ", ".join(schema))
 
 
-def check_manifests(folder: Path, found: Sequence[CardFinding]) -> Iterator[CardFinding]:
+def check_manifests(folder: Path, hashes: Mapping[str, str], found: Sequence[CardFinding]) -> Iterator[CardFinding]:
     """Find manifests that cannot be read, and what differs from the card's own; `found` is what checksums said."""
     try:
         carried_manifests(folder)
@@ -102,7 +102,7 @@ def check_manifests(folder: Path, found: Sequence[CardFinding]) -> Iterator[Card
     if own is None:
         yield CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file")
         return
-    yield from check_outputs(folder, own, found)
+    yield from check_outputs(hashes, own, found)
 
 
 def hand_found(folder: Path) -> tuple[Hand | None, list[CardFinding]]:

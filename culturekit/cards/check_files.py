@@ -3,7 +3,7 @@
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from culturekit.cards.card_tables import FILES
 from culturekit.cards.findings import CardFinding
@@ -11,8 +11,8 @@ from culturekit.cards.provenance import MANIFESTS
 from culturekit.cards.release_files import SUMS
 from culturekit.cards.safe_paths import PLAIN_PATH, is_plain
 from culturekit.cards.splits import DATA
-from culturekit.storage.digests import digest_file
-from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest, describe_outputs
+from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.manifest import MANIFEST, RUN_RECORD, Manifest
 
 __all__ = ["check_links", "check_outputs", "check_sums", "hashes_of"]
 
@@ -43,15 +43,28 @@ def changed(path: str) -> str:
     return "hash-differs" if path.split("/")[0] in CARRIED else "file-changed"
 
 
-def check_outputs(folder: Path, own: Manifest, found: Iterable[CardFinding]) -> Iterator[CardFinding]:
+def check_outputs(hashes: Mapping[str, str], own: Manifest, found: Iterable[CardFinding]) -> Iterator[CardFinding]:
     """Hold the folder against the card's own manifest, as far as nothing was found below a name already."""
     known = {finding.file.split("/")[0] for finding in found}
-    _, outputs = describe_outputs(folder, {})
+    outputs = outputs_of(hashes)
     for name in sorted({*own.outputs, *outputs} - known):
-        promised, there = own.outputs.get(name), outputs.get(name)
-        if promised is None or there is None or promised.sha256 != there.sha256:
-            expected = f"SHA-256 {promised.sha256} ({MANIFEST})" if promised else f"a name that {MANIFEST} has"
-            yield CardFinding(name, changed(name), expected, there.sha256 if there else "nothing of that name")
+        wanted, there = own.outputs.get(name), outputs.get(name, "nothing of that name")
+        if wanted is None or wanted.sha256 != there:
+            expected = f"SHA-256 {wanted.sha256} ({MANIFEST})" if wanted else f"a name that {MANIFEST} has"
+            yield CardFinding(name, changed(name), expected, there)
+
+
+def outputs_of(hashes: Mapping[str, str]) -> dict[str, str]:
+    """Give the hashes of files and of whole folders as a manifest has them."""
+    outputs: dict[str, str] = {}
+    below: dict[str, list[list[str]]] = {}
+    for path in sorted(hashes, key=PurePosixPath):
+        name, inside, rest = path.partition("/")
+        if inside:
+            below.setdefault(name, []).append([rest, hashes[path]])
+        elif path not in {MANIFEST, RUN_RECORD}:
+            outputs[path] = hashes[path]
+    return {**outputs, **{name: digest(listing) for name, listing in below.items()}}
 
 
 def check_sums(folder: Path, hashes: Mapping[str, str]) -> Iterator[CardFinding]:

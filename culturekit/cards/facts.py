@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from culturekit.cards.card_tables import CardTable, FileFacts, other_files, tables_in
+from culturekit.cards.card_tables import NOT_KNOWN, CardTable, FileFacts, other_files, tables_in
 from culturekit.cards.counting import Counts, agreement_in, count_table
 from culturekit.cards.provenance import carried_manifests, not_at_hand
 from culturekit.cards.stage_facts import Drop, Dump, Setting, Source, StageFacts, drops_of, dumps_of, stages_of
@@ -59,19 +59,19 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.dumps) and all(dump.date for dump in self.dumps)
 
 
-def facts_of(folder: Path) -> Facts:
-    """Compute what a card folder holds.
+def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
+    """Compute what a card folder holds; files whose `hashes` are known are not hashed again.
 
     Raises:
         IntegrityError: the manifests cannot be read.
         pl.exceptions.PolarsError: a table cannot be read.
     """
     manifests = carried_manifests(folder)
-    tables = tables_in(folder)
+    tables = tables_in(folder, hashes)
     return Facts(
         release=manifests[0].key,
         tables=tables,
-        others=other_files(folder),
+        others=other_files(folder, hashes),
         counts={table.name: count_table(folder, table.name) for table in tables},
         stages=stages_of(manifests),
         not_at_hand=tuple(not_at_hand(manifests)),

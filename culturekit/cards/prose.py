@@ -28,7 +28,6 @@ SHORTEST = 60
 
 LONGEST_NAME = 20
 
-WORD = re.compile(r"[^\W\d_]+(?:['’ʼ\-][^\W\d_]+)*")
 UNSPACED_LETTER = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]")
 ENDS = re.compile(r"[.!?…؟۔।॥።](?=[\s\"'”’»)\]]|$)|[。！？]")
 PIECES = re.compile(r"[,;|、،，\n\t]+")
@@ -37,7 +36,8 @@ PIECES = re.compile(r"[,;|、،，\n\t]+")
 def long_passages(texts: pl.Series) -> list[str]:
     """Find the long passages of running text among cells."""
     long = texts.filter(texts.str.len_chars() >= SHORTEST)
-    return [text for text in long.to_list() if is_passage(text)]
+    maybe = long.filter((long.str.count_matches(r"\s+") >= WORDS - 1) | long.str.contains(UNSPACED_LETTER.pattern))
+    return [text for text in maybe.to_list() if is_passage(text)]
 
 
 def is_passage(text: str) -> bool:
@@ -46,12 +46,17 @@ def is_passage(text: str) -> bool:
     unspaced = len(UNSPACED_LETTER.findall(text))
     if unspaced >= (UNSPACED if ended else UNSPACED_WITHOUT_END):
         return unspaced / pieces_of(text) >= 2 * PIECE
-    words = WORD.findall(text)
+    words = [found for word in text.split() if (found := letters_of(word))]
     if len(words) < (WORDS if ended else WITHOUT_END) or len(words) / pieces_of(text) < PIECE:
         return False
     cased = [word for word in words if word[0].lower() != word[0].upper()]
     small = sum(1 for word in cased if word[0].islower())
     return len(cased) < len(words) / 2 or small >= SMALL * len(cased)
+
+
+def letters_of(word: str) -> str:
+    """Take the letters of a word; what is not a word has none."""
+    return "".join(character for character in word if character.isalpha())
 
 
 def pieces_of(text: str) -> int:

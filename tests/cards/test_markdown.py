@@ -55,7 +55,8 @@ def test_a_plain_path_stays_in_its_folder(text: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "../x", "a/../b", "/etc/passwd", "", ".", "a//b", "./a", "a/", "C:/x", "c:x", "\\\\host\\x", "a\\..\\b", "~/x", "~root",
+        "../x", "a/../b", "/etc/passwd", "", ".", "a//b", "./a", "a/", "C:/x", "c:x",
+        "\\\\host\\x", "a\\..\\b", "~/x", "~root",
         "file:///etc/passwd", "https://x.example/y", "%2e%2e/x", "a\0b", "a\nb", None, 3, ["a"],
     ],
 )  # fmt: skip

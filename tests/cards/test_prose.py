@@ -34,6 +34,7 @@ NO_PASSAGES = (
     "lowres, bad anatomy, bad hands, text, error, missing fingers, extra digit, fewer digits, cropped, worst quality, "
     "low quality, normal quality, jpeg artifacts, signature, watermark, username, blurry, deformed, ugly, duplicate.",
     "Q2095 Q746549 Q1492 Q2 Q5 Q11460 Q9053464 Q3172759 Q107357104 Q45971958 Q17399019 Q1153484 Q570116 Q811979.",
+    "श्री श्री रामकृष्ण परमहंस देव स्मृति मंदिर तथा विवेकानंद सभागृह एवं संग्रहालय परिसर, बेलूर।",
     "東京都庭園美術館本館",
     "กรุงเทพมหานคร อมรรัตนโกสินทร์ มหินทรายุธยา",
     "https://example.org/a/very/long/address/that/goes/on/and/on/and/on?with=parameters&more=of&them=all&the=way.",
