@@ -91,7 +91,7 @@ def check_fields(record_set: Node, table: CardTable) -> Iterator[CardFinding]:
         source = field.get("source")
         extract = source.get("extract") if isinstance(source, dict) else None
         name = extract.get("column") if isinstance(extract, dict) else None
-        if name not in columns:
+        if not isinstance(name, str) or name not in columns:
             yield CardFinding(
                 CROISSANT, "croissant-column", f"a column of {table.name}: {', '.join(columns)}", repr(name)
             )

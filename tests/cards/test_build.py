@@ -1,5 +1,6 @@
 """What a card holds, and that the same release gives the same one."""
 
+import subprocess
 from pathlib import Path
 
 import orjson
@@ -83,6 +84,20 @@ def test_the_same_release_gives_the_same_bytes(tmp_path: Path, one_card: Path) -
     )
     for name in names:
         assert (one_card / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def test_the_checksums_are_those_that_sha256sum_reads(one_card: Path) -> None:
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=one_card, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(b": OK") >= 10
+
+
+def test_a_date_that_the_dump_does_not_tell_is_told_by_people(tmp_path: Path) -> None:
+    hand = write_hand(tmp_path / "hand", fields=f"{FIELDS}dump_date: 2026-10-12\n")
+    built(write_release(tmp_path / "run"), hand, tmp_path / "card")
+    assert "- Date of the dump: 2026-10-12" in (tmp_path / "card/README.md").read_text(encoding="utf-8")
 
 
 def test_no_path_or_name_of_this_machine_is_in_the_card(one_card: Path) -> None:
