@@ -64,7 +64,7 @@ def values(facts: Facts) -> str:
     parts = []
     for one in facts.tables:
         for column, counts in facts.counts[one.name].values.items():
-            if column not in {"country", "popularity_source", "stage", "reason"}:
+            if counts and column not in {"country", "popularity_source", "stage", "reason"}:
                 parts.append(titled(one.name, column, counts))
     return "\n\n".join(parts) or "Nothing."
 

@@ -19,10 +19,9 @@ README, DATASHEET, DATA_CARD = "README.md", "DATASHEET.md", "DATA_CARD.md"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A heading; two hashes and more."""
+    """A heading of the second level."""
 
     text: str
-    level: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,7 @@ class Filled:
 
 Part: TypeAlias = Head | Said | Known | Filled
 
+DUMP, DUMP_DATE = Known("dump"), Filled(("dump_date",))
 PUBLISHER = Filled(("creators", "contact", "homepage", "version", "published", "licence", "citation"))
 
 PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
@@ -55,14 +55,14 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
         README: (
             Known("at-a-glance"), Known("loading"),
             Head("Motivation"), Said("Motivation"),
-            Head("Uses"), Said("Intended uses"), Head("Not for", 3), Said("Unsuitable uses"),
+            Head("Intended uses"), Said("Intended uses"), Head("Unsuitable uses"), Said("Unsuitable uses"),
             Head("What it holds"), Known("countries"), Known("values"), Known("hops"), Known("schema"),
-            Head("How it was made"), Known("dump"), Filled(("dump_date",)), Known("models"), Known("drops"), Known("stages"), Known("notes"),
+            Head("How it was made"), DUMP, DUMP_DATE, Known("models"), Known("drops"), Known("stages"), Known("notes"),
             Head("Popularity"), Known("popularity"),
             Head("Annotators and agreement"), Said("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
             Head("Biases and limits"), Said("Known biases"), Said("Limitations"), Said("Sensitive content"),
             Said("Social impact"),
-            Head("Licence"), Said("Licence decisions"),
+            Head("Licence decisions"), Said("Licence decisions"),
             Head("Maintenance"), Said("Maintenance"), PUBLISHER, Filled(("changelog",)),
             Head("Files"), Known("files"),
         ),
@@ -70,7 +70,7 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
             Head("Motivation"), Said("Motivation"), PUBLISHER,
             Head("Composition"), Known("at-a-glance"), Known("countries"), Known("values"), Known("schema"),
             Said("Limitations"), Said("Sensitive content"),
-            Head("Collection"), Known("dump"), Filled(("dump_date",)), Known("stages"), Known("notes"), Known("hops"),
+            Head("Collection"), DUMP, DUMP_DATE, Known("stages"), Known("notes"), Known("hops"),
             Said("Annotators and pay"), Filled(("annotators",)),
             Head("Cleaning and labelling"), Known("models"), Known("drops"), Known("popularity"), Known("agreement"),
             Head("Uses"), Said("Intended uses"), Said("Unsuitable uses"), Said("Known biases"), Said("Social impact"),
@@ -79,9 +79,9 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
         ),
         DATA_CARD: (
             Head("Summary"), Known("at-a-glance"), PUBLISHER,
-            Head("Purpose"), Said("Motivation"), Head("Suitable", 3), Said("Intended uses"),
-            Head("Unsuitable", 3), Said("Unsuitable uses"),
-            Head("Provenance"), Known("dump"), Filled(("dump_date",)), Known("stages"), Known("notes"),
+            Head("Motivation"), Said("Motivation"), Head("Intended uses"), Said("Intended uses"),
+            Head("Unsuitable uses"), Said("Unsuitable uses"),
+            Head("Provenance"), DUMP, DUMP_DATE, Known("stages"), Known("notes"),
             Head("Transformations"), Known("models"), Known("drops"),
             Head("People and labels"), Said("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
             Head("Distribution of rows"), Known("countries"), Known("hops"), Known("popularity"),
@@ -109,15 +109,19 @@ def rendered(page: str, hand: Hand, facts: Facts) -> str:
         INTRODUCTIONS[page],
         in_one_line(fields.summary),
     ]
-    parts += [written(part, hand, facts) for part in PAGES[page]]
+    shown = PAGES[page]
+    for before, part in zip((None, *shown), shown, strict=False):
+        if isinstance(part, Said) and not (isinstance(before, Head) and before.text == part.section):
+            parts.append(f"### {part.section}")
+        parts.append(written(part, hand, facts))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def written(part: Part, hand: Hand, facts: Facts) -> str:
     """Write one part of a page."""
     match part:
-        case Head(text, level):
-            return f"{'#' * level} {text}"
+        case Head(text):
+            return f"## {text}"
         case Said(section):
             return hand.sections.get(section) or f"{MARKER}: {section}"
         case Known(name):
