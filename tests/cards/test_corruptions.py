@@ -112,16 +112,16 @@ def first_file(value: dict[str, Any]) -> Any:
 Corruption = Callable[[Path], object]
 
 ACCEPTED_BY_OTHERS: dict[str, tuple[Corruption, str]] = {
+    "a list that is said to be none": (
+        lambda card: described(card, lambda v: column(v, "path").update(isArray=False)),
+        "croissant-type",
+    ),
     "a column that the table lacks": (
         lambda card: described(card, lambda v: column(v, "name")["source"]["extract"].update(column="title")),
         "croissant-column",
     ),
     "a column of another type": (
         lambda card: described(card, lambda v: column(v, "popularity").update(dataType="sc:Integer")),
-        "croissant-type",
-    ),
-    "a list that is said to be none": (
-        lambda card: described(card, lambda v: column(v, "path").update(isArray=False)),
         "croissant-type",
     ),
     "a wrong hash": (
