@@ -21,7 +21,7 @@ COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
 
 CONTRACT = {
-    "audit",
+    "audit", "card init", "card build", "card check",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "prompts build", "index build", "index embed", "index map", "index diagnose",

@@ -1,0 +1,97 @@
+"""What a check of a card can find: a code, the place, what was expected, what was found, and what to do."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+__all__ = ["CODES", "CardFinding", "exit_code"]
+
+FINDINGS = 1
+DAMAGED = 4
+
+REBUILD = "Build the card again from the release."
+FETCH = "Fetch the folder again, or build the card again from the release."
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kind of finding; `damage` means that bytes are not what the folder promises."""
+
+    says: str
+    fix: str
+    damage: bool = False
+
+
+CODES: Mapping[str, Code] = MappingProxyType(
+    {
+        "block-edited": Code(
+            "a generated block is not what the data say", f"Change data_cards/, not the generated page. {REBUILD}"
+        ),
+        "page-edited": Code(
+            "a page differs outside its generated blocks", f"Change data_cards/, not the page. {REBUILD}"
+        ),
+        "hand-empty": Code(
+            "a field that only people can fill is empty, or still has its marker",
+            "Fill it in below data_cards/, and build the card again.",
+        ),
+        "hand-changed": Code("the hand-written half has changed since the card was built", "Build the card again."),
+        "hand-unreadable": Code("what was written by hand cannot be read", f"Mend it below data_cards/. {REBUILD}"),
+        "count-differs": Code("a number of facts.json is not what the data say", REBUILD),
+        "facts-unreadable": Code("facts.json cannot be read", REBUILD),
+        "file-missing": Code("a file that is described is not there", FETCH, damage=True),
+        "hash-differs": Code("the bytes of a file are not those that were described", FETCH, damage=True),
+        "file-changed": Code("a page, or what people wrote, is not the one that was built", REBUILD),
+        "size-differs": Code("a file has another size than described", FETCH, damage=True),
+        "table-unreadable": Code("a table cannot be read", FETCH, damage=True),
+        "manifest-unreadable": Code("a manifest cannot be read", FETCH, damage=True),
+        "sums-unreadable": Code("SHA256SUMS has a line that is no checksum", FETCH, damage=True),
+        "path-leaves": Code(
+            "a path leads out of the folder", "Name files by plain relative paths within the folder.", damage=True
+        ),
+        "link": Code("a symbolic link, or something that is no plain file", "Put the file itself here.", damage=True),
+        "file-extra": Code("a file that nothing describes", f"Take it out, or put it into the release. {REBUILD}"),
+        "croissant-unreadable": Code("croissant.json is no Croissant description", REBUILD),
+        "croissant-column": Code("croissant.json has another column than the table", REBUILD),
+        "croissant-type": Code("croissant.json gives a column another type than the table", REBUILD),
+        "croissant-differs": Code("croissant.json is not what the data and the hand-written fields say", REBUILD),
+        "raw-count": Code(
+            "numbers of search results, or raw popularity counts, which may not be published",
+            "Release ranks within country and concept, never the counts themselves.",
+        ),
+        "long-prose": Code(
+            "a long passage of running text",
+            "Release names, ids, titles and revisions; leave the prose of sources where it is.",
+        ),
+        "source-prose": Code(
+            "words that stand, in this order, in a source", "Say it in words of your own, or leave it out."
+        ),
+        "secret": Code("what looks like a key or a password", "Take it out, and revoke it: it may have been read."),
+    }
+)
+"""Every kind of finding; `card check` leaves with 4 where bytes are damaged, else with 1."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CardFinding:
+    """One thing that keeps a card from being published."""
+
+    file: str
+    code: str
+    expected: str
+    found: str
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        return CODES[self.code].fix
+
+    def as_data(self) -> dict[str, str | bool]:
+        """Give the finding for machines."""
+        return {**asdict(self), "says": CODES[self.code].says, "fix": self.fix, "damage": CODES[self.code].damage}
+
+
+def exit_code(findings: tuple[CardFinding, ...]) -> int:
+    """Say how a check ends: 0 without findings, 4 where bytes are not what was described, else 1."""
+    if not findings:
+        return 0
+    return DAMAGED if any(CODES[finding.code].damage for finding in findings) else FINDINGS

@@ -1,0 +1,188 @@
+"""The hand-written half of a card: `card.yaml` for fields, `card.md` for sections."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import field_validator
+
+from culturekit.cards.hand_sections import SECTIONS, is_empty
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.yaml_model import StrictModel, load_model
+
+__all__ = ["FIELDS_FILE", "TEXT_FILE", "Change", "Fields", "Hand", "empty_fields", "read_hand"]
+
+FIELDS_FILE = "card.yaml"
+TEXT_FILE = "card.md"
+
+HEADING = re.compile(r"^## +(.+?) *#*$")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+OWN_MARKS = re.compile(r"<!-- *(generated:|end of )")
+DAY = re.compile(r"^20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")
+VERSION = re.compile(r"^\d+\.\d+\.\d+$")
+SLUG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+
+
+DATE_NEEDED = ("dump_date", False)
+
+
+def shaped(text: str | None, shape: re.Pattern[str], told: str) -> str | None:
+    """Accept a text of a shape, or one that is still marked or empty."""
+    if not is_empty(text) and not shape.match(text or ""):
+        raise ValueError(f"{told}, found {text!r}")
+    return text
+
+
+class Licence(StrictModel):
+    """Under what a release may be used."""
+
+    id: str | None = None
+    url: str | None = None
+
+
+class Annotators(StrictModel):
+    """Who judged by hand, and for what pay."""
+
+    who: str | None = None
+    pay: str | None = None
+
+
+class Change(StrictModel):
+    """What one version changed."""
+
+    version: str
+    date: str
+    changes: tuple[str, ...]
+
+
+class Fields(StrictModel):
+    """The fields of `card.yaml`; what is left out, or null, is found empty by the check."""
+
+    name: str
+    title: str | None = None
+    version: str | None = None
+    published: str | None = None
+    summary: str | None = None
+    licence: Licence = Licence()
+    languages: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    creators: tuple[str, ...] = ()
+    contact: str | None = None
+    homepage: str | None = None
+    citation: str | None = None
+    dump_date: str | None = None
+    annotators: Annotators = Annotators()
+    changelog: tuple[Change, ...] = ()
+
+    @field_validator("published", "dump_date")
+    @classmethod
+    def day(cls, text: str | None) -> str | None:
+        """Accept a day."""
+        return shaped(text, DAY, "a day is written YYYY-MM-DD")
+
+    @field_validator("version")
+    @classmethod
+    def numbered(cls, text: str | None) -> str | None:
+        """Accept a version."""
+        return shaped(text, VERSION, "a version is written as three numbers, such as 1.0.0")
+
+    @field_validator("name")
+    @classmethod
+    def plain(cls, name: str) -> str:
+        """Accept a name that can be part of a file name and of an address."""
+        if not SLUG.match(name):
+            raise ValueError(f"letters, digits, dots, dashes and underscores only, found {name!r}")
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """What people wrote about a release."""
+
+    fields: Fields
+    sections: Mapping[str, str]
+
+
+def read_hand(folder: Path) -> Hand:
+    """Read both files of a hand-written card.
+
+    Raises:
+        ConfigError: a key or a heading is unknown, or given twice; all problems at once.
+    """
+    if not folder.is_dir():
+        raise UsageError(
+            "there is no such hand-written card",
+            where=str(folder),
+            expected=f"a folder with {FIELDS_FILE} and {TEXT_FILE}",
+            hint=f"Begin one with: culturekit card init {folder}",
+        )
+    fields = load_model(folder / FIELDS_FILE, Fields)
+    return Hand(fields, read_sections(folder / TEXT_FILE))
+
+
+def read_sections(path: Path) -> dict[str, str]:
+    """Cut the text file at its headings; comments are for its authors and left out."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise UsageError("there is no such file", where=str(path), expected="the sections of the card") from error
+    except UnicodeDecodeError as error:
+        raise UsageError("not UTF-8 text", where=str(path), found=f"byte {error.start}") from error
+    problems = [Problem("this marks what is generated, and cannot be written by hand", str(path))] * bool(
+        OWN_MARKS.search(text)
+    )
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        heading = HEADING.match(line)
+        if heading is None:
+            current.append(line)
+            continue
+        problems += [Problem(message, str(path), number) for message in wrong_heading(heading[1], found)]
+        current = found.setdefault(heading[1], [])
+    if problems:
+        raise ConfigError(problems)
+    return {name: COMMENT.sub("", "\n".join(lines)).strip() for name, lines in found.items()}
+
+
+def wrong_heading(name: str, found: Mapping[str, list[str]]) -> Iterator[str]:
+    """Say what is wrong with a heading."""
+    if name not in SECTIONS:
+        yield f"no such section: {name!r}; accepted: {', '.join(SECTIONS)}"
+    if name in found:
+        yield f"the section {name!r} is given twice"
+
+
+def empty_fields(hand: Hand, *, dump_dated: bool) -> Iterator[tuple[str, str]]:
+    """Give file and name of every field that is not filled in; a dump may say its date itself."""
+    fields = hand.fields
+    texts = {
+        "title": fields.title,
+        "version": fields.version,
+        "published": fields.published,
+        "summary": fields.summary,
+        "licence.id": fields.licence.id,
+        "licence.url": fields.licence.url,
+        "contact": fields.contact,
+        "annotators.who": fields.annotators.who,
+        "annotators.pay": fields.annotators.pay,
+    }
+    optional = {"homepage": fields.homepage, "citation": fields.citation, "dump_date": fields.dump_date}
+    texts |= {name: text for name, text in optional.items() if text is not None or (name, dump_dated) == DATE_NEEDED}
+    lists = {"languages": fields.languages, "tags": fields.tags, "creators": fields.creators}
+    yield from ((FIELDS_FILE, name) for name, text in texts.items() if is_empty(text))
+    yield from ((FIELDS_FILE, name) for name, texts in lists.items() if not texts or any(map(is_empty, texts)))
+    if not fields.changelog:
+        yield FIELDS_FILE, "changelog"
+    for number, change in enumerate(fields.changelog):
+        for name, text in (
+            ("version", change.version),
+            ("date", change.date),
+            *(("changes", c) for c in change.changes),
+        ):
+            if is_empty(text):
+                yield FIELDS_FILE, f"changelog[{number}].{name}"
+        if not change.changes:
+            yield FIELDS_FILE, f"changelog[{number}].changes"
+    yield from ((TEXT_FILE, name) for name in SECTIONS if is_empty(hand.sections.get(name)))

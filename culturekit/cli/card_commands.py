@@ -1,0 +1,73 @@
+"""`culturekit card`: the data card of a release, begun, built and checked."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson, Out, Wait
+from culturekit.cli.stages import run_one
+
+__all__ = ["card_app"]
+
+card_app = typer.Typer(no_args_is_help=True, help="Data cards: half by hand, half from the data, and checked.")
+
+
+@card_app.command(epilog="Example: culturekit card init data_cards/my-release --name my-release")
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder for the hand-written half; it must not be there yet.")],
+    name: Annotated[str, typer.Option(help="Short name of the release, for file names and addresses.")],
+    as_json: AsJson = False,
+) -> None:
+    """Begin a hand-written half: every field and section, with what belongs there."""
+    from culturekit.cards.skeleton import write_skeleton
+
+    written = write_skeleton(folder, name)
+    print(json.dumps([str(path) for path in written]) if as_json else "\n".join(map(str, written)))
+
+
+@card_app.command(epilog="Example: culturekit card build runs/cube/cspace --hand data_cards/cspace --out card")
+def build(
+    release: Annotated[Path, typer.Argument(help="Finished folder of cspace release or prompts build.")],
+    hand: Annotated[Path, typer.Option(help="Folder of the hand-written half, such as data_cards/cspace.")],
+    out: Out,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the card of a release: data by split, README, datasheet, data card, Croissant, checksums."""
+    from culturekit.pipeline.card_stage import card_stage
+    from culturekit.storage.manifest import RUN_RECORD, read_manifest
+
+    run_one(card_stage(release, hand), out, wait=wait, as_json=as_json)
+    (out / RUN_RECORD).unlink(missing_ok=True)  # it names this machine, and the folder is to be published
+    manifest = read_manifest(out)
+    notes = {} if manifest is None else manifest.notes
+    for what, names in notes.items():
+        typer.echo(f"{what}: {', '.join(names)}", err=True)
+
+
+@card_app.command(epilog="Example: culturekit card check card --source saved/culturalatlas")
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder that card build wrote.")],
+    source: Annotated[
+        list[Path] | None,
+        typer.Option(help="Text, HTML or wikitext that must not be in the card, as a file or a folder. Repeatable."),
+    ] = None,
+    hand: Annotated[
+        Path | None, typer.Option(help="The hand-written half; the card must be built from it as it is now.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute the card anew from its data; leave with 1 where it differs, with 4 where bytes are damaged."""
+    from culturekit.cards.check import check_card
+    from culturekit.cards.findings import exit_code
+
+    findings = check_card(folder, sources=source or (), hand=hand)
+    if as_json:
+        print(json.dumps([finding.as_data() for finding in findings], ensure_ascii=False))
+    for finding in () if as_json else findings:
+        print(f"{finding.file}: {finding.code}: expected {finding.expected}, found {finding.found}. {finding.fix}")
+    typer.echo(f"{len(findings)} finding{'' if len(findings) == 1 else 's'} in {folder}", err=True)
+    if findings:
+        raise typer.Exit(exit_code(findings))
