@@ -21,7 +21,7 @@ COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
 
 CONTRACT = {
-    "audit",
+    "annotate aggregate", "annotate export", "annotate import", "audit",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter",
     "cspace release", "prompts build", "index build", "index embed", "index map", "index diagnose",
