@@ -46,7 +46,8 @@ def cells(
     elif criterion.type == "scale":
         yield criterion.name, float(chosen[0]), None, None
     elif not criterion.several:
-        yield criterion.name, None, meaning(criterion, chosen[0], row, offered), None
+        counts = next((option.number for option in criterion.options if option.value == chosen[0]), None)
+        yield criterion.name, counts, meaning(criterion, chosen[0], row, offered), None
     else:
         for code in codes_of(criterion, offered, scheme):
             what = (

@@ -10,14 +10,24 @@ from culturekit.annotate.answer_rows import annotation_rows
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.scheme import Filters, Scheme
 from culturekit.annotate.take_in import KeyRow
+from culturekit.errors import UsageError
 
-__all__ = ["ATTENTION", "FLAGS", "INCONSISTENT", "TOO_FAST", "check_rows", "flags_of"]
+__all__ = ["ATTENTION", "FLAGS", "INCONSISTENT", "TOO_FAST", "check_rows", "flags_of", "known_flags"]
 
 ATTENTION = "attention-failed"
 INCONSISTENT = "inconsistent-repeats"
 TOO_FAST = "too-fast"
 FLAGS = (ATTENTION, INCONSISTENT, TOO_FAST)
 """The first two are an annotator's, in all that they answered; the last is an item's."""
+
+
+def known_flags(names: Sequence[str]) -> tuple[str, ...]:
+    """Accept names of flags."""
+    for name in names:
+        if name not in FLAGS:
+            raise UsageError("there is no such flag", found=repr(name), expected=", ".join(FLAGS))
+    return tuple(sorted(set(names)))
+
 
 Taken = Sequence[tuple[Answered, KeyRow]]
 

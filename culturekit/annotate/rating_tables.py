@@ -60,7 +60,8 @@ def rating_table(answers: pl.DataFrame) -> pl.DataFrame:
 
 def choice_table(answers: pl.DataFrame) -> pl.DataFrame:
     """Give the share of each choice in each cell: of an item's annotators first, then over items."""
-    table = by_cell(answers.filter(pl.col("value").is_null(), pl.col("choice").is_not_null()), relevance_rates)
+    words_only = pl.col("value").is_null().all().over("scheme", "criterion")
+    table = by_cell(answers.filter(words_only, pl.col("choice").is_not_null()), relevance_rates)
     if table.is_empty():
         return pl.DataFrame(schema=CHOICE_TABLE.schema)
     return table.select(list(CHOICE_TABLE.schema)).sort(CHOICE_TABLE.key)

@@ -30,10 +30,14 @@ Value: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$
 
 
 class Option(StrictModel):
-    """One answer that can be chosen; `label` is what people read, the value where there is none."""
+    """One answer that can be chosen.
+
+    `label` is what people read, the value where there is none; `number` is what it counts as, where it counts.
+    """
 
     value: Value
     label: Text | None = None
+    number: float | None = None
 
 
 class Comment(StrictModel):

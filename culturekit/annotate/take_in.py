@@ -105,8 +105,9 @@ def take_annotation(
         mistakes.append(Mistake("malformed", "was_cancelled", repr(cancelled)[:200]))
     row = None if of_task else rows[record.data["task"]]
     if row is not None:
-        offered = orjson.loads(row["options"])
-        mistakes += answer_mistakes(scheme, answered.answers, answered.comments, offered)
+        if all_read(mistakes, scheme):
+            offered = orjson.loads(row["options"])
+            mistakes += answer_mistakes(scheme, answered.answers, answered.comments, offered)
         if not mistakes and (judged(row), answered.annotator) in seen:
             mistakes.append(Mistake("duplicate", "annotator", answered.annotator))
     if mistakes or row is None:
@@ -114,6 +115,12 @@ def take_annotation(
         return
     seen.add((judged(row), answered.annotator))
     taken.good.append((answered, row))
+
+
+def all_read(mistakes: list[Mistake], scheme: Scheme) -> bool:
+    """Tell whether every answer could be read: what could not would only seem to be missing."""
+    about = {name for criterion in scheme.criteria for name in (criterion.name, criterion.comment_name)}
+    return not any(mistake.field.partition(".")[0] in {"result", *about} for mistake in mistakes)
 
 
 def judged(row: KeyRow) -> str:

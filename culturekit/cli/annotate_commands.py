@@ -11,7 +11,6 @@ from culturekit.cli.stages import run_one
 __all__ = ["annotate_app"]
 
 PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
-Flag: TypeAlias = Literal["attention-failed", "inconsistent-repeats", "too-fast"]
 
 annotate_app = typer.Typer(no_args_is_help=True, help="People in the loop: forms out, answers in.")
 
@@ -112,7 +111,8 @@ def aggregate(
     ] = None,
     pools: Annotated[PoolsBy, typer.Option(help="What makes a pool of annotators; pools are never merged.")] = "region",
     keep: Annotated[
-        list[Flag] | None, typer.Option(help="Count answers with this flag all the same; repeatable.")
+        list[str] | None,
+        typer.Option(help="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
     ] = None,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the intervals.")] = 0.95,
     resamples: Annotated[int, typer.Option(min=99, help="Resamples of each bootstrap.")] = 2000,
@@ -123,8 +123,9 @@ def aggregate(
 ) -> None:
     """Put answers together: ratings by model, concept and country, shares, agreement, metrics against people."""
     from culturekit.annotate.aggregate import AggregateOptions
+    from culturekit.annotate.care import known_flags
     from culturekit.pipeline.annotate_stages import AggregateFiles, aggregate_stage
 
-    options = AggregateOptions(pools, tuple(sorted(set(keep or ()))), confidence, resamples, seed)
+    options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed)
     files = AggregateFiles(annotations, items, values or (), quality or ())
     run_one(aggregate_stage(files, options), out, also=also, wait=wait, as_json=as_json)

@@ -40,7 +40,7 @@ HOSTILE = (
     "ميدان التحرير 広場",
 )
 
-SAID = {
+SAID: dict[str, list[tuple[Any, ...]]] = {
     # image: what annotators 1 and 2 answer: belongs, faithfulness, realism
     "a-0": [("yes", 5, 4), ("yes", 4, 4)],
     "a-1": [("no", None, 1), ("maybe", 2, 2)],
@@ -114,7 +114,7 @@ def fill(page: Page, folder: Path, person: int) -> None:
     assert count == len(tasks)
     for number in tasks:
         row = key[content["tasks"][number]["task"]]
-        answers = SAID[row["item_id"]][person]
+        answers: tuple[Any, ...] = SAID[row["item_id"]][person]
         if row["kind"] == "check":
             asked = orjson.loads(row["expected"])
             answers = (asked["belongs"], asked.get("faithfulness"), asked["realism"])
