@@ -1,10 +1,8 @@
 """Rules between the parts of a scheme, each of which is well formed by itself."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from culturekit.annotate.scheme import AttentionCheck, Criterion, Scheme
+from culturekit.annotate.scheme_parts import AttentionCheck, Criterion, SchemeParts
 
 __all__ = ["RESERVED", "scheme_mistakes"]
 
@@ -14,7 +12,7 @@ RESERVED = frozenset({"task", "project", "note", "subject", *(f"picture_{place}"
 WIDEST_SCALE = 100
 
 
-def scheme_mistakes(scheme: "Scheme") -> list[str]:
+def scheme_mistakes(scheme: SchemeParts) -> list[str]:
     """List everything in a scheme that contradicts something else in it."""
     names = [criterion.name for criterion in scheme.criteria]
     taken = [*names, *(c.comment_name for c in scheme.criteria if c.comment), *scheme.fields]
@@ -33,7 +31,7 @@ def scheme_mistakes(scheme: "Scheme") -> list[str]:
     return found
 
 
-def criterion_mistakes(scheme: "Scheme", criterion: "Criterion", number: int) -> Iterator[str]:
+def criterion_mistakes(scheme: SchemeParts, criterion: Criterion, number: int) -> Iterator[str]:
     """Find what is wrong with one question, given those before it."""
     yield from answer_mistakes(scheme, criterion)
     earlier = {before.name: before for before in scheme.criteria[:number]}
@@ -51,7 +49,7 @@ def criterion_mistakes(scheme: "Scheme", criterion: "Criterion", number: int) ->
                 yield f"comment: {value} is not among the answers"
 
 
-def answer_mistakes(scheme: "Scheme", criterion: "Criterion") -> Iterator[str]:
+def answer_mistakes(scheme: SchemeParts, criterion: Criterion) -> Iterator[str]:
     """Find what is wrong with the answers that a question allows."""
     low, high = criterion.low, criterion.high
     if criterion.type == "scale":
@@ -76,7 +74,7 @@ def answer_mistakes(scheme: "Scheme", criterion: "Criterion") -> Iterator[str]:
             yield f"alone: {value} is not one of several options"
 
 
-def check_mistakes(scheme: "Scheme", check: "AttentionCheck") -> Iterator[str]:
+def check_mistakes(scheme: SchemeParts, check: AttentionCheck) -> Iterator[str]:
     """Find why nobody could answer an attention check as it asks."""
     known = {criterion.name: criterion for criterion in scheme.criteria}
     for name, value in check.answers.items():

@@ -32,8 +32,8 @@ MAPPED = {image: "IN" if n % 10 == 1 else TRUE[image] for n, image in enumerate(
 def space(folder: Path, per_country: int) -> Path:
     rows: list[dict[str, Any]] = [
         {"artifact_id": f"Q{n}{code}", "qid": f"Q{n}", "name": f"dish {n}, of {name}",
-         "concept": "cuisine", "subconcept": None, "country": code, "country_name": name, "continent": continent, "source": "wikidata",
-         "popularity": None, "popularity_source": None, "path": []}
+         "concept": "cuisine", "subconcept": None, "country": code, "country_name": name,
+         "continent": continent, "source": "wikidata", "popularity": None, "popularity_source": None, "path": []}
         for code, (name, continent) in COUNTRIES.items()
         for n in range(per_country)
     ]  # fmt: skip
