@@ -1,6 +1,7 @@
 """A headless Chromium, driven over its debugging pipe: no port, no package."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -112,15 +113,17 @@ class Page:
 @contextmanager
 def open_page(profile: Path, downloads: Path) -> Iterator[Page]:
     """Start Chromium with a profile of its own, and give a tab."""
-    into, to_browser = os.pipe()
-    from_browser, out = os.pipe()
+    low_into, to_browser = os.pipe()
+    from_browser, low_out = os.pipe()
+    # Chromium reads from 3 and writes to 4: its ends lie higher first, so that neither is overwritten.
+    into, out = (fcntl.fcntl(low, fcntl.F_DUPFD, 20) for low in (low_into, low_out))
+    os.close(low_into)
+    os.close(low_out)
 
     def pipes() -> None:
         os.dup2(into, 3)
         os.dup2(out, 4)
 
-    # High numbers first, so that neither pipe lies where the browser looks for the other.
-    into, out = os.dup(into + 20 - 20), os.dup(out)
     process = subprocess.Popen(
         [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
         preexec_fn=pipes,
