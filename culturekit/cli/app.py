@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli import (
+    annotate_commands,
     audit_command,
     card_commands,
     complete_command,
@@ -102,6 +103,7 @@ app.add_typer(space_commands.prompts_app, name="prompts")
 app.add_typer(index_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
 app.add_typer(card_commands.card_app, name="card")
+app.add_typer(annotate_commands.annotate_app, name="annotate")
 app.add_typer(llm_commands.llm_app, name="llm")
 app.add_typer(weights_commands.weights_app, name="weights")
 app.add_typer(metric_commands.metrics_app, name="metrics")

@@ -54,6 +54,12 @@ def schema(
     as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of a kind of YAML file, for editors; with --json on one line."""
-    from culturekit.config.schema import schema_of
+    from culturekit.config.schema import described, schema_of
 
-    print(json.dumps(schema_of(kind), indent=None if as_json else 2))
+    if kind == "annotation":
+        from culturekit.annotate.scheme import Scheme
+
+        schema = described(kind, Scheme)
+    else:
+        schema = schema_of(kind)
+    print(json.dumps(schema, indent=None if as_json else 2))

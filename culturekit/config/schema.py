@@ -13,7 +13,7 @@ from culturekit.kg.countries import CountryFile
 from culturekit.llm.prices import PriceList
 from culturekit.records.choices import SchemaKind
 
-__all__ = ["SHIPPED", "schema_of"]
+__all__ = ["SHIPPED", "described", "schema_of"]
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -40,7 +40,12 @@ SHIPPED: Mapping[SchemaKind, str] = {
 
 def schema_of(kind: SchemaKind) -> dict[str, Any]:
     """Describe a kind of file for editors."""
-    schema = as_draft_7(MODELS[kind].model_json_schema())
+    return described(kind, MODELS[kind])
+
+
+def described(kind: SchemaKind, model: type[BaseModel]) -> dict[str, Any]:
+    """Describe a kind of file whose model is not known here."""
+    schema = as_draft_7(model.model_json_schema())
     return {"$schema": DRAFT_7, "title": f"culturekit {kind}", **{k: v for k, v in schema.items() if k != "title"}}
 
 

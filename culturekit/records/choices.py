@@ -53,7 +53,7 @@ ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public"]
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""
 
-SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates", "texts", "prices"]
+SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates", "texts", "prices", "annotation"]
 """The kinds of YAML file that have a schema."""
 
 Ranks: TypeAlias = Literal["not-deprecated", "truthy", "all"]

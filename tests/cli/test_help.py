@@ -21,7 +21,8 @@ COMMANDS = all_commands()
 DOCS = Path(__file__).parents[2] / "docs"
 
 CONTRACT = {
-    "audit", "card init", "card build", "card check",
+    "card init", "card build", "card check",
+    "annotate aggregate", "annotate export", "annotate import", "audit",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "prompts build", "index build", "index embed", "index map", "index diagnose",

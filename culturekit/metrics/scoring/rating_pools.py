@@ -12,7 +12,7 @@ from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import ANNOTATIONS
 
-__all__ = ["POOLS_BY", "PoolRatings", "PoolsBy", "pooled_ratings"]
+__all__ = ["POOLS_BY", "PoolRatings", "PoolsBy", "pool_of", "pooled_ratings"]
 
 PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
 POOLS_BY: tuple[PoolsBy, ...] = ("region", "in-region", "recruitment")

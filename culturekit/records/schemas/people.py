@@ -4,8 +4,14 @@ from culturekit.records.tables import declare
 
 __all__ = [
     "ANNOTATIONS",
+    "ANNOTATION_CHECKS",
+    "ANNOTATION_KEY",
     "AUDITS",
     "AUDIT_SAMPLE",
+    "CHOICE_TABLE",
+    "QUARANTINE",
+    "RATED_ITEMS",
+    "RATING_TABLE",
     "SURVEY_CODES",
     "TASK1",
     "TASK2",
@@ -38,6 +44,70 @@ ANNOTATIONS = declare(
     """,
 )
 """What annotators answered: one row per item, annotator and criterion."""
+
+ANNOTATION_CHECKS = declare(
+    "annotation_checks",
+    key="task annotator criterion",
+    columns="""
+    task str, kind str, item_id str, annotator str, annotator_region str, scheme str, criterion str,
+    choice str?, text str?, expected str?, held bool?, seconds f64?
+    """,
+)
+"""Answers to attention checks and to items asked again (`kind` is `check` or `repeat`): they are in no average.
+`expected` is what the check asked for, or what was answered the first time; `held` says whether the answer keeps to
+it."""
+
+ANNOTATION_KEY = declare(
+    "annotation_key",
+    key="task",
+    columns="""
+    task str, part str, kind str, item_id str, repeat_of str?, expected str?, annotator_region str, in_region bool?,
+    slots u8, pictures list[str], places list[str], files list[str], options str, content str,
+    model str?, concept str?, country str?, group str?, prompt_id str?
+    """,
+)
+"""What the blinded tasks of an annotation project stand for: keep it from annotators. `pictures` are image ids in the
+order of their `places` on the screen, `files` the blinded names; `options` (JSON) tells what codes of options mean,
+`content` is the hash of everything that the task shows. `slots` annotators of the region are to answer the task."""
+
+RATED_ITEMS = declare(
+    "rated_items",
+    key="item_id",
+    columns="item_id str, model str?, concept str?, country str?, group str?, prompt_id str?",
+)
+"""What the items of annotations are: the model that made them, and the place of the prompt."""
+
+QUARANTINE = declare(
+    "quarantine",
+    key="file task_number annotation_number reason field",
+    columns="""
+    file str, task_number u32, annotation_number u32, task str?, item_id str?, annotator str?, reason str, field str,
+    detail str, raw str
+    """,
+)
+"""Answers that were not taken over, one row per mistake; numbers count from 1 in the file, annotation 0 is the task
+itself. `raw` is the annotation as it came (the first 20,000 characters)."""
+
+RATING_TABLE = declare(
+    "rating_table",
+    key="scheme criterion pool model concept country",
+    columns="""
+    scheme str, criterion str, pool str, model str, concept str?, country str?, mean f64, sd f64?, within f64?,
+    items u64, annotators u64, answers u64, mark str?
+    """,
+)
+"""Mean ratings by model, concept and country, within each pool; concept null is over all concepts. `sd` is over items,
+`within` the mean deviation of an item's own annotators; `mark` says `below 3` or `below 2`."""
+
+CHOICE_TABLE = declare(
+    "choice_table",
+    key="scheme criterion pool model concept country choice",
+    columns="""
+    scheme str, criterion str, pool str, model str, concept str?, country str?, choice str, rate f64, items u64,
+    answers u64
+    """,
+)
+"""The share of each choice, such as of yes, by model, concept and country, within each pool."""
 
 TRIPLETS = declare(
     "triplets",

@@ -1,0 +1,1 @@
+"""People in the loop: forms out, answers in, and the tables they make."""

@@ -1,0 +1,156 @@
+"""A project on disk: what is handed out, and the key that stays."""
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from culturekit.annotate.bare_pictures import BarePicture, copy_bare
+from culturekit.annotate.blinding import project_id
+from culturekit.annotate.form import form_page
+from culturekit.annotate.items import Item
+from culturekit.annotate.key_rows import key_table
+from culturekit.annotate.label_studio import label_studio_tasks, template
+from culturekit.annotate.prolific import prolific_links
+from culturekit.annotate.quotas import Quotas, shares
+from culturekit.annotate.scheme import Scheme
+from culturekit.annotate.tasks import Part, Project, make_parts
+from culturekit.errors import UsageError
+from culturekit.records.schemas import ANNOTATION_KEY, DROPS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.tables import write_table
+
+__all__ = ["HAND_OUT", "PROJECT_FILE", "ExportOptions", "export_project", "plan_project"]
+
+HAND_OUT = "hand-out"
+"""The folder that annotators may see."""
+
+PROJECT_FILE = "project.json"
+"""What the importer knows of a project besides its key: its name and its scheme."""
+
+
+EVERYBODY_AT_HOME = Quotas()
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """How items become tasks.
+
+    Attributes:
+        quotas: how many annotators of which regions judge an item.
+        per_sheet: at most so many items stand in one sheet.
+        checks: attention checks in each sheet.
+        repeats: items that each sheet asks twice, of every three at most one.
+        pictures_at: where Label Studio finds the pictures.
+        form_at: the address of the form for Prolific; empty for no links.
+        completion: the address that ends a Prolific study.
+    """
+
+    quotas: Quotas = EVERYBODY_AT_HOME
+    per_sheet: int = 40
+    checks: int = 2
+    repeats: int = 3
+    pictures_at: str = "/data/local-files/?d=pictures/"
+    form_at: str = ""
+    completion: str = ""
+
+
+def plan_project(
+    items: Sequence[Item], scheme: Scheme, offers: Mapping[str, Any], options: ExportOptions, *, seed: int
+) -> tuple[Project, list[Part]]:
+    """Make all tasks of a project; the same items, scheme, options and seed give the same tasks."""
+    if not items:
+        raise UsageError("there is nothing to judge", expected="images that were made", found="none")
+    plan = [options.quotas.inside, options.quotas.outside, list(options.quotas.regions), options.per_sheet]
+    shown = [item.item_id for item in items]
+    name = project_id(scheme.model_dump(mode="json"), shown, [*plan, options.checks, options.repeats], seed=seed)
+    project = Project(name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers)
+    parts = [part for share in shares(items, options.quotas, seed=seed) for part in make_parts(project, share)]
+    return project, parts
+
+
+def export_project(
+    work: Work,
+    items: Sequence[Item],
+    images: Mapping[str, BarePicture],
+    scheme: Scheme,
+    offers: Mapping[str, Any],
+    options: ExportOptions,
+    left_out: Counter[str],
+    *,
+    seed: int,
+) -> Outcome:
+    """Write a project: `hand-out/` for annotators, and beside it the key.
+
+    A picture that cannot be read takes its items with it, and is counted; then the others are planned anew.
+    """
+    out = work.out / HAND_OUT
+    readable = items
+    drops: dict[str, str] = {}
+    for _ in range(2):
+        project, parts = plan_project(readable, scheme, offers, options, seed=seed)
+        failed = copy_pictures(work, out / "pictures", parts, images)
+        if not failed:
+            break
+        drops |= failed
+        readable = [item for item in readable if not set(item.pictures.values()) & drops.keys()]
+    for reason in drops.values():
+        left_out[reason.partition(":")[0]] += 1
+    write_hand_out(out, project, parts, options)
+    record = {"project": project.name, "scheme": scheme.model_dump(mode="json")}
+    write_atomically(work.out / PROJECT_FILE, orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
+    key = key_table(project, parts)
+    write_table(work.out, ANNOTATION_KEY, key)
+    counts = {"annotation_key": key.height, "items": len(readable), "sheets": sum(part.share.slots for part in parts)}
+    if drops:
+        rows = [{"key": image, "stage": "annotate-export", "reason": reason} for image, reason in sorted(drops.items())]
+        write_table(work.out, DROPS, pl.DataFrame(rows, schema=DROPS.schema))
+        counts["drops"] = len(drops)
+    return Outcome(counts, {reason: count for reason, count in sorted(left_out.items()) if count})
+
+
+def copy_pictures(work: Work, folder: Path, parts: Sequence[Part], images: Mapping[str, BarePicture]) -> dict[str, str]:
+    """Copy the pictures that tasks show; give those that could not be read, with the reason."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    wanted = {
+        task.item.pictures[place]: folder / file
+        for part in parts
+        for task in part.tasks
+        for place, file in zip(task.places, task.files, strict=True)
+    }
+    pictures = [replace(images[image], to=to) for image, to in sorted(wanted.items())]
+    work.progress.begin(len(pictures), "pictures")
+    failed = {}
+    for picture, reason in zip(pictures, work.engine.map(copy_bare, pictures), strict=True):
+        work.progress.advance(1)
+        if reason is not None:
+            failed[picture.image_id] = reason
+    return failed
+
+
+def write_hand_out(out: Path, project: Project, parts: Sequence[Part], options: ExportOptions) -> None:
+    """Write what annotators and the annotation tool get."""
+    page = form_page(project, parts, completion=options.completion)
+    write_atomically(out / "form.html", page.encode())
+    studio = out / "label-studio"
+    studio.mkdir(exist_ok=True)
+    write_atomically(studio / "template.xml", template(project.scheme).encode())
+    projects = []
+    groups = itertools.groupby(parts, key=lambda part: (part.share.region, part.share.slots, part.share.inside))
+    for number, ((region, slots, _), found) in enumerate(groups, start=1):
+        tasks = label_studio_tasks(list(found), options.pictures_at)
+        file = f"tasks-{number:02d}.json"
+        write_atomically(studio / file, orjson.dumps(tasks, option=orjson.OPT_INDENT_2) + b"\n")
+        title = f"{project.scheme.name} {region} {number}"
+        projects.append({"title": title, "annotator_region": region, "tasks": file, "maximum_annotations": slots})
+    write_atomically(studio / "projects.json", orjson.dumps(projects, option=orjson.OPT_INDENT_2) + b"\n")
+    if options.form_at:
+        write_atomically(out / "prolific.csv", prolific_links(parts, options.form_at))

@@ -1,0 +1,42 @@
+"""Links of a Prolific study: one per sheet, with what Prolific puts into them for each participant."""
+
+import csv
+import io
+from collections.abc import Sequence
+from urllib.parse import quote, urlsplit
+
+from culturekit.annotate.form import sheet_name
+from culturekit.annotate.tasks import Part
+from culturekit.errors import UsageError
+
+__all__ = ["checked_address", "prolific_links"]
+
+FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def checked_address(address: str, *, name: str) -> str:
+    """Accept the address of a page on the web."""
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or any(c.isspace() or c in "<>\"'" for c in address):
+        raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))
+    return address
+
+
+def prolific_links(parts: Sequence[Part], form_at: str) -> bytes:
+    """Write a table of sheets: one place each, and the address to enter as the study's."""
+    joint = "&" if "?" in form_at else "?"
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["sheet", "annotator_region", "items", "places", "url"])
+    for part in parts:
+        for slot in range(part.share.slots):
+            sheet = sheet_name(part, slot)
+            url = f"{form_at}{joint}sheet={quote(sheet, safe='')}&{FILLED_IN}"
+            writer.writerow([shown(sheet), shown(part.share.region), len(part.tasks), 1, url])
+    return buffer.getvalue().encode()
+
+
+def shown(text: str) -> str:
+    """Write a cell that a spreadsheet shows instead of computing it."""
+    return f"'{text}" if text.startswith(FORMULA) else text

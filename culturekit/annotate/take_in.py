@@ -1,0 +1,153 @@
+"""Exports to answers that can be used: what is wrong goes to quarantine, with the reason; nothing else is left out."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import polars as pl
+
+from culturekit.annotate.blinding import content_of
+from culturekit.annotate.check_answers import answer_mistakes
+from culturekit.annotate.exported_json import TASK_KEYS, Answered, Mistake, TaskRecord, unknown_keys
+from culturekit.annotate.read_answers import read_annotation
+from culturekit.annotate.scheme import Scheme
+from culturekit.records.schemas import QUARANTINE
+
+__all__ = ["SKIPPED", "TakenIn", "take_in"]
+
+SKIPPED = "skipped by the annotator"
+LONGEST_RAW = 20_000
+
+KeyRow = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class TakenIn:
+    """What came in.
+
+    Attributes:
+        good: answers to tasks of the project, with the task's row of the key.
+        quarantine: rows of the table of that name.
+        skipped: tasks that an annotator passed over, in Label Studio.
+    """
+
+    good: list[tuple[Answered, KeyRow]] = field(default_factory=list)
+    quarantine: list[dict[str, Any]] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def quarantine_table(self) -> pl.DataFrame:
+        """Put what was set aside into its table; the same mistake twice in one annotation stands once."""
+        table = pl.DataFrame(self.quarantine, schema=QUARANTINE.schema)
+        return table.unique(QUARANTINE.key, keep="first", maintain_order=True).sort(QUARANTINE.key)
+
+    @property
+    def set_aside(self) -> int:
+        """Count the annotations in quarantine; a task that was set aside without any counts as one."""
+        return len({(row["file"], row["task_number"], row["annotation_number"]) for row in self.quarantine})
+
+
+def take_in(records: Iterable[TaskRecord], key: pl.DataFrame, project: str, scheme: Scheme) -> TakenIn:
+    """Read the tasks of exports, hold each against the key of the project, and each answer against the scheme."""
+    rows = {row["task"]: row for row in key.iter_rows(named=True)}
+    taken = TakenIn()
+    seen: set[tuple[str, str]] = set()
+    for record in records:
+        mistakes = list(task_mistakes(record, rows, project))
+        annotations = record.value.get("annotations") if isinstance(record.value, dict) else None
+        if not isinstance(annotations, list) or (not annotations and mistakes):
+            if not isinstance(annotations, list):
+                mistakes.append(Mistake("malformed", "annotations", "no list of annotations"))
+            set_aside(taken, Answered(record, 0, "", None, {}), mistakes, rows)
+            continue
+        for number, annotation in enumerate(annotations, start=1):
+            take_annotation(taken, record, number, annotation, mistakes, rows, scheme, seen)
+    return taken
+
+
+def task_mistakes(record: TaskRecord, rows: Mapping[str, KeyRow], project: str) -> Iterator[Mistake]:
+    """Find what is wrong with a task, whoever answered it."""
+    if not isinstance(record.value, dict):
+        yield Mistake("malformed", "task", type(record.value).__name__)
+        return
+    yield from unknown_keys(record.value, TASK_KEYS, "task")
+    data = record.data
+    if data.get("project") != project:
+        yield Mistake("wrong project", "data.project", repr(data.get("project"))[:200])
+        return
+    name = data.get("task")
+    if not isinstance(name, str) or name not in rows:
+        yield Mistake("unknown item", "data.task", repr(name)[:200])
+    elif content_of(data) != rows[name]["content"]:
+        yield Mistake("task changed since it was handed out", "data", name)
+
+
+def take_annotation(
+    taken: TakenIn,
+    record: TaskRecord,
+    number: int,
+    annotation: object,
+    of_task: list[Mistake],
+    rows: Mapping[str, KeyRow],
+    scheme: Scheme,
+    seen: set[tuple[str, str]],
+) -> None:
+    """Take one annotation over, or set it aside with everything that is wrong with it."""
+    answered, mistakes = read_annotation(record, number, annotation, scheme)
+    mistakes = [*of_task, *mistakes]
+    cancelled = annotation.get("was_cancelled") if isinstance(annotation, dict) else None
+    if cancelled is True and not mistakes:
+        taken.skipped[SKIPPED] += 1
+        return
+    if cancelled not in {None, False, True}:
+        mistakes.append(Mistake("malformed", "was_cancelled", repr(cancelled)[:200]))
+    row = None if of_task else rows[record.data["task"]]
+    if row is not None:
+        if all_read(mistakes, scheme):
+            offered = orjson.loads(row["options"])
+            mistakes += answer_mistakes(scheme, answered.answers, answered.comments, offered)
+        if not mistakes and (judged(row), answered.annotator) in seen:
+            mistakes.append(Mistake("duplicate", "annotator", answered.annotator))
+    if mistakes or row is None:
+        set_aside(taken, answered, mistakes, rows)
+        return
+    seen.add((judged(row), answered.annotator))
+    taken.good.append((answered, row))
+
+
+def all_read(mistakes: list[Mistake], scheme: Scheme) -> bool:
+    """Tell whether every answer could be read: what could not would only seem to be missing."""
+    about = {name for criterion in scheme.criteria for name in (criterion.name, criterion.comment_name)}
+    return not any(mistake.field.partition(".")[0] in {"result", *about} for mistake in mistakes)
+
+
+def judged(row: KeyRow) -> str:
+    """Name what one annotator may judge once: an item, whatever task asks for it; a check or a repeat."""
+    return f"item {row['item_id']}" if row["kind"] == "item" else str(row["task"])
+
+
+def set_aside(taken: TakenIn, answered: Answered, mistakes: list[Mistake], rows: Mapping[str, KeyRow]) -> None:
+    """Put one annotation into quarantine, a row per mistake."""
+    record = answered.record
+    name = record.data.get("task")
+    row = rows.get(name) if isinstance(name, str) else None
+    annotations = record.value.get("annotations") if isinstance(record.value, dict) else None
+    whole = annotations[answered.number - 1] if isinstance(annotations, list) and answered.number else record.value
+    raw = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS).decode()[:LONGEST_RAW]
+    for mistake in mistakes:
+        taken.quarantine.append(
+            {
+                "file": record.file,
+                "task_number": record.number,
+                "annotation_number": answered.number,
+                "task": name if isinstance(name, str) else None,
+                "item_id": None if row is None else row["item_id"],
+                "annotator": answered.annotator or None,
+                "reason": mistake.reason,
+                "field": mistake.field[:200],
+                "detail": mistake.detail,
+                "raw": raw,
+            }
+        )

@@ -1,0 +1,265 @@
+"use strict";
+(() => {
+  const content = JSON.parse(document.getElementById("content").textContent);
+  for (const data of content.tasks)
+    for (const [name, value] of Object.entries(data)) if (typeof value === "number") data[name] = content.lists[value];
+  const at = (id) => document.getElementById(id);
+  const asked = new URLSearchParams(location.search);
+  const study = { prolific_pid: asked.get("PROLIFIC_PID"), study_id: asked.get("STUDY_ID"), session_id: asked.get("SESSION_ID") };
+  let sheet = null, annotator = "", state = null, place = 0, shownAt = 0;
+
+  const make = (tag, attributes = {}, ...children) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  };
+  const texts = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": "\"", "&#x27;": "'" };
+  const plain = (escaped) => escaped.replace(/&(?:amp|lt|gt|quot|#x27);/g, (mark) => texts[mark]);
+
+  const key = () => `culturekit ${content.project} ${sheet.name} ${annotator}`;
+  const keep = () => {
+    try {
+      localStorage.setItem(key(), JSON.stringify(state));
+      at("kept").textContent = "Your answers are kept in this browser until you save them.";
+    } catch {
+      at("kept").textContent = "This browser keeps nothing: leave this page open until you have saved your answers.";
+    }
+  };
+  const kept = () => {
+    try {
+      const found = JSON.parse(localStorage.getItem(key()));
+      return found && typeof found.answers === "object" && found.answers ? found : null;
+    } catch {
+      return null;
+    }
+  };
+
+  const task = () => content.tasks[sheet.tasks[place]];
+  const given = () => state.answers[task().task] ??= {};
+  const list = (value) => value === undefined ? [] : [].concat(value);
+  const isAsked = (question, answers) =>
+    Object.entries(question.when).every(([name, values]) => list(answers[name]).some((value) => values.includes(value)));
+  const wantsComment = (question, answers) =>
+    question.comment && list(answers[question.name]).some((value) => question.comment.when.includes(value));
+  const optionsOf = (question, data) =>
+    question.from ? (data[question.from] ?? []).map((option) => [option.value, plain(option.html)]) : question.options;
+
+  /* What is no longer asked is forgotten: an answer to it would mean nothing. */
+  const askedOnly = (answers) => {
+    const left = {};
+    for (const question of content.questions) {
+      if (!isAsked(question, left)) continue;
+      if (list(answers[question.name]).some((value) => value.trim())) left[question.name] = answers[question.name];
+      const comment = question.comment && answers[question.comment.name];
+      if (comment && comment.trim() && wantsComment(question, left)) left[question.comment.name] = comment;
+    }
+    return left;
+  };
+  const missing = (answers) => {
+    const left = askedOnly(answers), found = [];
+    for (const question of content.questions) {
+      if (!isAsked(question, left)) continue;
+      if (question.required && left[question.name] === undefined) found.push(question.name);
+      if (wantsComment(question, left) && question.comment.required && left[question.comment.name] === undefined) found.push(question.comment.name);
+    }
+    return found;
+  };
+
+  const shown = (name, data) => make("p", { class: "shown", dir: "auto" }, make("strong", {}, content.fields[name]), data[name] ?? "");
+
+  const optionBox = (question, value, label, answers) => {
+    const input = make("input", { type: question.several ? "checkbox" : "radio", name: question.name, value });
+    input.checked = list(answers[question.name]).includes(value);
+    input.addEventListener("change", () => {
+      if (question.several) {
+        const alone = question.alone.includes(value);
+        const others = list(answers[question.name]).filter((other) => other !== value && !alone && !question.alone.includes(other));
+        answers[question.name] = input.checked ? [...others, value] : others;
+        for (const box of at("questions").querySelectorAll("input"))
+          if (box.name === question.name) box.checked = answers[question.name].includes(box.value);
+      } else answers[question.name] = value;
+      changed();
+    });
+    return make("label", { class: "option" }, input, make("span", { dir: "auto" }, label));
+  };
+  const textBox = (name, label, answers, extra) => {
+    const box = make("textarea", { id: `text-${name}`, rows: "2", maxlength: "5000", dir: "auto", ...extra });
+    box.value = answers[name] ?? "";
+    box.addEventListener("input", () => { answers[name] = box.value; keep(); });
+    return box;
+  };
+  const narrowing = (options) => {
+    const box = make("input", { class: "filter", "aria-label": "Show only those that contain", placeholder: "Type to find one of many" });
+    box.addEventListener("input", () => {
+      const wanted = box.value.normalize("NFKD").toLowerCase();
+      for (const option of options.children)
+        option.hidden = !option.textContent.normalize("NFKD").toLowerCase().includes(wanted) && !option.firstChild.checked;
+    });
+    box.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+    return box;
+  };
+
+  const questionBox = (question, data, answers) => {
+    const box = make("fieldset", { "data-question": question.name });
+    const legend = make("legend", { dir: "auto" }, question.text);
+    if (!question.required) legend.append(make("span", { class: "optional" }, " (may stay empty)"));
+    box.append(legend, ...question.shows.map((name) => shown(name, data)));
+    if (question.type === "text") box.append(textBox(question.name, question.text, answers, { "aria-label": question.text }));
+    else {
+      const found = optionsOf(question, data);
+      const options = make("div", { class: question.type === "scale" ? "scale" : found.length > 12 ? "options long" : "options" });
+      options.append(...found.map(([value, label]) => optionBox(question, value, label, answers)));
+      if (found.length > 12 && question.type !== "scale") box.append(narrowing(options));
+      box.append(options);
+      if (question.ends.length) box.append(make("div", { class: "ends" }, make("span", {}, question.ends[0]), make("span", {}, question.ends[1])));
+    }
+    if (question.comment) {
+      const label = make("label", { class: "comment", "data-comment": question.name, dir: "auto" }, question.comment.text);
+      if (!question.comment.required) label.append(make("span", { class: "optional" }, " (may stay empty)"));
+      label.append(textBox(question.comment.name, question.comment.text, answers, {}));
+      box.append(label);
+    }
+    return box;
+  };
+
+  const changed = () => {
+    const left = askedOnly(given());
+    for (const question of content.questions) {
+      const box = at("questions").querySelector(`[data-question="${question.name}"]`);
+      box.hidden = !isAsked(question, left);
+      const comment = box.querySelector("[data-comment]");
+      if (comment) comment.hidden = !wantsComment(question, left);
+    }
+    at("problem").textContent = "";
+    keep();
+  };
+
+  const show = (where) => {
+    place = where;
+    const data = task(), answers = given();
+    at("heading").textContent = `${place + 1} of ${sheet.tasks.length}`;
+    at("progress").max = sheet.tasks.length;
+    at("progress").value = sheet.tasks.filter((number) => !missing(state.answers[content.tasks[number].task] ?? {}).length).length;
+    at("note").textContent = data.note;
+    at("note").hidden = !data.note;
+    at("pictures").className = content.pictures > 1 ? "several" : "";
+    at("pictures").replaceChildren(...Array.from({ length: content.pictures }, (_, number) => {
+      const image = make("img", { src: `pictures/${data[`picture_${number + 1}`]}`, alt: `Picture ${number + 1} of this item` });
+      return content.pictures > 1 ? make("figure", {}, make("figcaption", {}, `Picture ${number + 1}`), image) : make("figure", {}, image);
+    }));
+    if (!content.pictures) at("pictures").replaceChildren(make("p", { dir: "auto" }, data.subject ?? ""));
+    at("questions").replaceChildren(
+      ...content.shows.map((name) => shown(name, data)),
+      ...content.questions.map((question) => questionBox(question, data, answers)));
+    at("back").disabled = place === 0;
+    at("next").textContent = place + 1 === sheet.tasks.length ? "Finish" : "Next";
+    changed();
+    shownAt = Date.now();
+    scrollTo(0, 0);
+    at("heading").focus();
+  };
+
+  /* Longer looks away than five minutes are not counted as work. */
+  const leave = () => {
+    const name = task().task;
+    state.seconds[name] = (state.seconds[name] ?? 0) + Math.min(Date.now() - shownAt, 300000) / 1000;
+    if (!missing(given()).length) state.finished[name] ??= new Date().toISOString();
+    keep();
+  };
+
+  const section = (name) => {
+    for (const other of ["start", "work", "end"]) at(other).hidden = other !== name;
+  };
+  const refuse = (names) => {
+    const first = names[0];
+    at("problem").textContent = names.length > 1 ? `${names.length} answers are still missing.` : "One answer is still missing.";
+    (at(`text-${first}`) ?? at("questions").querySelector(`[data-question="${first}"] input:not(.filter)`)).focus();
+  };
+
+  const answersOf = (data) => {
+    const answers = askedOnly(state.answers[data.task] ?? {}), result = [];
+    const put = (name, type, value) =>
+      result.push({ id: `${data.task}.${name}`, from_name: name, to_name: content.to, type, origin: "manual", value });
+    for (const question of content.questions) {
+      const answer = answers[question.name];
+      if (answer !== undefined)
+        question.type === "text" ? put(question.name, "textarea", { text: [answer.trim()] }) : put(question.name, "choices", { choices: list(answer) });
+      const comment = question.comment && answers[question.comment.name];
+      if (comment) put(question.comment.name, "textarea", { text: [comment.trim()] });
+    }
+    return result;
+  };
+  const exported = () => sheet.tasks.map((number, order) => {
+    const data = content.tasks[number], when = state.finished[data.task] ?? new Date().toISOString();
+    return {
+      id: order + 1,
+      annotations: [{
+        id: order + 1,
+        completed_by: { id: 0, email: annotator, first_name: "", last_name: "" },
+        result: answersOf(data),
+        was_cancelled: false,
+        ground_truth: false,
+        created_at: when,
+        updated_at: when,
+        lead_time: Math.round((state.seconds[data.task] ?? 0) * 1000) / 1000,
+      }],
+      data,
+      meta: { sheet: sheet.name, ...(study.prolific_pid ? study : {}) },
+      created_at: when,
+      updated_at: when,
+      inner_id: order + 1,
+      total_annotations: 1,
+      cancelled_annotations: 0,
+      total_predictions: 0,
+    };
+  });
+
+  const finish = () => {
+    section("end");
+    at("text").value = JSON.stringify(exported());
+    at("end-heading").focus();
+  };
+  at("save").addEventListener("click", () => {
+    const address = URL.createObjectURL(new Blob([JSON.stringify(exported(), null, 1)], { type: "application/json" }));
+    const name = `answers-${content.scheme}-${sheet.name}-${annotator}`.replace(/[^A-Za-z0-9-]+/g, "_");
+    make("a", { href: address, download: `${name}.json` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60000);
+    at("saved").textContent = "Saved. Send the file, and you are done. Thank you.";
+    if (content.completion) {
+      at("completion").firstChild.href = content.completion;
+      at("completion").hidden = false;
+    }
+  });
+  at("review").addEventListener("click", () => { section("work"); show(sheet.tasks.length - 1); });
+  at("back").addEventListener("click", () => { leave(); show(place - 1); });
+  at("questions").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const names = missing(given());
+    if (names.length) return refuse(names);
+    leave();
+    if (place + 1 < sheet.tasks.length) return show(place + 1);
+    const open = sheet.tasks.findIndex((number) => missing(state.answers[content.tasks[number].task] ?? {}).length);
+    return open < 0 ? finish() : show(open);
+  });
+  at("begin").addEventListener("submit", (event) => {
+    event.preventDefault();
+    annotator = at("annotator").value.trim();
+    sheet = content.sheets.find((one) => one.name === at("sheet").value);
+    if (!annotator || !sheet) {
+      at("start-problem").textContent = annotator ? "Please choose your sheet." : "Please say who you are.";
+      return (annotator ? at("sheet") : at("annotator")).focus();
+    }
+    const before = kept();
+    state = { answers: before?.answers ?? {}, seconds: before?.seconds ?? {}, finished: before?.finished ?? {} };
+    section("work");
+    const open = sheet.tasks.findIndex((number) => missing(state.answers[content.tasks[number].task] ?? {}).length);
+    return show(open < 0 ? sheet.tasks.length - 1 : open);
+  });
+
+  at("sheet").append(make("option", { value: "" }, "Choose the one you were given"),
+    ...content.sheets.map((one) => make("option", { value: one.name }, `${one.name} (${one.tasks.length} items)`)));
+  if (asked.get("sheet")) at("sheet").value = asked.get("sheet");
+  if (content.sheets.length === 1) at("sheet").value = content.sheets[0].name;
+  if (study.prolific_pid) at("annotator").value = study.prolific_pid;
+})();

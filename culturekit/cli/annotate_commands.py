@@ -1,0 +1,131 @@
+"""`culturekit annotate`: forms for people, their answers, and the tables these make."""
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.stages import run_one
+
+__all__ = ["annotate_app"]
+
+PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
+
+annotate_app = typer.Typer(no_args_is_help=True, help="People in the loop: forms out, answers in.")
+
+
+@annotate_app.command(
+    epilog="Example: culturekit annotate export cube --images a/images.parquet --images b/images.parquet "
+    "--prompts prompts/prompts.parquet --out to-rate"
+)
+def export(
+    scheme: Annotated[str, typer.Argument(help="A shipped scheme, such as cube or audit, or the path of a YAML file.")],
+    images: Annotated[list[Path], typer.Option(help="Table of images; repeat it, such as for each model.")],
+    out: Out,
+    prompts: Annotated[Path | None, typer.Option(help="What the images were made for.")] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Items that show several images or have fields of their own: Parquet or CSV.")
+    ] = None,
+    sample: Annotated[Path | None, typer.Option(help="Only these images: what `score audit-sample` wrote.")] = None,
+    cspace: Annotated[Path | None, typer.Option(help="Artifacts, countries and continents to choose from.")] = None,
+    matches: Annotated[
+        list[Path] | None, typer.Option(help="What the images were mapped to; decides which artifacts are offered.")
+    ] = None,
+    shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = 12,
+    in_region: Annotated[int, typer.Option(min=0, max=50, help="Annotators of an item's own region.")] = 3,
+    out_of_region: Annotated[int, typer.Option(min=0, max=50, help="Annotators of other regions.")] = 0,
+    region: Annotated[
+        list[str] | None, typer.Option(help="Where annotators are found; repeatable. [the regions of the items]")
+    ] = None,
+    per_sheet: Annotated[int, typer.Option(min=1, max=1000, help="Most items of one sheet.")] = 40,
+    checks: Annotated[int, typer.Option(min=0, max=20, help="Attention checks in each sheet.")] = 2,
+    repeats: Annotated[
+        int, typer.Option(min=0, max=100, help="Items that each sheet asks twice; of three items at most one.")
+    ] = 3,
+    pictures_at: Annotated[
+        str, typer.Option(help="How Label Studio addresses the pictures.")
+    ] = "/data/local-files/?d=pictures/",
+    form_at: Annotated[str, typer.Option(help="Web address of the form; writes links for Prolific.")] = "",
+    completion: Annotated[str, typer.Option(help="Web address that ends a Prolific study.")] = "",
+    seed: Seed = 0,
+    workers: Workers = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write blinded tasks for Label Studio and as one offline form; the key stays beside what is handed out."""
+    from culturekit.annotate.export import ExportOptions
+    from culturekit.annotate.prolific import checked_address
+    from culturekit.annotate.quotas import Quotas
+    from culturekit.pipeline.annotate_stages import ExportFiles, export_stage
+
+    options = ExportOptions(
+        Quotas(in_region, out_of_region, tuple(sorted(set(region or ())))),
+        per_sheet=per_sheet,
+        checks=checks,
+        repeats=repeats,
+        pictures_at=pictures_at,
+        form_at=checked_address(form_at, name="--form-at") if form_at else "",
+        completion=checked_address(completion, name="--completion") if completion else "",
+    )
+    files = ExportFiles(images, prompts, items, sample, cspace, matches or ())
+    stage = export_stage(files, scheme, options, shortlist=shortlist, seed=seed)
+    run_one(stage, out, wait=wait, as_json=as_json, workers=workers)
+
+
+@annotate_app.command(
+    "import", epilog="Example: culturekit annotate import answers-1.json answers-2.json --project to-rate --out rated"
+)
+def import_command(
+    exports: Annotated[list[Path], typer.Argument(help="JSON exports of Label Studio, or files that the form saved.")],
+    project: Annotated[Path, typer.Option(help="Folder that `annotate export` wrote, with the key.")],
+    out: Out,
+    pool: Annotated[
+        str | None, typer.Option(help="Name of the pool of people in audits. [the region of each annotator]")
+    ] = None,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take in answers; what is wrong goes to quarantine with the reason, and the command leaves with 1."""
+    from culturekit.pipeline.annotate_stages import import_stage
+
+    run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
+
+
+@annotate_app.command(
+    epilog="Example: culturekit annotate aggregate --annotations rated/annotations.parquet --quality q/quality.parquet "
+    "--out people"
+)
+def aggregate(
+    annotations: Annotated[Path, typer.Option(help="What `annotate import` took in.")],
+    out: Out,
+    items: Annotated[
+        Path | None, typer.Option(help="What the items are. [rated_items.parquet beside the annotations]")
+    ] = None,
+    values: Annotated[
+        list[Path] | None, typer.Option(help="Values of metrics to hold against people; repeatable.")
+    ] = None,
+    quality: Annotated[
+        list[Path] | None, typer.Option(help="Scores of single images to hold against people; repeatable.")
+    ] = None,
+    pools: Annotated[PoolsBy, typer.Option(help="What makes a pool of annotators; pools are never merged.")] = "region",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the intervals.")] = 0.95,
+    resamples: Annotated[int, typer.Option(min=99, help="Resamples of each bootstrap.")] = 2000,
+    seed: Seed = 0,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put answers together: ratings by model, concept and country, shares, agreement, metrics against people."""
+    from culturekit.annotate.aggregate import AggregateOptions
+    from culturekit.annotate.care import known_flags
+    from culturekit.pipeline.annotate_stages import AggregateFiles, aggregate_stage
+
+    options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed)
+    files = AggregateFiles(annotations, items, values or (), quality or ())
+    run_one(aggregate_stage(files, options), out, also=also, wait=wait, as_json=as_json)

@@ -1,0 +1,150 @@
+"""The scheme audit: from mapped images to audits that scores can be corrected by."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.metrics.scoring.score_corrected import CorrectedOptions, score_corrected
+from culturekit.pipeline.annotate_stages import ExportFiles
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
+from culturekit.storage.tables import read_table, write_table
+from tests.annotate.projects import (
+    Answers,
+    export,
+    image_row,
+    import_files,
+    key_of,
+    labelled,
+    studio_tasks,
+    write_images,
+)
+
+COUNTRIES = {"IN": ("India", "Asia"), "JP": ("Japan", "Asia"), "NG": ("Nigeria", "Africa")}
+IMAGES = [f"m-{n:02}" for n in range(60)]
+TRUE = {image: ("IN", "JP", "NG")[n % 3] for n, image in enumerate(IMAGES)}
+MAPPED = {image: "IN" if n % 10 == 1 else TRUE[image] for n, image in enumerate(IMAGES)}
+
+
+def space(folder: Path, per_country: int) -> Path:
+    rows: list[dict[str, Any]] = [
+        {"artifact_id": f"Q{n}{code}", "qid": f"Q{n}", "name": f"dish {n}, of {name}",
+         "concept": "cuisine", "subconcept": None, "country": code, "country_name": name,
+         "continent": continent, "source": "wikidata", "popularity": None, "popularity_source": None, "path": []}
+        for code, (name, continent) in COUNTRIES.items()
+        for n in range(per_country)
+    ]  # fmt: skip
+    folder.mkdir()
+    return write_table(folder, CSPACE, pl.DataFrame(rows, schema=CSPACE.schema))
+
+
+def matches(folder: Path) -> Path:
+    rows = [
+        {"image_id": image, "model": "m", "prompt_id": f"p{n % 4}", "concept": "cuisine", "repeat": n // 8,
+         "slot": n % 8, "rank": 1, "artifact_id": f"Q0{MAPPED[image]}", "artifact": "dish 0", "country": MAPPED[image],
+         "countries": [MAPPED[image]], "continent": COUNTRIES[MAPPED[image]][1], "score": 0.5, "margin": 0.1,
+         "country_margin": 0.1, "abstained": False, "method": "nearest"}
+        for n, image in enumerate(IMAGES)
+    ]  # fmt: skip
+    folder.mkdir()
+    return write_table(folder, MATCHES, pl.DataFrame(rows, schema=MATCHES.schema))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> ExportFiles:
+    folder = tmp_path_factory.mktemp("audit")
+    images = write_images(folder / "images", [image_row(image, "m", "p") for image in IMAGES])
+    table = pl.read_parquet(images).with_columns(concept=pl.lit("cuisine"))
+    images.unlink()
+    from culturekit.records.schemas import IMAGES as TABLE
+
+    images = write_table(folder / "images", TABLE, table)
+    return ExportFiles([images], cspace=space(folder / "space", 20), matches=[matches(folder / "matches")])
+
+
+def truthful(project: Path) -> Any:
+    """Answer with the artifact where it is listed, else the country; every tenth picture shows nothing."""
+    key = key_of(project)
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        row = key[data["task"]]
+        if row["kind"] == "check":
+            return dict(orjson.loads(row["expected"]))
+        number = int(row["item_id"][2:])
+        if number % 10 == 0:
+            return {"shows": "none"}
+        country = TRUE[row["item_id"]]
+        offered = orjson.loads(row["options"])["artifacts"]
+        codes = [code for code, what in offered.items() if what["country"] == country]
+        if person == 1 and codes:
+            return {"shows": "artifact", "artifact": codes[0]}
+        return {"shows": "country", "country": country}
+
+    return answer
+
+
+def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) -> None:
+    export(tmp_path / "project", files, "audit")
+    exported = labelled(studio_tasks(tmp_path / "project"), (1, 2, 3), truthful(tmp_path / "project"))
+    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
+    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json", pool="experts")
+    assert done.manifest.counts["quarantine"] == 0
+    audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
+    assert audits.height == 180
+    assert set(audits["pool"]) == {"experts"}
+    for row in audits.iter_rows(named=True):
+        nothing = int(row["image_id"][2:]) % 10 == 0
+        assert row["none_of_these"] == nothing
+        assert row["country"] == (None if nothing else TRUE[row["image_id"]])
+        assert row["continent"] == (None if nothing else COUNTRIES[TRUE[row["image_id"]]][1])
+    assert audits.filter(annotator="1")["artifact_id"].drop_nulls().len() > 40
+    table = read_table(files.matches[0], MATCHES)
+    scores = score_corrected(table, audits, None, options=CorrectedOptions(kernels=((0.0, 1.0, 0.0),))).scores
+    assert scores["value"].is_between(0, 1).all()
+
+
+def test_the_mapped_artifact_is_offered_among_others_and_not_in_front(tmp_path: Path, files: ExportFiles) -> None:
+    export(tmp_path / "project", files, "audit", shortlist=8)
+    places = []
+    for row in key_of(tmp_path / "project").values():
+        offered = orjson.loads(row["options"])["artifacts"]
+        assert len(offered) == 8
+        places.append([what["choice"] for what in offered.values()].index(f"Q0{MAPPED[row['item_id']]}"))
+    assert len(set(places)) > 4
+
+
+def test_a_sample_keeps_the_others_out(tmp_path: Path, files: ExportFiles) -> None:
+    drawn = [{"image_id": image, "model": "m", "concept": "cuisine", "prompt_id": "p", "stratum": "s", "chance": 0.1}
+             for image in IMAGES[:7]]  # fmt: skip
+    (tmp_path / "sample").mkdir()
+    sample = write_table(tmp_path / "sample", AUDIT_SAMPLE, pl.DataFrame(drawn, schema=AUDIT_SAMPLE.schema))
+    with_sample = ExportFiles(files.images, sample=sample, cspace=files.cspace, matches=files.matches)
+    export(tmp_path / "project", with_sample, "audit")
+    assert {row["item_id"] for row in key_of(tmp_path / "project").values()} == set(IMAGES[:7])
+
+
+def test_too_many_artifacts_without_matches_and_no_space_at_all_are_refused(tmp_path: Path, files: ExportFiles) -> None:
+    with pytest.raises(UsageError, match="--matches"):
+        export(tmp_path / "a", ExportFiles(files.images, cspace=files.cspace), "audit")
+    with pytest.raises(UsageError, match="--cspace"):
+        export(tmp_path / "b", ExportFiles(files.images), "audit")
+
+
+def test_flagged_people_are_not_in_the_audits(tmp_path: Path, files: ExportFiles) -> None:
+    export(tmp_path / "project", files, "audit")
+    right = truthful(tmp_path / "project")
+    key = key_of(tmp_path / "project")
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        if person == 3 and key[data["task"]]["kind"] == "check":
+            return {"shows": "continent", "continent": "c1"}
+        return dict(right(data, person))
+
+    exported = labelled(studio_tasks(tmp_path / "project"), (1, 2, 3), answer)
+    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
+    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    assert done.manifest.drops == {"flagged, and not in the audits": 60}
+    assert set(pl.read_parquet(tmp_path / "rated/audits.parquet")["annotator"]) == {"1", "2"}

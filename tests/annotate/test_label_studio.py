@@ -1,0 +1,95 @@
+"""Project, import, annotate, export, aggregate with a real Label Studio; it takes answers that our importer refuses."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from culturekit.annotate.aggregate import AggregateOptions
+from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from tests.annotate.label_studio_server import ENVIRONMENT, Studio, running_studio
+from tests.annotate.projects import (
+    export,
+    image_row,
+    import_files,
+    key_of,
+    prompt_row,
+    result_of,
+    run,
+    write_images,
+    write_prompts,
+)
+
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.labelstudio,
+    pytest.mark.skipif(ENVIRONMENT not in os.environ, reason=f"{ENVIRONMENT} names no label-studio program"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+PASSWORD = "one-of-three-people"
+
+
+def make_project(studio: Studio, folder: Path) -> int:
+    """Make the project as docs/annotating.md says."""
+    wanted = orjson.loads((folder / "label-studio/projects.json").read_bytes())[0]
+    template = (folder / "label-studio/template.xml").read_text(encoding="utf-8")
+    project = studio.call("POST", "/api/projects/", {"title": wanted["title"], "label_config": template})
+    number = int(project["id"])
+    studio.call("PATCH", f"/api/projects/{number}/", {"maximum_annotations": wanted["maximum_annotations"]})
+    tasks = orjson.loads((folder / "label-studio" / wanted["tasks"]).read_bytes())
+    studio.call("POST", f"/api/projects/{number}/import", tasks)
+    return number
+
+
+def answer_all(studio: Studio, project: int, key: dict[str, Any], realism: int) -> int:
+    """Answer every task that the server hands to this user, and return how many there were."""
+    for count in range(100):
+        try:
+            task = studio.call("GET", f"/api/projects/{project}/next")
+        except AssertionError as error:
+            assert "404" in str(error)
+            return count
+        row = key[task["data"]["task"]]
+        answers = {"belongs": "yes", "faithfulness": "4", "realism": str(realism)}
+        if row["kind"] == "check":
+            answers = orjson.loads(row["expected"])
+        studio.call("POST", f"/api/tasks/{task['id']}/annotations/", {"result": result_of(answers), "lead_time": 20.5})
+    raise AssertionError("the server hands out tasks without end")
+
+
+def test_a_round_trip(tmp_path: Path) -> None:
+    images = write_images(tmp_path / "images", [image_row(f"{m}-{n}", m, "p") for m in "ab" for n in range(3)])
+    hostile = '"><img src=x onerror=alert(1)> $note & <b>'
+    prompts = write_prompts(tmp_path / "prompts", [prompt_row("p", hostile, "cuisine", "IN")])
+    export(tmp_path / "project", ExportFiles([images], prompts), repeats=1)
+    key = key_of(tmp_path / "project")
+    with running_studio(tmp_path / "studio", tmp_path / "project/hand-out") as owner:
+        project = make_project(owner, tmp_path / "project/hand-out")
+        invited = owner.invitation()
+        people = [
+            Studio(owner.address).sign_up(f"{name}-{os.getpid()}@example.org", PASSWORD, invited=invited)
+            for name in ("ana", "bo", "cy")
+        ]
+        done = [answer_all(one, project, key, realism) for one, realism in zip(people, (1, 2, 5), strict=True)]
+        tasks = owner.call("GET", f"/api/tasks/?project={project}&page_size=100")["tasks"]
+        wrong = next(task for task in tasks if key[task["data"]["task"]]["kind"] == "item")
+        bad = {"result": result_of({"belongs": "no", "faithfulness": "9", "realism": "7"}), "lead_time": 20}
+        owner.call("POST", f"/api/tasks/{wrong['id']}/annotations/", bad)
+        exported = owner.send("GET", f"/api/projects/{project}/export?exportType=JSON", None, "application/json")
+    assert done == [9, 9, 9], "6 items, 1 asked again and 2 checks, each for three people"
+    (tmp_path / "export.json").write_bytes(exported)
+    taken = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "export.json")
+    reasons = pl.read_parquet(tmp_path / "rated/quarantine.parquet")["reason"].to_list()
+    assert sorted(reasons) == ["answer to a question not asked", "out of range"]
+    assert taken.manifest.notes["slots"] == {"wanted": 18, "filled": 18, "beyond": 0}
+    annotations = pl.read_parquet(tmp_path / "rated/annotations.parquet")
+    assert annotations["flags"].explode().drop_nulls().to_list() == []
+    run(
+        aggregate_stage(AggregateFiles(tmp_path / "rated/annotations.parquet"), AggregateOptions()), tmp_path / "people"
+    )
+    ratings = pl.read_parquet(tmp_path / "people/rating_table.parquet").filter(concept="cuisine", criterion="realism")
+    assert ratings.select("model", "mean", "items", "answers").rows() == [("a", 8 / 3, 3, 9), ("b", 8 / 3, 3, 9)]
