@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import PictureFormat
 
 if TYPE_CHECKING:
     from culturekit.generation.runner import ImagePlan
+    from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.stage import Stage
 
 __all__ = ["generate"]
+
+CALLS_AT_ONCE = 16
 
 
 def generate(
@@ -42,6 +45,16 @@ def generate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what a paid service would be asked and cost; nothing is sent.")
+    ] = False,
+    budget: Budget = None,
+    concurrency: Concurrency = CALLS_AT_ONCE,
+    batch: Batch = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Generate again: no image is bought twice, and what brought none is asked anew."),
+    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     engine: EngineSpec = "local",
@@ -50,12 +63,21 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
+    from culturekit.errors import UsageError
     from culturekit.generation.folder_options import FOLDER
+    from culturekit.generation.image_services import is_paid
+    from culturekit.llm.answers import LlmOptions
     from culturekit.registry import parse_spec
 
+    paid = is_paid(backend)
+    llm = LlmOptions(budget, concurrency, batch)
+    if not paid and (plan or llm != LlmOptions(concurrency=CALLS_AT_ONCE)):
+        raise UsageError("--plan, --budget, --concurrency and --batch are for paid services", found=backend)
+    if paid and plan:
+        print_plan(backend, prompts, plan_of(repeats, slots, size, image_format), seed, out, batch=batch, json=as_json)
+        return
     if parse_spec(backend).name == FOLDER:
         from culturekit.cli.folder_dry_run import dry_run_of
-        from culturekit.errors import UsageError
         from culturekit.pipeline.folder_stage import image_folder, stage_of
 
         if size is not None:
@@ -66,9 +88,30 @@ def generate(
             return
         stage = stage_of(folder, name="images", form=image_format)
     else:
-        plan = plan_of(repeats, slots, size, image_format)
-        stage = made(backend, prompts, plan, model=model, seed=seed, dry_run=dry_run)
-    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
+        wanted = plan_of(repeats, slots, size, image_format)
+        stage = made(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
+
+
+def print_plan(
+    backend: str,
+    prompts: Path | None,
+    plan: "ImagePlan",
+    seed: int,
+    out: Path,
+    *,
+    batch: bool,
+    json: bool,
+) -> None:
+    """Say what a paid service would be asked, and what that costs."""
+    from dataclasses import asdict
+    from json import dumps
+
+    from culturekit.pipeline.paid_images_plan import images_plan_lines, plan_images
+
+    planned = plan_images(needed(prompts), plan, backend=backend, seed=seed, out=out, batch=batch)
+    for line in [dumps(asdict(planned))] if json else [*images_plan_lines(planned), "nothing was sent"]:
+        print(line)
 
 
 def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
@@ -84,7 +127,14 @@ def plan_of(repeats: int | None, slots: int | None, size: str | None, image_form
 
 
 def made(
-    backend: str, prompts: Path | None, plan: "ImagePlan", *, model: str | None, seed: int, dry_run: bool
+    backend: str,
+    prompts: Path | None,
+    plan: "ImagePlan",
+    *,
+    model: str | None,
+    seed: int,
+    dry_run: bool,
+    llm: "LlmOptions",
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
     from culturekit.errors import UsageError
@@ -93,8 +143,7 @@ def made(
     from culturekit.registry import parse_spec
 
     BACKENDS.check(backend)
-    if prompts is None:
-        raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
+    prompts = needed(prompts)
     if dry_run:
         raise UsageError("--dry-run shows how the files of a folder map to prompts", expected="--backend folder:DIR")
     return generate_stage(
@@ -105,4 +154,14 @@ def made(
         seed=seed,
         name="images",
         cspace=cspace_behind(prompts),
+        llm=llm,
     )
+
+
+def needed(prompts: Path | None) -> Path:
+    """Make sure that there are prompts."""
+    from culturekit.errors import UsageError
+
+    if prompts is None:
+        raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
+    return prompts

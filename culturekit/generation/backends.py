@@ -1,9 +1,15 @@
 """The text-to-image backends that culturekit knows by name."""
 
+from typing import Any
+
 from culturekit.generation.backend import ImageBackend
+from culturekit.generation.image_services import IMAGE_SERVICES
 from culturekit.registry import Entry, Registry
 
 __all__ = ["BACKENDS"]
+
+PAID: list[Entry[Any]] = list(IMAGE_SERVICES.entries.values())
+"""Services have a runner of their own; here they are only known by name, with their options."""
 
 BACKENDS: Registry[ImageBackend] = Registry(
     "backend",
@@ -21,5 +27,6 @@ BACKENDS: Registry[ImageBackend] = Registry(
             options="culturekit.generation.simulated_backend:Options",
             needs=("cspace",),
         ),
+        *PAID,
     ],
 )

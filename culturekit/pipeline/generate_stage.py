@@ -5,8 +5,11 @@ from pathlib import Path
 
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.folder_options import FOLDER
+from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan, Maker, generate
+from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.folder_stage import image_folder, stage_of
+from culturekit.pipeline.paid_images_stage import paid_images_stage
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.registry import Spec, parse_spec
@@ -14,6 +17,8 @@ from culturekit.storage.manifest import read_manifest
 from culturekit.trail.upstream import upstream
 
 __all__ = ["cspace_behind", "generate_stage"]
+
+DEFAULTS = LlmOptions()
 
 
 def cspace_behind(prompts: Path) -> Path | None:
@@ -23,9 +28,22 @@ def cspace_behind(prompts: Path) -> Path | None:
 
 
 def generate_stage(
-    prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, name: str, cspace: Path | None = None
+    prompts: Path,
+    plan: ImagePlan,
+    *,
+    backend: str,
+    model: str,
+    seed: int,
+    name: str,
+    cspace: Path | None = None,
+    llm: LlmOptions = DEFAULTS,
 ) -> Stage:
-    """Make the images of a model; a backend that draws from a cultural space has it as an input."""
+    """Make the images of a model; a backend that draws from a cultural space has it as an input.
+
+    `llm` says how images of a paid service are bought, which decides none of them.
+    """
+    if is_paid(backend):
+        return paid_images_stage(prompts, plan, backend=backend, model=model, seed=seed, name=name, llm=llm)
     spec, space = parse_spec(backend), None
     if spec.name == FOLDER:
         folder = image_folder(
