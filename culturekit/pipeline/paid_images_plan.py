@@ -17,7 +17,7 @@ from culturekit.pipeline.filter_run import journal_for
 from culturekit.pipeline.paid_images_stage import service_of
 from culturekit.pipeline.public_files import prompts_table
 
-__all__ = ["ImagesPlan", "images_plan_lines", "plan_images"]
+__all__ = ["ImagesPlan", "images_plan_lines", "plan_images", "price_of_each"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,12 @@ def plan_images(
         share * price.usd,
         price.rate.source,
     )
+
+
+def price_of_each(backend: str, plan: ImagePlan, *, batch: bool) -> float:
+    """Say what one image costs in US dollars, its prompt left out."""
+    price = check_image_price(service_of(backend, plan))
+    return price.usd * (price.rate.batch if batch else 1.0)
 
 
 def dollars_of(price: ImagePrice, sent: int, came: int) -> float:

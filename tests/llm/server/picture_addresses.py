@@ -1,4 +1,4 @@
-"""Pictures at addresses of this server: as the script says, whole, cut, endless, of another type, or moved elsewhere."""
+"""Pictures at addresses of this server: as the script says, whole, cut, of another type, or moved elsewhere."""
 
 from tests.llm.server.pictures import CONTENT_TYPES, picture_bytes
 from tests.llm.server.service import Service
