@@ -52,7 +52,7 @@ def compose(request: Request, settings: GeminiImages) -> Outgoing:
     if settings.image_config():
         config["imageConfig"] = settings.image_config()
     if settings.send_seed:
-        config["seed"] = int(str(request.data["seed"])) & 0x7FFFFFFF
+        config["seed"] = signed(int(str(request.data["seed"])))
     body: dict[str, Any] = {
         "contents": [{"role": "user", "parts": [{"text": request.data["prompt"]}]}],
         "generationConfig": config,
@@ -62,6 +62,11 @@ def compose(request: Request, settings: GeminiImages) -> Outgoing:
         body["safetySettings"] = [{"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in CATEGORIES]
     most = 1 if settings.price is None else settings.price.most(1)
     return Outgoing(canonical_json(body), (), request.sample, most)
+
+
+def signed(seed: int) -> int:
+    """Write the 32 bits of a seed as Google takes them, with a sign."""
+    return seed - 2**32 if seed >= 2**31 else seed
 
 
 def read(raw: bytes, settings: GeminiImages) -> Reply:

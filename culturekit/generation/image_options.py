@@ -51,6 +51,8 @@ class OpenAIImageOptions(ImageOptions):
     def __post_init__(self) -> None:
         """Refuse what the responses API does not know."""
         ServiceOptions.__post_init__(self)
+        if self.send_seed and self.n != 1:
+            raise ValueError("a call has one seed: with send_seed leave n away")
         if self.api == "responses":
             if self.n != 1:
                 raise ValueError("the responses API makes one image a call: leave n away")

@@ -7,9 +7,9 @@ A part of the table that is written is not looked at again, so that a run that w
 """
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from culturekit.generation.comparability import traits_of
 from culturekit.generation.image_client import ImageService, check_image_price
 from culturekit.generation.image_question import Call, calls_of, question_of
 from culturekit.generation.paid_rows import PAID_SCHEMA, RowMaker
+from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Request
@@ -87,7 +88,7 @@ def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal
     requests = [question_of(call) for some in left.values() for call in some]
     with (
         closing(answers(maker.client, requests, work=work, llm=llm, journal=journal, tag=tag)) as answered,
-        ThreadPoolExecutor(HANDS, "pictures") as hands,
+        hands_for(maker.store) as hands,
     ):
         for path, some in left.items():
             waiting: list[Future[list[dict[str, Any]]]] = []
@@ -97,6 +98,18 @@ def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal
                 work.progress.advance(len(call))
             rows = [row for future in waiting for row in future.result()]
             save_parquet(pl.DataFrame(rows, schema=PAID_SCHEMA), path)
+
+
+@contextmanager
+def hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
+    """Give threads that place pictures; when the run ends early, what they have not begun is left."""
+    with ThreadPoolExecutor(HANDS, "pictures") as hands:
+        try:
+            yield hands
+        except BaseException:
+            store.leaving.set()
+            hands.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def answers(

@@ -18,6 +18,9 @@ __all__ = ["FetchLimits", "Fetched", "fetched"]
 MOVED = {301, 302, 303, 307, 308}
 TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
 PIECE = 64 * 1024
+LONGEST_SILENCE = 10.0
+"""Seconds without a byte after which a host is given up."""
+
 FOUND = ".address"
 """How the name of a file ends that says what an address brought."""
 
@@ -53,8 +56,8 @@ def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits
             return Fetched(known)
     reason = ""
     for attempt in range(limits.tries):
-        if attempt:
-            time.sleep(limits.pause * 2 ** (attempt - 1))
+        if store.leaving.wait(limits.pause * 2 ** (attempt - 1) if attempt else 0.0):
+            break
         try:
             sha256 = store.put(content_of(url, base_url=base_url, limits=limits))
         except Refused as error:
@@ -127,7 +130,7 @@ def whole(response: http.client.HTTPResponse, *, until: float, limits: FetchLimi
 
 def connected(place: Place, until: float) -> http.client.HTTPConnection:
     """Connect to the very number that was checked, whatever the name says by now."""
-    left = max(until - time.monotonic(), 0.001)
+    left = min(max(until - time.monotonic(), 0.001), LONGEST_SILENCE)
     connection = http.client.HTTPConnection(place.host, place.port, timeout=left)
     raw = socket.create_connection((place.number, place.port), timeout=left)
     if place.scheme == "https":

@@ -25,13 +25,17 @@ DATA_URL = ";base64,"
 
 
 class PictureStore:
-    """A folder of files named by their hash; the same bytes are there once."""
+    """A folder of files named by their hash; the same bytes are there once.
+
+    `leaving` is set when a run ends early: nothing more is fetched then.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Name the folder; it is made with the first picture."""
         self.folder = folder
         self.locks: dict[str, threading.Lock] = {}
         self.open = threading.Lock()
+        self.leaving = threading.Event()
 
     def path(self, sha256: str) -> Path:
         """Say where bytes lie, or would."""

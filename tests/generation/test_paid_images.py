@@ -316,6 +316,35 @@ def test_a_picture_with_an_alpha_channel_is_written_anew(tmp_path: Path, monkeyp
     assert np.asarray(Image.open(tmp_path / "out" / row["path"])).min() == 255
 
 
+def test_pictures_at_addresses_are_fetched_once(tmp_path: Path) -> None:
+    with running_server() as server:
+        address = f"{server.url}/pictures/{{digest}}/{{place}}"
+        server.follow(Script(pictures=Pictures(address=address, revised=True)))
+        backend = openai(server, model="dall-e-3", quality="standard", response_format="url", image_price=0.04)
+        buy(backend, tmp_path)
+        first = images_of(tmp_path)
+        server.follow(Script(pictures=Pictures(address=address, status=410)))
+        buy(backend, tmp_path, fresh=True)
+        assert server.stats()["online"]["replies"] == 4
+    assert set(first["status"]) == {"ok"}
+    assert images_of(tmp_path).equals(first)
+
+
+def test_an_address_that_is_gone_is_a_row_and_tried_again_for_nothing(tmp_path: Path) -> None:
+    with running_server() as server:
+        address = f"{server.url}/pictures/{{digest}}/{{place}}?secret"
+        server.follow(Script(pictures=Pictures(address=address, status=404)))
+        backend = openai(server, response_format="url")
+        buy(backend, tmp_path)
+        gone = images_of(tmp_path)
+        server.follow(Script(pictures=Pictures(address=address)))
+        buy(backend, tmp_path, fresh=True)
+        assert server.stats()["online"]["replies"] == 4
+    assert set(gone["status"]) == {"failed"}
+    assert all("status 404" in reason and "secret" not in reason for reason in gone["reason"])
+    assert set(images_of(tmp_path)["status"]) == {"ok"}
+
+
 def test_a_server_that_takes_seeds_is_told_them(tmp_path: Path) -> None:
     with running_server() as server:
         buy(google(server, send_seed="true"), tmp_path)

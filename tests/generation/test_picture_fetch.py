@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.generation import picture_addresses
 from culturekit.generation.picture_addresses import Refused, is_public, place_of
 from culturekit.generation.picture_fetch import Fetched, FetchLimits, fetched
 from culturekit.generation.picture_store import PictureStore
@@ -134,14 +133,14 @@ def test_no_address_leads_inwards(url: str) -> None:
 
 def test_a_name_with_one_private_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 443)) for number in ("93.184.216.34", "10.0.0.7")]
-    monkeypatch.setattr(picture_addresses.socket, "getaddrinfo", lambda *_, **__: numbers)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: numbers)
     with pytest.raises(Refused, match="private"):
         place_of("https://pictures.example.org/x.png", base_url=PUBLIC)
 
 
 def test_the_number_that_was_checked_is_the_one_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
-    monkeypatch.setattr(picture_addresses.socket, "getaddrinfo", lambda *_, **__: numbers)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: numbers)
     place = place_of("https://pictures.example.org/x.png?a=b", base_url=PUBLIC)
     assert (place.number, place.host, place.path) == ("93.184.216.34", "pictures.example.org", "/x.png?a=b")
 
