@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,9 @@ from tests.llm.server.script import Fault, Pictures, Rule, Script, When
 __all__ = ["CONCURRENCY", "Result", "kill_and_count"]
 
 CONCURRENCY = 16
+SERVICES = ("openai", "google")
+"""Whose images are bought, round by round."""
+
 SCRIPT = Script(
     rules=(
         Rule(Fault("moderation"), When(share=0.03, salt="blocked")),
@@ -88,7 +92,9 @@ def on_disk(folder: Path) -> int:
     return 0
 
 
-def kill_and_count(scratch: Path, *, kills: int, images: int, seed: int, longest: float) -> Result:
+def kill_and_count(
+    scratch: Path, *, kills: int, images: int, seed: int, longest: float, services: Sequence[str] = SERVICES
+) -> Result:
     """Kill and resume until enough kills hit a process at work, and compare each finished run."""
     openai_sdk()
     google_sdk()
@@ -98,7 +104,7 @@ def kill_and_count(scratch: Path, *, kills: int, images: int, seed: int, longest
     result = Result()
     with server_process(SCRIPT) as server, server_process(SCRIPT) as calm_server:
         while result.kills < kills:
-            by = ("openai", "google")[result.rounds % 2]
+            by = services[result.rounds % len(services)]
             folder, calm = (scratch / name / f"round-{result.rounds}" for name in ("killed", "calm"))
             one_round(server, folder, result, chance=chance, kills=kills, images=images, longest=longest, by=by)
             assert ended_within(start(calm_server, calm, images=images, by=by, concurrency=64), 600.0)
@@ -145,6 +151,7 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--longest", type=float, default=2.5, help="seconds until a kill, at most")
+    parser.add_argument("--services", nargs="+", choices=SERVICES, default=SERVICES, help="whose images, by rounds")
     arguments = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -154,6 +161,7 @@ def main() -> int:
             images=arguments.images,
             seed=arguments.seed,
             longest=arguments.longest,
+            services=arguments.services,
         )
     most = max(result.lost, default=0)
     sys.stdout.write(
