@@ -4,6 +4,7 @@ It has every part that a real one has, tokenizers included, and makes pictures o
 try a set-up before a download of gigabytes, and to test with. `python benchmarks/tiny_pipeline.py FOLDER --kind flux`.
 """
 
+# ruff: noqa: ANN401 - parts of pipelines have no common type
 import argparse
 import sys
 from collections.abc import Callable, Mapping
@@ -107,7 +108,8 @@ def refiner() -> Any:
     tokenizer = clip_tokenizer()
     return StableDiffusionXLImg2ImgPipeline(
         unet=unet(WIDTH, numbers=5), vae=decoder(4), scheduler=EulerDiscreteScheduler(),
-        tokenizer=None, text_encoder=None, tokenizer_2=tokenizer, text_encoder_2=clip_encoder(tokenizer, projected=True),
+        tokenizer=None, text_encoder=None, tokenizer_2=tokenizer,
+        text_encoder_2=clip_encoder(tokenizer, projected=True),
         requires_aesthetics_score=True, add_watermarker=False,
     )  # fmt: skip
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
-from culturekit.cli.stages import run_one
+from culturekit.cli.progress import progress_for
+from culturekit.cli.stages import run_one, stoppable
 from culturekit.records.choices import PictureFormat
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def generate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="Make only two images of a local model, and say how long the rest takes.")
+    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     engine: EngineSpec = "local",
@@ -58,6 +62,8 @@ def generate(
         from culturekit.errors import UsageError
         from culturekit.pipeline.folder_stage import image_folder, stage_of
 
+        if pilot:
+            raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
         if size is not None:
             raise UsageError("images that exist already have their size", hint="Leave --size away.")
         folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
@@ -68,6 +74,9 @@ def generate(
     else:
         plan = plan_of(repeats, slots, size, image_format)
         stage = made(backend, prompts, plan, model=model, seed=seed, dry_run=dry_run)
+        if pilot and prompts is not None:
+            try_out(prompts, plan, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
+            return
     run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
 
 
@@ -106,3 +115,28 @@ def made(
         name="images",
         cspace=cspace_behind(prompts),
     )
+
+
+def try_out(
+    prompts: Path, plan: "ImagePlan", stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Make two images and say how long the rest would take."""
+    import json
+    from dataclasses import asdict
+
+    from culturekit.pipeline.generate_stage import run_pilot
+    from culturekit.pipeline.local_engine import LocalEngine
+
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+        pace = run_pilot(prompts, plan, stage, out, seed=seed, engine=engine, progress=progress, wait=wait)
+    if as_json:
+        print(json.dumps(None if pace is None else asdict(pace)))
+    elif pace is None:
+        print("nothing is left to try: all images are there")
+    else:
+        minutes = pace.seconds_per_image * pace.left / 60
+        print(
+            f"pilot: {pace.seconds_per_image:.3g} s for an image, so about {minutes:,.1f} minutes for the "
+            f"{pace.left:,} that are left; the same command without --pilot makes them"
+        )

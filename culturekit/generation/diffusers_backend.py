@@ -1,5 +1,6 @@
 """Text-to-image models of diffusers from a folder or the hub: SDXL with refiner, SD 3.5, FLUX, Qwen-Image, others."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -12,14 +13,15 @@ from culturekit.generation.diffusers_calls import call_of
 from culturekit.generation.diffusers_devices import Place, kept_threads, places_of
 from culturekit.generation.diffusers_folder import PipelineFolder, find_pipeline, lora_files
 from culturekit.generation.diffusers_lane import DiffusersLane
-from culturekit.generation.diffusers_loading import Loaded, float32_vae, load
+from culturekit.generation.diffusers_loading import Loaded, float32_vae, load, quiet
 from culturekit.generation.diffusers_options import DIFFUSERS, Options
 from culturekit.generation.diffusers_pictures import Watch
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.model_files import check_safetensors
+from culturekit.torch_places import needed_package
 
-__all__ = ["DiffusersBackend", "Sources", "make", "sources_of"]
+__all__ = ["DiffusersBackend", "Sources", "files_behind", "make", "sources_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,11 @@ class DiffusersBackend:
     @contextmanager
     def lanes(self, workers: int) -> Iterator[Sequence[DiffusersLane]]:
         """Lay a lane ready for each device, or on a CPU one for each worker around the same weights."""
-        if not self.laid:
-            self.sources.check()
-            self.laid = [self.lane(place) for place in self.places]
         with ExitStack() as stack:
+            stack.enter_context(quiet())
+            if not self.laid:
+                self.sources.check()
+                self.laid = [self.lane(place) for place in self.places]
             if self.places[0].threads:
                 stack.enter_context(kept_threads())
                 first = self.laid[0]
@@ -167,8 +170,6 @@ def another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
 
 def accepted(kind: Any) -> set[str]:  # noqa: ANN401 - a class
     """Name what a pipeline's class is made of."""
-    import inspect
-
     return set(inspect.signature(kind.__init__).parameters)
 
 
@@ -184,6 +185,22 @@ def once(make: Callable[[], DiffusersLane | None]) -> Callable[[], DiffusersLane
     return give
 
 
+def files_behind(spec: Spec) -> dict[str, object]:
+    """Hash the local files that a SPEC points to, so that others at the same place give another result.
+
+    A hub id counts by its name and revision; nothing is fetched to look at it.
+    """
+    options = spec.read(Options)
+    local = {name: target for name, target in (("base", spec.target), ("refiner", options.refiner))
+             if target and Path(target).expanduser().is_dir()}  # fmt: skip
+    found: dict[str, object] = {
+        name: find_pipeline(target, variant=options.variant, asked_by=name).digest() for name, target in local.items()
+    }
+    if options.lora:
+        found["lora"] = [digest_file(path) for path in lora_files(options.lora)]
+    return found
+
+
 def sources_of(spec: Spec) -> Sources:
     """Find the files of a SPEC, and make sure that they are safe to load; torch is not needed for that."""
     options = spec.read(Options)
@@ -194,8 +211,6 @@ def sources_of(spec: Spec) -> Sources:
 
 def make(spec: Spec) -> ImageBackend:
     """Make the backend of a folder or a hub id."""
-    from culturekit.torch_places import needed_package
-
     options = spec.read(Options)
     for package in ("torch", "diffusers", "transformers"):
         needed_package(package, kind="backend diffusers", extra="generate")

@@ -7,7 +7,7 @@ from typing import Any
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import ImageRequest
-from culturekit.generation.diffusers_loading import Loaded, defaults_of, quiet
+from culturekit.generation.diffusers_loading import Loaded, defaults_of
 from culturekit.generation.diffusers_options import Options
 from culturekit.generation.diffusers_prompts import (
     Guidance,
@@ -49,14 +49,13 @@ class Call:
         given = {**self.arguments, **self.asked(self.loaded.base, requests, generators)}
         size = {"width": requests[0].width, "height": requests[0].height}
         given |= {name: pixels for name, pixels in size.items() if pixels is not None}
-        with quiet():
-            if self.loaded.refiner is None:
-                return pictures(self.loaded.base(**given, output_type="np"), len(requests))
-            share = self.options.share_before_refiner
-            latents = self.loaded.base(**given, output_type="latent", denoising_end=share).images
-            given = {**self.arguments, **self.asked(self.loaded.refiner, requests, generators)}
-            refined = self.loaded.refiner(**given, image=latents, denoising_start=share, output_type="np")
-            return pictures(refined, len(requests))
+        if self.loaded.refiner is None:
+            return pictures(self.loaded.base(**given, output_type="np"), len(requests))
+        share = self.options.share_before_refiner
+        latents = self.loaded.base(**given, output_type="latent", denoising_end=share).images
+        given = {**self.arguments, **self.asked(self.loaded.refiner, requests, generators)}
+        refined = self.loaded.refiner(**given, image=latents, denoising_start=share, output_type="np")
+        return pictures(refined, len(requests))
 
     def asked(self, pipeline: Any, requests: Sequence[ImageRequest], generators: Sequence[Any]) -> dict[str, Any]:  # noqa: ANN401
         """Write the prompts of a batch as a pipeline takes them."""

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,14 +33,19 @@ class Loaded:
 def quiet() -> Iterator[None]:
     """Leave out what diffusers and transformers print: culturekit says by itself what matters."""
     loggers = [importlib.import_module(f"{name}.utils.logging") for name in ("diffusers", "transformers")]
-    before = [logger.get_verbosity() for logger in loggers]
-    for logger in loggers:
-        logger.set_verbosity_error()
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.set_verbosity(level)
+    before = [(logger, logger.get_verbosity(), logger.is_progress_bar_enabled()) for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"diffusers\b")
+        for logger in loggers:
+            logger.set_verbosity_error()
+            logger.disable_progress_bar()
+        try:
+            yield
+        finally:
+            for logger, level, bars in before:
+                logger.set_verbosity(level)
+                if bars:
+                    logger.enable_progress_bar()
 
 
 def pipeline_class(folder: PipelineFolder) -> Any:  # noqa: ANN401 - a class of diffusers
@@ -76,13 +82,13 @@ def load(
     dtype: Any,  # noqa: ANN401 - a torch type
 ) -> Loaded:
     """Load what one lane needs."""
-    with quiet():
-        base = loaded(folder, dtype)
-        if adapters:
-            adapt(base, adapters, options)
-        second = None if refiner is None else loaded(refiner, dtype)
-        for pipeline in filter(None, (base, second)):
-            settle(pipeline, folder, options, device)
+    base = loaded(folder, dtype)
+    if adapters:
+        adapt(base, adapters, options)
+    settle(base, folder, options, device)
+    second = None if refiner is None else loaded(refiner, dtype)
+    if refiner is not None:
+        settle(second, refiner, options, device)
     return Loaded(base, second, device, dtype)
 
 

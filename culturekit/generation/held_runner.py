@@ -18,12 +18,20 @@ from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
 from culturekit.storage.tables import save_parquet
 
-__all__ = ["held_shards", "make_held", "pilot_held"]
+__all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
 
 REQUESTS_PER_SHARD = 100
 """At least; rounded up to whole batches, so that only a last batch is filled up."""
 
 PILOT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an image takes when all lanes are at work, and how many are still to be made."""
+
+    seconds_per_image: float
+    left: int
 
 
 @dataclass(slots=True)
@@ -130,20 +138,19 @@ def finish(opened: OpenShard) -> None:
     opened.journal.remove()
 
 
-def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> tuple[int, float] | None:
-    """Make two images of the run, each in a batch of its own that is filled up, and time the second.
+def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
+    """Make two images of the run, each with all of its batch, so that it comes out as in the run; time the second.
 
-    Gives how many images a call makes, in all lanes together, and the seconds of it; None where all images are there.
+    Gives None where all images are there.
     """
     opened = [open_shard(shard, backend) for shard in shards if not shard.part.exists()]
-    missing = [(one, request) for one in opened for batch in one.batches for request in one.missing(batch)][:PILOT]
+    missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
     if not missing:
         return None
-    seconds = 0.0
     with backend.lanes(work.engine.workers) as lanes:
-        for one, request in missing:
+        for one, batch, request in missing[:PILOT]:
             started = time.perf_counter()
-            (reply,) = lanes[0].generate([request])
+            reply = lanes[0].generate(batch)[batch.index(request)]
             one.journal.add([image_row(request, reply, one.shard, backend.version)])
             seconds = time.perf_counter() - started
-        return backend.batch_size * len(lanes), seconds
+        return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:PILOT]))

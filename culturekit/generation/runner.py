@@ -1,8 +1,9 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
@@ -10,21 +11,24 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.errors import UsageError
 from culturekit.generation.backend import HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.held_runner import held_shards, make_held
+from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
 from culturekit.generation.image_findings import findings
 from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.digests import digest
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import canonical_json, digest
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate"]
+__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot"]
 
 REQUESTS_PER_SHARD = 100
+PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 
@@ -45,10 +49,7 @@ class ImagePlan:
 
 def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Outcome:
     """Make all images of a model, and the table that lists them."""
-    prompts = read_table(prompts_path, PROMPTS)
-    if plan.kinds:
-        prompts = prompts.filter(pl.col("kind").is_in(list(plan.kinds)))
-    requests = list_requests(prompts, plan, seed)
+    requests = wanted(prompts_path, plan, seed)
     backend = backend_of(maker.backend, maker.cspace)
     if isinstance(backend, HeldBackend):
         shards = held_shards(work, maker, plan.format, requests, backend)
@@ -65,6 +66,27 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     return Outcome({"images": images.height, "ok": statuses["ok"]}, drops, {"findings": found} if found else {})
 
 
+def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Pace | None:
+    """Make two images where the run will find them, and say how long one takes; None where all are there.
+
+    The pace is kept in the scratch folder, where a plan finds it.
+    """
+    backend = backend_of(maker.backend, maker.cspace)
+    if not isinstance(backend, HeldBackend):
+        raise UsageError("a pilot times a model that runs on this machine", found=maker.backend)
+    shards = held_shards(work, maker, plan.format, wanted(prompts_path, plan, seed), backend)
+    pace = pilot_held(shards, backend=backend, work=work)
+    if pace is not None:
+        write_atomically(work.scratch / PACE, canonical_json(asdict(pace)))
+    return pace
+
+
+def known_pace(final: Path) -> float | None:
+    """Give the seconds an image takes, as a pilot for a stage folder measured them."""
+    path = final.with_name(f".{final.name}.partial") / "scratch" / PACE
+    return float(json.loads(path.read_bytes())["seconds_per_image"]) if path.is_file() else None
+
+
 def plan_shards(work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest]) -> list[Shard]:
     """Cut requests into shards."""
     return [
@@ -77,6 +99,14 @@ def plan_shards(work: Work, maker: Maker, form: PictureFormat, requests: Sequenc
         )
         for start in range(0, len(requests), REQUESTS_PER_SHARD)
     ]
+
+
+def wanted(prompts_path: Path, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
+    """List every image to make of a table of prompts."""
+    prompts = read_table(prompts_path, PROMPTS)
+    if plan.kinds:
+        prompts = prompts.filter(pl.col("kind").is_in(list(plan.kinds)))
+    return list_requests(prompts, plan, seed)
 
 
 def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
