@@ -3,7 +3,8 @@
 `python -m tests.faults.diffusers_kills --kills 200 --images 2000` makes a tiny pipeline, prints how it went, and ends
 with 0 when every file of the finished folder is that of an undisturbed run and no slot was made again but those that
 were in flight at a kill. torch and diffusers are imported once: each run is a fork that is killed as a process of its
-own is. This process itself starts no thread, for a fork has none of them: a fork makes the pipeline and the prompts, too.
+own is. This process itself starts no thread, for a fork has none of them: a fork makes the pipeline and the prompts,
+too.
 """
 
 import argparse
@@ -47,9 +48,10 @@ class Run:
 
 @dataclass
 class DiffusersKills:
-    """What came of it: kills that hit a run at work, images made, again, and in flight at most; files apart."""
+    """What came of it: kills, those after an image was made, images made, again, in flight at most; files apart."""
 
     kills: int = 0
+    hits: int = 0
     rounds: int = 0
     made: int = 0
     again: int = 0
@@ -65,6 +67,11 @@ class DiffusersKills:
 def logged(run: Run) -> Counter[str]:
     """Count how often each slot was made."""
     return Counter(run.log.read_text(encoding="ascii").splitlines())
+
+
+def made_so_far(run: Run) -> int:
+    """Measure the log."""
+    return run.log.stat().st_size if run.log.exists() else 0
 
 
 def generate_logged(run: Run, out: Path) -> None:
@@ -136,12 +143,16 @@ def kill_and_count(folder: Path, run: Run, *, kills: int, seed: int, longest: fl
     while result.kills < kills:
         run.log.unlink()
         result.rounds += 1
-        out, hits = folder / f"round-{result.rounds}", 0
-        wanted = kills - result.kills
-        while forked(partial(generate_logged, run, out), after=chance.uniform(0, longest) if hits < wanted else None):
-            hits += 1
-        result.kills += hits
-        result.most_again += hits * run.in_flight
+        out = folder / f"round-{result.rounds}"
+        going = True
+        while going:
+            before = made_so_far(run)
+            after = chance.uniform(0, longest) if result.kills < kills else None
+            going = forked(partial(generate_logged, run, out), after=after)
+            result.kills += going
+            if going and made_so_far(run) > before:
+                result.hits += 1
+                result.most_again += run.in_flight
         made = logged(run)
         result.made += made.total()
         result.again += made.total() - len(made)
@@ -173,8 +184,8 @@ def main() -> int:
         run = Run(backend, folder / "prompts.parquet", folder / "log", given.workers, given.batch)
         result = kill_and_count(folder, run, kills=given.kills, seed=given.seed, longest=given.longest)
     sys.stdout.write(
-        f"{result.kills} kills in {result.rounds} rounds (diffusers {diffusers.__version__}): {result.made:,} images "
-        f"made, {result.again:,} of them again, at most {result.most_again:,} were in flight; "
+        f"{result.kills} kills, {result.hits} of them while images were made, in {result.rounds} rounds "
+        f"(diffusers {diffusers.__version__}): {result.made:,} images made, {result.again:,} of them again, at most {result.most_again:,} were in flight; "
         f"{len(result.different)} files different\n"
     )
     return 0 if result.fine else 1
