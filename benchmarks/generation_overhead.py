@@ -9,9 +9,10 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import polars as pl
 from tiny_pipeline import save_pipeline
@@ -25,10 +26,14 @@ from culturekit.generation.image_rows import Maker
 from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.records.schemas import PROMPTS
 from culturekit.records.work import Work
+from culturekit.torch_places import same_bits
 
 __all__ = ["Contest"]
 
 LIMIT = 1.05
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Contest:
@@ -52,8 +57,6 @@ class Contest:
         """Call the pipeline alone, batch by batch; give the seconds."""
         with self.backend.lanes(1) as lanes:
             call = lanes[0].call
-            from culturekit.torch_places import same_bits
-
             lanes[0].generate(requests[:1])
             started = time.perf_counter()
             for start in range(0, len(requests), self.batch):
@@ -80,7 +83,7 @@ class OneWorker:
 
     workers = 1
 
-    def map(self, function: object, items: object) -> object:
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """Do nothing: the process that holds the weights does the work."""
         raise NotImplementedError
 

@@ -185,8 +185,8 @@ def main() -> int:
         result = kill_and_count(folder, run, kills=given.kills, seed=given.seed, longest=given.longest)
     sys.stdout.write(
         f"{result.kills} kills, {result.hits} of them while images were made, in {result.rounds} rounds "
-        f"(diffusers {diffusers.__version__}): {result.made:,} images made, {result.again:,} of them again, at most {result.most_again:,} were in flight; "
-        f"{len(result.different)} files different\n"
+        f"(diffusers {diffusers.__version__}): {result.made:,} images made, {result.again:,} of them again, at most "
+        f"{result.most_again:,} were in flight; {len(result.different)} files different\n"
     )
     return 0 if result.fine else 1
 
