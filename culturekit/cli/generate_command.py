@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
-from culturekit.cli.stages import run_one
+from culturekit.cli.progress import progress_for
+from culturekit.cli.stages import run_one, stoppable
 from culturekit.records.choices import PictureFormat
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def generate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="Make only two images of a local model, and say how long the rest takes.")
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what a paid service would be asked and cost; nothing is sent.")
     ] = False,
@@ -73,6 +77,8 @@ def generate(
     llm = LlmOptions(budget, concurrency, batch)
     if not paid and (plan or llm != LlmOptions(concurrency=CALLS_AT_ONCE)):
         raise UsageError("--plan, --budget, --concurrency and --batch are for paid services", found=backend)
+    if paid and pilot:
+        raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
     if paid and plan:
         print_plan(backend, prompts, plan_of(repeats, slots, size, image_format), seed, out, batch=batch, json=as_json)
         return
@@ -80,6 +86,8 @@ def generate(
         from culturekit.cli.folder_dry_run import dry_run_of
         from culturekit.pipeline.folder_stage import image_folder, stage_of
 
+        if pilot:
+            raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
         if size is not None:
             raise UsageError("images that exist already have their size", hint="Leave --size away.")
         folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
@@ -90,6 +98,9 @@ def generate(
     else:
         wanted = plan_of(repeats, slots, size, image_format)
         stage = made(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
+        if pilot and prompts is not None:
+            try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
+            return
     run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
@@ -165,3 +176,28 @@ def needed(prompts: Path | None) -> Path:
     if prompts is None:
         raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
     return prompts
+
+
+def try_out(
+    prompts: Path, plan: "ImagePlan", stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Make two images and say how long the rest would take."""
+    import json
+    from dataclasses import asdict
+
+    from culturekit.pipeline.generate_stage import run_pilot
+    from culturekit.pipeline.local_engine import LocalEngine
+
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+        pace = run_pilot(prompts, plan, stage, out, seed=seed, engine=engine, progress=progress, wait=wait)
+    if as_json:
+        print(json.dumps(None if pace is None else asdict(pace)))
+    elif pace is None:
+        print("nothing is left to try: all images are there")
+    else:
+        minutes = pace.seconds_per_image * pace.left / 60
+        print(
+            f"pilot: {pace.seconds_per_image:.3g} s for an image, so about {minutes:,.1f} minutes for the "
+            f"{pace.left:,} that are left; the same command without --pilot makes them"
+        )

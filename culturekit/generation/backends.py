@@ -15,6 +15,13 @@ BACKENDS: Registry[ImageBackend] = Registry(
     "backend",
     [
         Entry(
+            "diffusers",
+            "culturekit.generation.diffusers_backend:make",
+            "a text-to-image pipeline of diffusers from a folder or the hub, such as SDXL, SD 3.5, FLUX or Qwen-Image",
+            options="culturekit.generation.diffusers_options:Options",
+            extra="generate",
+        ),
+        Entry(
             "folder",
             "culturekit.generation.folder_backend:make",
             "images that exist already, found by a naming pattern or a list",

@@ -10,7 +10,7 @@ from culturekit.builders.prompt_templates import templates
 from culturekit.config.recipe import Recipe
 from culturekit.generation.folder_listing import list_folder
 from culturekit.generation.image_services import is_paid
-from culturekit.generation.runner import ImagePlan
+from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
@@ -76,7 +76,7 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
                 units,
                 unit,
                 bytes=scaled(units, BYTES_PER_UNIT.get(stage.kind)),
-                seconds=scaled(units, SECONDS_PER_UNIT.get(stage.kind)),
+                seconds=seconds_of(stage, folder, units),
             )
         )
     return planned
@@ -156,6 +156,13 @@ def prompt_count(kinds: Sequence[str], recipe: Recipe, workdir: Path) -> int | N
         return None
     concepts = [load_concept(name).concept for name in recipe.concepts]
     return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
+
+
+def seconds_of(stage: Stage, folder: Path, units: int | None) -> float | None:
+    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell."""
+    if stage.kind == "generate" and "weights" in stage.options:
+        return scaled(units, known_pace(folder))
+    return scaled(units, SECONDS_PER_UNIT.get(stage.kind))
 
 
 def scaled(units: int | None, rate: float | None) -> int | None:
