@@ -5,15 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
-from culturekit.cli.stages import run_one
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.progress import progress_for
+from culturekit.cli.stages import run_one, stoppable
 from culturekit.records.choices import PictureFormat
 
 if TYPE_CHECKING:
     from culturekit.generation.runner import ImagePlan
+    from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.stage import Stage
 
 __all__ = ["generate"]
+
+CALLS_AT_ONCE = 16
 
 
 def generate(
@@ -42,6 +46,19 @@ def generate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="Make only two images of a local model, and say how long the rest takes.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what a paid service would be asked and cost; nothing is sent.")
+    ] = False,
+    budget: Budget = None,
+    concurrency: Concurrency = CALLS_AT_ONCE,
+    batch: Batch = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Generate again: no image is bought twice, and what brought none is asked anew."),
+    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     engine: EngineSpec = "local",
@@ -50,14 +67,27 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
+    from culturekit.errors import UsageError
     from culturekit.generation.folder_options import FOLDER
+    from culturekit.generation.image_services import is_paid
+    from culturekit.llm.answers import LlmOptions
     from culturekit.registry import parse_spec
 
+    paid = is_paid(backend)
+    llm = LlmOptions(budget, concurrency, batch)
+    if not paid and (plan or llm != LlmOptions(concurrency=CALLS_AT_ONCE)):
+        raise UsageError("--plan, --budget, --concurrency and --batch are for paid services", found=backend)
+    if paid and pilot:
+        raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
+    if paid and plan:
+        print_plan(backend, prompts, plan_of(repeats, slots, size, image_format), seed, out, batch=batch, json=as_json)
+        return
     if parse_spec(backend).name == FOLDER:
         from culturekit.cli.folder_dry_run import dry_run_of
-        from culturekit.errors import UsageError
         from culturekit.pipeline.folder_stage import image_folder, stage_of
 
+        if pilot:
+            raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
         if size is not None:
             raise UsageError("images that exist already have their size", hint="Leave --size away.")
         folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
@@ -66,9 +96,33 @@ def generate(
             return
         stage = stage_of(folder, name="images", form=image_format)
     else:
-        plan = plan_of(repeats, slots, size, image_format)
-        stage = made(backend, prompts, plan, model=model, seed=seed, dry_run=dry_run)
-    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json)
+        wanted = plan_of(repeats, slots, size, image_format)
+        stage = made(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
+        if pilot and prompts is not None:
+            try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
+            return
+    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
+
+
+def print_plan(
+    backend: str,
+    prompts: Path | None,
+    plan: "ImagePlan",
+    seed: int,
+    out: Path,
+    *,
+    batch: bool,
+    json: bool,
+) -> None:
+    """Say what a paid service would be asked, and what that costs."""
+    from dataclasses import asdict
+    from json import dumps
+
+    from culturekit.pipeline.paid_images_plan import images_plan_lines, plan_images
+
+    planned = plan_images(needed(prompts), plan, backend=backend, seed=seed, out=out, batch=batch)
+    for line in [dumps(asdict(planned))] if json else [*images_plan_lines(planned), "nothing was sent"]:
+        print(line)
 
 
 def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
@@ -84,7 +138,14 @@ def plan_of(repeats: int | None, slots: int | None, size: str | None, image_form
 
 
 def made(
-    backend: str, prompts: Path | None, plan: "ImagePlan", *, model: str | None, seed: int, dry_run: bool
+    backend: str,
+    prompts: Path | None,
+    plan: "ImagePlan",
+    *,
+    model: str | None,
+    seed: int,
+    dry_run: bool,
+    llm: "LlmOptions",
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
     from culturekit.errors import UsageError
@@ -93,8 +154,7 @@ def made(
     from culturekit.registry import parse_spec
 
     BACKENDS.check(backend)
-    if prompts is None:
-        raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
+    prompts = needed(prompts)
     if dry_run:
         raise UsageError("--dry-run shows how the files of a folder map to prompts", expected="--backend folder:DIR")
     return generate_stage(
@@ -105,4 +165,39 @@ def made(
         seed=seed,
         name="images",
         cspace=cspace_behind(prompts),
+        llm=llm,
     )
+
+
+def needed(prompts: Path | None) -> Path:
+    """Make sure that there are prompts."""
+    from culturekit.errors import UsageError
+
+    if prompts is None:
+        raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
+    return prompts
+
+
+def try_out(
+    prompts: Path, plan: "ImagePlan", stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Make two images and say how long the rest would take."""
+    import json
+    from dataclasses import asdict
+
+    from culturekit.pipeline.generate_stage import run_pilot
+    from culturekit.pipeline.local_engine import LocalEngine
+
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+        pace = run_pilot(prompts, plan, stage, out, seed=seed, engine=engine, progress=progress, wait=wait)
+    if as_json:
+        print(json.dumps(None if pace is None else asdict(pace)))
+    elif pace is None:
+        print("nothing is left to try: all images are there")
+    else:
+        minutes = pace.seconds_per_image * pace.left / 60
+        print(
+            f"pilot: {pace.seconds_per_image:.3g} s for an image, so about {minutes:,.1f} minutes for the "
+            f"{pace.left:,} that are left; the same command without --pilot makes them"
+        )

@@ -18,6 +18,7 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.mapping_options import MappingOptions
@@ -31,17 +32,44 @@ from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import ChannelsName, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References"]
+__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
 
 
+class Buying(StrictModel):
+    """How answers or images are bought; none of it decides what they are.
+
+    `budget` is the most that may be spent, in US dollars. With `batch` calls go as batches, which cost half and take up
+    to a day.
+    """
+
+    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    batch: bool = False
+
+    def options(self) -> LlmOptions:
+        """Give the options as the engine takes them."""
+        return LlmOptions(self.budget, self.concurrency, self.batch)
+
+
 class Model(StrictModel):
-    """A text-to-image model to evaluate; its name is free, and stands in every table."""
+    """A text-to-image model to evaluate; its name is free, and stands in every table.
+
+    `buying` says how the images of a paid service are bought.
+    """
 
     name: ModelName
     backend: BackendSpec
+    buying: Buying = Buying()
+
+    @model_validator(mode="after")
+    def buying_is_for_services(self) -> "Model":
+        """Refuse a budget of what costs nothing."""
+        if self.buying != Buying() and not is_paid(self.backend):
+            raise ValueError(f"buying is for paid services such as openai:MODEL, not for {self.backend}")
+        return self
 
 
 class References(StrictModel):
@@ -83,20 +111,12 @@ class Instrument(StrictModel):
     channel: ChannelsName = "image"
 
 
-class Llm(StrictModel):
+class Llm(Buying):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
     `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go
     as batches, which cost half and take up to a day.
     """
-
-    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
-    batch: bool = False
-
-    def options(self) -> LlmOptions:
-        """Give the options as the engine takes them."""
-        return LlmOptions(self.budget, self.concurrency, self.batch)
 
 
 class Recipe(StrictModel):

@@ -1,13 +1,14 @@
 """What a text-to-image backend is: requests in, pictures or reasons out."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Failure", "ImageBackend", "ImageReply", "ImageRequest", "Picture", "Pixels"]
+__all__ = ["Failure", "HeldBackend", "ImageBackend", "ImageReply", "ImageRequest", "Lane", "Picture", "Pixels"]
 
 Pixels: TypeAlias = NDArray[np.uint8]
 """uint8 (height, width, 3), RGB."""
@@ -80,4 +81,29 @@ class ImageBackend(Protocol):
 
         All requests of a call want the same size, and those of one prompt follow one another.
         """
+        ...
+
+
+class Lane(Protocol):
+    """What makes one batch after another, such as a GPU with its own copy of the weights."""
+
+    def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
+        """Answer a batch, as `ImageBackend.generate` does; it has `batch_size` requests or fewer."""
+        ...
+
+
+@runtime_checkable
+class HeldBackend(ImageBackend, Protocol):
+    """A model whose weights are held by one process: its images are made there, one batch at a time in each lane.
+
+    A batch takes seconds, so that each image is kept as soon as it is made.
+    """
+
+    @property
+    def batch_size(self) -> int:
+        """How many images a lane makes at once."""
+        ...
+
+    def lanes(self, workers: int) -> AbstractContextManager[Sequence[Lane]]:
+        """Lay the weights ready; on a CPU there is a lane for each worker, elsewhere one for each device."""
         ...

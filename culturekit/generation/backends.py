@@ -1,13 +1,26 @@
 """The text-to-image backends that culturekit knows by name."""
 
+from typing import Any
+
 from culturekit.generation.backend import ImageBackend
+from culturekit.generation.image_services import IMAGE_SERVICES
 from culturekit.registry import Entry, Registry
 
 __all__ = ["BACKENDS"]
 
+PAID: list[Entry[Any]] = list(IMAGE_SERVICES.entries.values())
+"""Services have a runner of their own; here they are only known by name, with their options."""
+
 BACKENDS: Registry[ImageBackend] = Registry(
     "backend",
     [
+        Entry(
+            "diffusers",
+            "culturekit.generation.diffusers_backend:make",
+            "a text-to-image pipeline of diffusers from a folder or the hub, such as SDXL, SD 3.5, FLUX or Qwen-Image",
+            options="culturekit.generation.diffusers_options:Options",
+            extra="generate",
+        ),
         Entry(
             "folder",
             "culturekit.generation.folder_backend:make",
@@ -21,5 +34,6 @@ BACKENDS: Registry[ImageBackend] = Registry(
             options="culturekit.generation.simulated_backend:Options",
             needs=("cspace",),
         ),
+        *PAID,
     ],
 )

@@ -1,29 +1,34 @@
 """Prompts times repeats times slots to images: in shards, resumable, every image asked for gets a row."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 from pydantic import Field
 
-from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
+from culturekit.errors import UsageError
+from culturekit.generation.backend import HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.picture_files import folder_of_prompt, placed
+from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
+from culturekit.generation.image_findings import findings
+from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.digests import canonical_json, digest, digest_bytes
-from culturekit.storage.picture_writing import encoded
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import canonical_json, digest
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate"]
+__all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot"]
 
 REQUESTS_PER_SHARD = 100
+PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 
@@ -42,48 +47,66 @@ class ImagePlan:
     format: PictureFormat = "png"
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """Who makes the images: a backend by SPEC, under the name its images carry."""
-
-    model: str
-    backend: str
-    cspace: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A run of requests, as a work item."""
-
-    maker: Maker
-    out: Path
-    part: Path
-    format: PictureFormat
-    requests: tuple[ImageRequest, ...]
-
-
 def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Outcome:
     """Make all images of a model, and the table that lists them."""
-    prompts = read_table(prompts_path, PROMPTS)
-    if plan.kinds:
-        prompts = prompts.filter(pl.col("kind").is_in(list(plan.kinds)))
-    requests = list_requests(prompts, plan, seed)
-    shards = [
-        Shard(
-            maker,
-            work.out,
-            work.scratch / f"images-{start:09d}.parquet",
-            plan.format,
-            requests[start : start + REQUESTS_PER_SHARD],
-        )
-        for start in range(0, len(requests), REQUESTS_PER_SHARD)
-    ]
-    run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
+    requests = wanted(prompts_path, plan, seed)
+    backend = backend_of(maker.backend, maker.cspace)
+    if isinstance(backend, HeldBackend):
+        shards = held_shards(work, maker, plan.format, requests, backend)
+        hands = partial(make_held, backend=backend, work=work)
+        run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
+    else:
+        shards = plan_shards(work, maker, plan.format, requests)
+        run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema(knows_truth=False))
     statuses = Counter(images["status"].to_list())
     write_table(work.out, IMAGES, images)
     drops = {status: count for status, count in sorted(statuses.items()) if status != "ok"}
-    return Outcome({"images": images.height, "ok": statuses["ok"]}, drops)
+    found = findings(images)
+    return Outcome({"images": images.height, "ok": statuses["ok"]}, drops, {"findings": found} if found else {})
+
+
+def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Pace | None:
+    """Make two images where the run will find them, and say how long one takes; None where all are there.
+
+    The pace is kept in the scratch folder, where a plan finds it.
+    """
+    backend = backend_of(maker.backend, maker.cspace)
+    if not isinstance(backend, HeldBackend):
+        raise UsageError("a pilot times a model that runs on this machine", found=maker.backend)
+    shards = held_shards(work, maker, plan.format, wanted(prompts_path, plan, seed), backend)
+    pace = pilot_held(shards, backend=backend, work=work)
+    if pace is not None:
+        write_atomically(work.scratch / PACE, canonical_json(asdict(pace)))
+    return pace
+
+
+def known_pace(final: Path) -> float | None:
+    """Give the seconds an image takes, as a pilot for a stage folder measured them."""
+    path = final.with_name(f".{final.name}.partial") / "scratch" / PACE
+    return float(json.loads(path.read_bytes())["seconds_per_image"]) if path.is_file() else None
+
+
+def plan_shards(work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest]) -> list[Shard]:
+    """Cut requests into shards."""
+    return [
+        Shard(
+            maker,
+            work.out,
+            work.scratch / f"images-{start:09d}.parquet",
+            form,
+            tuple(requests[start : start + REQUESTS_PER_SHARD]),
+        )
+        for start in range(0, len(requests), REQUESTS_PER_SHARD)
+    ]
+
+
+def wanted(prompts_path: Path, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
+    """List every image to make of a table of prompts."""
+    prompts = read_table(prompts_path, PROMPTS)
+    if plan.kinds:
+        prompts = prompts.filter(pl.col("kind").is_in(list(plan.kinds)))
+    return list_requests(prompts, plan, seed)
 
 
 def list_requests(prompts: pl.DataFrame, plan: ImagePlan, seed: int) -> tuple[ImageRequest, ...]:
@@ -124,71 +147,9 @@ def make_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
     rows = [
-        image_row(request, reply, shard, backend)
+        image_row(request, reply, shard, backend.version)
         for batch in batches(shard.requests)
         for request, reply in zip(batch, backend.generate(batch), strict=True)
     ]
     save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=backend.knows_truth)), shard.part)
     return len(rows)
-
-
-def batches(requests: Sequence[ImageRequest]) -> list[list[ImageRequest]]:
-    """Part requests into calls of one size each, the requests of a prompt side by side."""
-    by_size: dict[tuple[int, int], list[ImageRequest]] = {}
-    for request in requests:
-        by_size.setdefault((request.width or 0, request.height or 0), []).append(request)
-    return [sorted(some, key=lambda request: request.prompt_id) for some in by_size.values()]
-
-
-def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, backend: ImageBackend) -> dict[str, Any]:
-    """Save a picture and describe it; a failure is a row too."""
-    model = shard.maker.model
-    identity = [model, request.prompt_id, request.repeat, request.slot, request.seed]
-    row = {
-        "image_id": digest(identity)[:16],
-        "path": "",
-        "prompt_id": request.prompt_id,
-        "model": model,
-        "model_version": backend.version,
-        "seed": request.seed,
-        "repeat": request.repeat,
-        "slot": request.slot,
-        "prompt_sent": request.text,
-        "rewriter": "unknown",
-        "provider_params": "{}",
-        "sha256": "",
-        "width": 0,
-        "height": 0,
-        "concept": request.concept,
-        "country": request.country,
-    }
-    if isinstance(reply, Failure):
-        return {**row, "status": reply.status, "reason": reply.reason}
-    return {**row, **saved(reply, request, shard), "status": "ok"}
-
-
-def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
-    """Write the file of a picture; give what the table says of it."""
-    place = folder_of_prompt(request.prompt_id)
-    relative = f"files/{place}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
-    content = encoded(picture.pixels, shard.format)
-    placed(content, shard.out / relative)
-    return {
-        "seed_honoured": picture.seed_honoured,
-        "prompt_revised": picture.prompt_revised,
-        "rewriter": picture.rewriter,
-        "safety": picture.safety,
-        "truth_artifact_id": picture.truth_artifact_id,
-        "truth_country": picture.truth_country,
-        "path": relative,
-        "sha256": digest_bytes(content),
-        "width": picture.pixels.shape[1],
-        "height": picture.pixels.shape[0],
-        "provider_params": canonical_json(picture.provider_params).decode(),
-    }
-
-
-def part_schema(*, knows_truth: bool) -> dict[str, pl.DataType]:
-    """Give the columns of a part; only a simulated model knows the truth."""
-    names = ("concept", "country", *(("truth_artifact_id", "truth_country") if knows_truth else ()))
-    return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}

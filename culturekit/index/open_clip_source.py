@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.errors import UsageError
-from culturekit.index.hub import hub_folder
 from culturekit.index.weights_identity import check_safetensors, digest_of_files, read_json
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest
+from culturekit.storage.hub import hub_folder
 
 __all__ = ["OpenClipSource", "find_source"]
 

@@ -1,18 +1,17 @@
 """Where a model runs and in which numbers: the device, its precision, the same bits each time, batches that fit."""
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.errors import UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import Precision, chosen_device, chosen_dtype, needed_package, same_bits
 
 __all__ = [
     "Batches",
@@ -25,8 +24,6 @@ __all__ = [
     "same_bits",
     "usual_batch",
 ]
-
-Precision: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 BATCH_ON_CPU, BATCH_ON_GPU = 16, 256
 
@@ -43,71 +40,9 @@ class TorchOptions:
     revision: str = ""
 
 
-def needed_package(name: str, *, kind: str, extra: str) -> Any:  # noqa: ANN401 - a module
-    """Import a package that may import torchvision, or say which command installs it.
-
-    Args:
-        name: such as `transformers`.
-        kind: what needs it, such as `encoder transformers`.
-        extra: the optional part of culturekit that brings it.
-    """
-    try:
-        mend_torchvision()
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"the {kind} needs the package {error.name}, which is not installed",
-            hint=f"Install it with: pip install -c constraints.txt 'culturekit[{extra}]'",
-        ) from error
-
-
-def chosen_device(text: str) -> Any:  # noqa: ANN401 - a torch.device
-    """Find the device a name means: `auto` (a GPU where there is one), `cpu`, `cuda`, `cuda:N` or `mps`."""
-    torch = importlib.import_module("torch")
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    there = ["cpu", *(f"cuda:{number}" for number in range(gpus))]
-    if torch.backends.mps.is_available():
-        there.append("mps")
-    best = "cuda:0" if gpus else there[-1]
-    name = best if text == "auto" else "cuda:0" if text == "cuda" else text
-    if name not in there:
-        raise UsageError(
-            "there is no such device",
-            found=f"device={text}",
-            expected="auto or " + " or ".join(there),
-            hint=f"This torch ({torch.__version__}) sees no GPU." if not gpus and text.startswith("cuda") else "",
-        )
-    return torch.device(name)
-
-
-def chosen_dtype(text: Precision, device: Any) -> Any:  # noqa: ANN401 - torch types
-    """Find the number type a name means; `auto` is float32 on a CPU, bfloat16 or float16 on a GPU."""
-    torch = importlib.import_module("torch")
-    if text != "auto":
-        return getattr(torch, text)
-    if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
-    return torch.float16 if device.type == "mps" else torch.float32
-
-
 def usual_batch(options: TorchOptions, device: Any) -> int:  # noqa: ANN401 - a torch.device
     """Give how many are encoded at once: as told, or as many as a device is usually quickest with."""
     return options.batch or (BATCH_ON_CPU if device.type == "cpu" else BATCH_ON_GPU)
-
-
-@contextmanager
-def same_bits() -> Iterator[None]:
-    """Run a model without gradients and so that the same input gives the same bits again.
-
-    Float32 stays float32 on a GPU too: torch's usual TF32 in convolutions would keep 10 bits of 23.
-    """
-    torch = importlib.import_module("torch")
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode())
-        if torch.cuda.is_available():
-            exact = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
-            stack.enter_context(torch.backends.cudnn.flags(**exact))
-        yield
 
 
 class Batches:

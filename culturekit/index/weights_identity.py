@@ -1,19 +1,12 @@
 """Weights in a folder: where they lie, that nothing in them can run, and a hash that says which they are."""
 
-import json
-import os
 import re
-import struct
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.index.hub import hub_folder
-from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.hub import hub_folder
+from culturekit.storage.model_files import check_safetensors, digest_of_files, read_json, read_json_list
 
 __all__ = [
     "PICKLES",
@@ -44,7 +37,6 @@ TOLD_BY = (
 """What decides a vector besides the weights."""
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-LARGEST_HEADER = 100 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,69 +132,3 @@ def no_weights(folder: Path) -> UsageError:
         hint=f"Convert a checkpoint that you trust: culturekit weights convert {folder / pickles[0]} --sha256 HEX "
         f"--out {folder / 'model.safetensors'}",
     )
-
-
-def check_safetensors(paths: Iterable[Path]) -> None:
-    """Make sure that each file is as long as its own header says; a cut download is told from a broken model."""
-    for path in paths:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            first = file.read(8)
-            length = struct.unpack("<Q", first)[0] if len(first) == 8 else LARGEST_HEADER
-            header = file.read(length) if length < min(size, LARGEST_HEADER) else b""
-        try:
-            tensors = json.loads(header)
-            ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != "__metadata__"]
-            promised = 8 + length + max(ends, default=0)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise IntegrityError("this is no safetensors file, or only its beginning", where=str(path)) from error
-        if promised != size:
-            raise IntegrityError(
-                "a safetensors file is cut or changed", where=str(path), expected=f"{promised} bytes", found=f"{size}"
-            )
-
-
-def digest_of_files(files: Sequence[Path], *, root: Path) -> str:
-    """Hash names and bytes of files below a folder, several files at once; a file is read once per process."""
-    with ThreadPoolExecutor(min(8, len(files) or 1)) as threads:
-        digests = list(threads.map(known_digest, files))
-    names = [path.relative_to(root).as_posix() for path in files]
-    return digest(sorted(map(list, zip(names, digests, strict=True))))
-
-
-def known_digest(path: Path) -> str:
-    """Hash a file, unless it was hashed before and has not changed since."""
-    state = path.stat()
-    return digest_once(path, state.st_size, state.st_mtime_ns, state.st_ino)
-
-
-@lru_cache(maxsize=4096)
-def digest_once(path: Path, size: int, changed: int, inode: int) -> str:
-    """Hash a file once for each state it was seen in."""
-    return digest_file(path)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object that comes with a model."""
-    content = json_of(path)
-    if not isinstance(content, dict):
-        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON object")
-    return content
-
-
-def read_json_list(path: Path) -> list[dict[str, Any]]:
-    """Read a JSON list of objects that comes with a model."""
-    content = json_of(path)
-    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
-        raise IntegrityError("a file of the model is not what it should be", where=str(path), expected="a JSON list")
-    return content
-
-
-def json_of(path: Path) -> Any:  # noqa: ANN401 - any JSON value
-    """Read a JSON file that comes with a model."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name) from error
-    except (ValueError, OSError) as error:
-        raise IntegrityError("a file of the model cannot be read", where=str(path), found=str(error)) from error

@@ -3,7 +3,7 @@
 import os
 
 from culturekit.errors import MissingDependency
-from culturekit.llm.client_options import RemoteOptions
+from culturekit.llm.client_options import ServiceOptions
 from culturekit.llm.endpoints import is_encrypted, is_loopback, is_official
 from culturekit.llm.secrets import Secret, key_from_environment
 
@@ -13,7 +13,7 @@ NO_KEY = "no-key"
 """What is sent to a server that needs none: some want to see a key all the same."""
 
 
-def api_key(options: RemoteOptions, *, base_url: str, official: str, variables: tuple[str, ...]) -> Secret | None:
+def api_key(options: ServiceOptions, *, base_url: str, official: str, variables: tuple[str, ...]) -> Secret | None:
     """Find the key for a server; None where the server is somebody's own and none is set.
 
     A key that only lies in the environment goes to the service it belongs to, to this machine, or over an encrypted

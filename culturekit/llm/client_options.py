@@ -9,7 +9,15 @@ import msgspec
 from culturekit.llm.client import Quota
 from culturekit.llm.endpoints import check_base_url
 
-__all__ = ["Dialect", "GoogleOptions", "LocalOptions", "OpenAIOptions", "RemoteOptions", "ReplayOptions"]
+__all__ = [
+    "Dialect",
+    "GoogleOptions",
+    "LocalOptions",
+    "OpenAIOptions",
+    "RemoteOptions",
+    "ReplayOptions",
+    "ServiceOptions",
+]
 
 Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
 """Whose dialect of JSON schema a server speaks."""
@@ -23,25 +31,19 @@ Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")
-NEVER_ANSWERS = ("timeout", "rpm", "tpm", "price", "api_key")
+NEVER_ANSWERS = ("timeout", "rpm", "tpm", "price", "image_price", "api_key")
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteOptions:
-    """What all far clients take.
+class ServiceOptions:
+    """What every far service takes, whatever it answers with.
 
-    `max_tokens` replaces what a task asks for the answer; `thinking_budget` is allowed on top of it. `rpm` and `tpm`
-    are requests and tokens a minute, `price` is USD per million tokens in and out, `timeout` is in seconds and counts
-    from the first byte sent to the last received.
+    `rpm` and `tpm` are requests and tokens a minute, `price` is USD per million tokens in and out, `timeout` is in
+    seconds and counts from the first byte sent to the last received.
     """
 
     base_url: str = ""
     api_key: str = ""
-    temperature: Temperature | None = None
-    top_p: Share | None = None
-    seed: int | None = None
-    max_tokens: Count | None = None
-    thinking_budget: Room | None = None
     rpm: Positive | None = None
     tpm: Positive | None = None
     price: str = ""
@@ -73,6 +75,20 @@ class RemoteOptions:
         """Give what can change an answer, as far as it is set."""
         stated = {name: value for name, value in asdict(self).items() if name not in NEVER_ANSWERS}
         return {name: value for name, value in stated.items() if value not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOptions(ServiceOptions):
+    """What all far clients that answer in words take.
+
+    `max_tokens` replaces what a task asks for the answer; `thinking_budget` is allowed on top of it.
+    """
+
+    temperature: Temperature | None = None
+    top_p: Share | None = None
+    seed: int | None = None
+    max_tokens: Count | None = None
+    thinking_budget: Room | None = None
 
 
 @dataclass(frozen=True, slots=True)

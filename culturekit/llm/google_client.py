@@ -30,18 +30,18 @@ class GoogleClient(RemoteClient):
 class GoogleConnection:
     """The google-genai SDK, told to try once; our HTTP client under it sends what was composed."""
 
-    def __init__(self, base_url: str, model: str, secret: Secret | None, options: GoogleOptions) -> None:
+    def __init__(self, base_url: str, model: str, secret: Secret | None, *, api_version: str, seconds: float) -> None:
         """Connect lazily; the SDK is imported here."""
         genai, http = google_sdk()
         self.model = model
-        self.http: Any = http_client(http, seconds=options.timeout)
+        self.http: Any = http_client(http, seconds=seconds)
         self.sdk: Any = genai.Client(
             api_key=secret.reveal() if secret else NO_KEY,
             vertexai=False,
             http_options={
                 "base_url": base_url,
-                "api_version": options.api_version,
-                "timeout": round(options.timeout * 1000),
+                "api_version": api_version,
+                "timeout": round(seconds * 1000),
                 "httpx_async_client": self.http,
             },
         )
@@ -81,7 +81,9 @@ def make(spec: Spec) -> GoogleClient:
         Identity("google", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
         options,
         key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
-        connect=lambda secret: GoogleConnection(base_url, model, secret, options),
+        connect=lambda secret: GoogleConnection(
+            base_url, model, secret, api_version=options.api_version, seconds=options.timeout
+        ),
         written=WireFormat(compose, gemini_api.wire, gemini_api.read),
     )
 

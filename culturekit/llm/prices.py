@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ __all__ = [
     "Price",
     "PriceList",
     "cost_of",
+    "image_sizes",
     "known_prices",
     "parse_price",
     "picodollars_of",
@@ -34,6 +35,7 @@ DATE = r"^\d{4}-\d{2}-\d{2}$"
 STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
 
 Dollars = Annotated[float, Field(ge=0, lt=100_000)]
+Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
 
 
 class ModelPrice(StrictModel):
@@ -46,12 +48,16 @@ class ModelPrice(StrictModel):
 
 
 class ProviderPrices(StrictModel):
-    """The prices of one provider, and where they were read."""
+    """The prices of one provider, and where they were read.
+
+    `images` says how many output tokens an image takes: by model, by quality, by size.
+    """
 
     source: str
     date: Annotated[str, Field(pattern=DATE)]
     batch: Annotated[float, Field(gt=0, le=1)]
     models: Mapping[str, ModelPrice]
+    images: Mapping[str, Mapping[str, Mapping[str, Tokens]]]
 
 
 class PriceList(StrictModel):
@@ -75,9 +81,21 @@ class Price(StrictModel):
 
 
 @cache
+def price_list() -> PriceList:
+    """Read the file."""
+    return load_model(shipped("llm/prices.yaml"), PriceList)
+
+
+def image_sizes(model: str, *, provider: Literal["openai", "google"]) -> Mapping[str, Mapping[str, int]]:
+    """Give the output tokens of an image by quality and size; nothing for a model of which they are not known."""
+    listed = (price_list().openai if provider == "openai" else price_list().google).images
+    return listed.get(model) or listed.get(SNAPSHOT.sub("", model)) or {}
+
+
+@cache
 def known_prices() -> tuple[Price, ...]:
     """List all prices, in the order of the file."""
-    prices = load_model(shipped("llm/prices.yaml"), PriceList)
+    prices = price_list()
     return tuple(
         Price(
             provider=provider,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
-from culturekit.llm.client_options import RemoteOptions
+from culturekit.llm.client_options import ServiceOptions
 from culturekit.llm.prices import parse_price, rate_of
 from culturekit.llm.secrets import Secret
 from culturekit.llm.sending import sent_once, verdict
@@ -45,7 +45,7 @@ class RemoteClient:
     def __init__(
         self,
         identity: Identity,
-        options: RemoteOptions,
+        options: ServiceOptions,
         *,
         key: Callable[[], Secret | None],
         connect: Callable[[Secret | None], Connection],

@@ -8,7 +8,7 @@ from culturekit.builders.completion import CompletionInputs
 from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.prompt_options import PromptOptions
 from culturekit.config.checks import dump_path, knows_truth
-from culturekit.config.recipe import Recipe
+from culturekit.config.recipe import Model, Recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.build import IndexFiles, IndexOptions
 from culturekit.index.diagnosis import DiagnosisOptions
@@ -51,7 +51,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         release_stage([released_from(recipe, workdir)], concepts, recipe.popularity, recipe.release),
         prompts_stage(space, prompt_options(recipe, workdir), seed=recipe.seed),
         *index_stages(recipe, workdir),
-        *(stage for model in recipe.models for stage in model_stages(recipe, model.name, model.backend, workdir)),
+        *(stage for model in recipe.models for stage in model_stages(recipe, model, workdir)),
         *diagnosis_stages(recipe, workdir),
         *instrument_stages(recipe, workdir),
         distribution_stage(list(matches_of(recipe, workdir).values()), name=SHOWN),
@@ -130,17 +130,19 @@ def index_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
     return [references, index_stage(files, IndexOptions(recipe.encoder, "image"))]
 
 
-def model_stages(recipe: Recipe, name: str, backend: str, workdir: Path) -> list[Stage]:
+def model_stages(recipe: Recipe, model: Model, workdir: Path) -> list[Stage]:
     """Make, map and rate the images of one model; folders carry its name."""
     space, prompts = workdir / "cspace/cspace.parquet", workdir / "prompts/prompts.parquet"
+    name, backend = model.name, model.backend
     images = workdir / f"images-{name}/images.parquet"
     stages = [
         generate_stage(
-            prompts, recipe.images, backend=backend, model=name, seed=recipe.seed, name=f"images-{name}", cspace=space
+            prompts, recipe.images, backend=backend, model=name, seed=recipe.seed, name=f"images-{name}",
+            cspace=space, llm=model.buying.options(),
         ),
         map_stage(MappingInputs(workdir / "index", images, prompts), recipe.mapping, name=f"matches-{name}"),
         quality_stage(images, scorer=recipe.quality, name=f"quality-{name}"),
-    ]
+    ]  # fmt: skip
     if knows_truth(backend):
         stages.append(truth_stage(images, space, name=f"truth-{name}"))
     if recipe.audit is not None and recipe.audit.file is None:
@@ -189,6 +191,7 @@ def folders(recipe: Recipe, workdir: Path) -> RunFolders:
         compared=bool(recipe.instruments),
         counted=True,
         differed=len(names) > 1,
+        completed=recipe.completion is not None,
     )
 
 

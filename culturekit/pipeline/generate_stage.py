@@ -4,16 +4,26 @@ from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.diffusers_backend import files_behind
+from culturekit.generation.diffusers_options import DIFFUSERS
 from culturekit.generation.folder_options import FOLDER
-from culturekit.generation.runner import ImagePlan, Maker, generate
+from culturekit.generation.held_runner import Pace
+from culturekit.generation.image_services import is_paid
+from culturekit.generation.runner import ImagePlan, Maker, generate, pilot
+from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.folder_stage import image_folder, stage_of
+from culturekit.pipeline.paid_images_stage import paid_images_stage
+from culturekit.pipeline.part_run import run_part
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
+from culturekit.records.work import Engine, Progress, Work
 from culturekit.registry import Spec, parse_spec
 from culturekit.storage.manifest import read_manifest
 from culturekit.trail.upstream import upstream
 
-__all__ = ["cspace_behind", "generate_stage"]
+__all__ = ["cspace_behind", "generate_stage", "run_pilot"]
+
+DEFAULTS = LlmOptions()
 
 
 def cspace_behind(prompts: Path) -> Path | None:
@@ -23,9 +33,22 @@ def cspace_behind(prompts: Path) -> Path | None:
 
 
 def generate_stage(
-    prompts: Path, plan: ImagePlan, *, backend: str, model: str, seed: int, name: str, cspace: Path | None = None
+    prompts: Path,
+    plan: ImagePlan,
+    *,
+    backend: str,
+    model: str,
+    seed: int,
+    name: str,
+    cspace: Path | None = None,
+    llm: LlmOptions = DEFAULTS,
 ) -> Stage:
-    """Make the images of a model; a backend that draws from a cultural space has it as an input."""
+    """Make the images of a model; a backend that draws from a cultural space has it as an input.
+
+    `llm` says how images of a paid service are bought, which decides none of them.
+    """
+    if is_paid(backend):
+        return paid_images_stage(prompts, plan, backend=backend, model=model, seed=seed, name=name, llm=llm)
     spec, space = parse_spec(backend), None
     if spec.name == FOLDER:
         folder = image_folder(
@@ -40,6 +63,7 @@ def generate_stage(
         if space is not None:
             inputs["cspace"] = space
     BACKENDS.check(str(spec))
+    weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
     return Stage(
         name,
         "generate",
@@ -48,7 +72,7 @@ def generate_stage(
             work, prompts_table(prompts, work.scratch), plan, maker_of(model, str(spec), space, work.scratch), seed=seed
         ),
         inputs,
-        {**asdict(plan), "backend": str(spec), "model": model},
+        {**asdict(plan), "backend": str(spec), "model": model, **weights},
         {"images": seed},
         packages=("numpy", "pillow", "polars"),
     )
@@ -57,3 +81,16 @@ def generate_stage(
 def maker_of(model: str, backend: str, space: Path | None, scratch: Path) -> Maker:
     """Describe who makes images; a backend that draws from a cultural space gets it as a table."""
     return Maker(model, backend, None if space is None else space_table(space, scratch))
+
+
+def run_pilot(
+    prompts: Path, plan: ImagePlan, stage: Stage, out: Path, *, seed: int, engine: Engine, progress: Progress,
+    wait: bool = False,
+) -> Pace | None:  # fmt: skip
+    """Make two images of a stage where its run will go on, and time them; None where all images are there."""
+
+    def part(work: Work) -> Pace | None:
+        maker = maker_of(str(stage.options["model"]), str(stage.options["backend"]), None, work.scratch)
+        return pilot(work, prompts_table(prompts, work.scratch), plan, maker, seed=seed)
+
+    return run_part(stage, out, part, engine=engine, progress=progress, wait=wait)

@@ -9,11 +9,14 @@ import polars as pl
 from culturekit.builders.prompt_templates import templates
 from culturekit.config.recipe import Recipe
 from culturekit.generation.folder_listing import list_folder
+from culturekit.generation.image_services import is_paid
+from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.cube import completion_run, cube_stages, filter_run
 from culturekit.pipeline.known_inputs import known_records
+from culturekit.pipeline.paid_images_plan import plan_images, price_of_each
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 
@@ -65,6 +68,10 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
             planned.append(planned_completion(stage, state, recipe, workdir))
             continue
         units, unit = units_of(stage, recipe, workdir)
+        paid = planned_images(stage, state, units, recipe, workdir)
+        if paid is not None:
+            planned.append(paid)
+            continue
         planned.append(
             PlannedStage(
                 stage.name,
@@ -72,7 +79,7 @@ def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
                 units,
                 unit,
                 bytes=scaled(units, BYTES_PER_UNIT.get(stage.kind)),
-                seconds=scaled(units, SECONDS_PER_UNIT.get(stage.kind)),
+                seconds=seconds_of(stage, folder, units),
             )
         )
     return planned
@@ -94,6 +101,25 @@ def planned_completion(stage: Stage, state: str, recipe: Recipe, workdir: Path) 
     """Plan the completion: the most that its rounds can ask, also before the names that go along are known."""
     plan = completion_run(recipe, workdir).plan()
     return PlannedStage(stage.name, state, plan.cells, "pairs", None, None, plan.requests, plan.tokens, plan.usd)
+
+
+def planned_images(stage: Stage, state: str, units: int | None, recipe: Recipe, workdir: Path) -> PlannedStage | None:
+    """Plan images that are bought; None for a stage that buys none."""
+    model = next((each for each in recipe.models if f"images-{each.name}" == stage.name), None)
+    backend = recipe.references.backend if stage.name == "references" else model.backend if model else ""
+    if not backend or not is_paid(backend):
+        return None
+    if not stage.inputs["prompts"].is_file():
+        each = price_of_each(backend, recipe.images, batch=model is not None and model.buying.batch)
+        dollars = None if units is None else units * each
+        return PlannedStage(stage.name, state, units, "images", None, None, None, None, dollars)
+    plan = ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",)) if model is None else recipe.images
+    batch = model is not None and model.buying.batch
+    bought = plan_images(
+        stage.inputs["prompts"], plan, backend=backend, seed=recipe.seed, out=workdir / stage.name, batch=batch
+    )
+    left = bought.calls - bought.bought
+    return PlannedStage(stage.name, state, bought.images, "images", None, None, left, bought.tokens, bought.usd)
 
 
 def waits(stage: Stage, undone: set[Path]) -> bool:
@@ -139,6 +165,13 @@ def prompt_count(kinds: Sequence[str], recipe: Recipe, workdir: Path) -> int | N
         return None
     concepts = [load_concept(name).concept for name in recipe.concepts]
     return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
+
+
+def seconds_of(stage: Stage, folder: Path, units: int | None) -> float | None:
+    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell."""
+    if stage.kind == "generate" and "weights" in stage.options:
+        return scaled(units, known_pace(folder))
+    return scaled(units, SECONDS_PER_UNIT.get(stage.kind))
 
 
 def scaled(units: int | None, rate: float | None) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.metrics.scoring.score_bounds import score_bounds
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
@@ -113,7 +114,14 @@ def score(
         found.append(score_corrected(pl.concat(labelled.mapped), audits, quality, options=correction.of(options)))
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
-    return write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+    outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+    apart = not_comparable({name_of(table): traits_of(table) for table in images if table.height})
+    return replace(outcome, notes={**outcome.notes, "not_comparable": apart}) if apart else outcome
+
+
+def name_of(images: pl.DataFrame) -> str:
+    """Name the model of a table of images."""
+    return str(images["model"][0])
 
 
 def countries_of(prompts: Path) -> dict[str, str]:

@@ -61,4 +61,5 @@ def folders_of(root: Path) -> RunFolders:
         compared=(root / "stability").is_dir(),
         counted=(root / SHOWN).is_dir(),
         differed=(root / COMPARISON).is_dir(),
+        completed=(root / "completion").is_dir(),
     )

@@ -112,6 +112,7 @@ def caveats(run: RunFolders) -> tuple[str, ...]:
     stages = ["filter", "index", *(f"quality-{model}" for model in run.models)]
     stages += [f"audit-{model}" for model in run.models if run.audited]
     notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
+    notes += [str(each) for each in run.manifest("scores").notes.get("not_comparable", ())]
     return tuple(dict.fromkeys(filter(None, notes)))
 
 

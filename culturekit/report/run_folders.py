@@ -42,6 +42,7 @@ class RunFolders:
     compared: bool = False
     counted: bool = False
     differed: bool = False
+    completed: bool = False
 
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
@@ -123,7 +124,8 @@ class RunFolders:
     def stage_names(self) -> list[str]:
         """List the folders of the run's stages, each after what it reads."""
         per_model = ["images", "matches", "quality", "truth", *(["audit"] if self.audited else [])]
-        names = ["graph", "candidates", "filter", "cspace", "prompts", "references", "index"]
+        completed = ["completion"] if self.completed else []
+        names = ["graph", "candidates", "filter", *completed, "cspace", "prompts", "references", "index"]
         for model in self.models:
             names += [f"{kind}-{model}" for kind in per_model if kind != "truth" or model in self.truthful]
         if self.diagnosed:

@@ -10,8 +10,9 @@ from PIL import Image
 
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
+from culturekit.generation.image_rows import batches
 from culturekit.generation.picture_files import folder_of_prompt
-from culturekit.generation.runner import ImagePlan, Maker, batches, derive_seed, generate, list_requests
+from culturekit.generation.runner import ImagePlan, Maker, derive_seed, generate, list_requests
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
 from culturekit.storage.picture_writing import encoded

@@ -48,6 +48,8 @@ def answer_to(
     own = model(question) if model is not None else None
     if isinstance(own, Answer):
         answer = own
+    elif question.operation == "images" and (fault is None or fault.kind not in ANSWER_FAULTS):
+        answer = Answer(question.user, output_tokens=question.max_tokens)
     elif fault is not None and fault.kind in ANSWER_FAULTS:
         answer = _stopped(question, fault, own, script)
     else:

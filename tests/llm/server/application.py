@@ -7,6 +7,7 @@ import msgspec
 
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, answered
+from tests.llm.server.picture_addresses import give_picture
 from tests.llm.server.routes import find_route
 from tests.llm.server.script import script_from_json
 from tests.llm.server.selling import encoded
@@ -49,6 +50,8 @@ class Application:
                 return _json(msgspec.to_builtins(self.service.statistics.records[since:]))
             case "GET", "/script":
                 return _json(msgspec.to_builtins(self.service.script))
+            case "GET", path if path.startswith("/pictures/"):
+                return give_picture(self.service, arrived)
             case "PUT", "/script":
                 return self._follow(arrived.body)
             case _:

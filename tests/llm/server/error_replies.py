@@ -37,6 +37,11 @@ _OPENAI: dict[str, tuple[str, str | None, str]] = {
         "content_policy_violation",
         "Your request was rejected as a result of our safety system.",
     ),
+    "moderation": (
+        "image_generation_user_error",
+        "moderation_blocked",
+        "Your request was rejected by the safety system. safety_violations=[violence].",
+    ),
     "conflict": ("invalid_request_error", None, "Another request holds this resource."),
     "too-large": ("invalid_request_error", "request_too_large", "The request is too large."),
 }
@@ -61,6 +66,7 @@ _GOOGLE: dict[str, tuple[str, str]] = {
         "The input token count exceeds the maximum number of tokens allowed.",
     ),
     "content-policy": ("INVALID_ARGUMENT", "The request was rejected by the safety policy."),
+    "moderation": ("INVALID_ARGUMENT", "The prompt could not be submitted: it violates the safety policy."),
     "conflict": ("ABORTED", "Another request holds this resource."),
     "too-large": ("INVALID_ARGUMENT", "Request payload size exceeds the limit."),
 }

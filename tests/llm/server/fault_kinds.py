@@ -34,6 +34,7 @@ STATUS_FAULTS: dict[str, tuple[int, str]] = {
     "bad-request": (400, "the request is not valid; `text` says why"),
     "context-length": (400, "the request is longer than the model's context"),
     "content-policy": (400, "the request was rejected by the safety system"),
+    "moderation": (400, "the prompt was blocked before an image was made, as gpt-image says it"),
     "conflict": (409, "another request holds the resource"),
     "too-large": (413, "the request is too large"),
 }

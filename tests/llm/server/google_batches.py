@@ -9,7 +9,8 @@ import orjson
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.exchange import Exchange, json_body
 from tests.llm.server.google_endpoints import check_model
-from tests.llm.server.google_generate import generate_question, generate_response, pick
+from tests.llm.server.google_generate import generate_question, pick
+from tests.llm.server.google_image_making import writes_generated
 from tests.llm.server.google_requests import check_batch_request, check_generate, fitting
 from tests.llm.server.job_runs import cancel, look_at, next_plan, register
 from tests.llm.server.jobs import Job, Line, LineResult
@@ -118,7 +119,7 @@ def _found(exchange: Exchange) -> Job:
 
 def _looked_at(service: Service, job: Job) -> Job:
     running = job.state in {"running", "cancelling"}
-    look_at(service, job, generate_response)
+    look_at(service, job, writes_generated(service.script))
     if running and job.source and job.results:
         content = b"".join(encoded({"key": result.name, **_outcome(result)}) + b"\n" for result in job.results)
         stored = service.storage.keep(

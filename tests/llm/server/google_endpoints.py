@@ -8,9 +8,9 @@ from tests.llm.server.google_generate import (
     counted_tokens,
     generate_chunks,
     generate_question,
-    generate_response,
     pick,
 )
+from tests.llm.server.google_image_making import writes_generated
 from tests.llm.server.google_requests import check_count, check_generate
 from tests.llm.server.selling import sell
 from tests.llm.server.service import Service
@@ -21,7 +21,7 @@ __all__ = ["check_model", "count_tokens", "generate", "generate_stream", "get_mo
 
 def generate(exchange: Exchange) -> Departing:
     """POST /models/{name}:generateContent."""
-    return _generated(exchange, generate_response)
+    return _generated(exchange, writes_generated(exchange.service.script))
 
 
 def generate_stream(exchange: Exchange) -> Departing:

@@ -53,17 +53,18 @@ def generate_question(body: Mapping[str, Any], model: str, mode: Any = "online")
     tokens = counted_tokens(body) + (count_text(orjson.dumps(schema).decode()) if schema else 0)
     text = "\n".join(_texts(content) for content in body["contents"] if content.get("role", "user") == "user")
     data, row = data_of(text)
+    drawn = "IMAGE" in (pick(config, "responseModalities") or ())
     return Question(
         provider="google",
-        operation="generate",
+        operation="images" if drawn else "generate",
         model=model,
         instructions=_texts(pick(body, "systemInstruction") or {}),
         user=text,
         data=data,
-        row=row,
+        row=text if drawn else row,
         schema=schema,
         json_wanted=pick(config, "responseMimeType") == "application/json",
-        max_tokens=pick(config, "maxOutputTokens") or _DEFAULT_LIMIT,
+        max_tokens=1290 if drawn else pick(config, "maxOutputTokens") or _DEFAULT_LIMIT,
         seed=config.get("seed") or 0,
         input_tokens=tokens,
         digest=hashlib.sha256(model.encode() + orjson.dumps(_asked(body), option=orjson.OPT_SORT_KEYS)).hexdigest(),

@@ -7,6 +7,7 @@ import orjson
 from tests.llm.server.error_replies import Refused
 from tests.llm.server.jobs import Job, Line, LineResult
 from tests.llm.server.openai_chat import chat_question
+from tests.llm.server.openai_image_making import check_image, image_question
 from tests.llm.server.openai_requests import check_chat, fitting
 from tests.llm.server.openai_response_requests import check_responses
 from tests.llm.server.openai_responses import responses_question
@@ -74,6 +75,9 @@ def _line(line: dict[str, Any], endpoint: str) -> Line:
 
 
 def _question(body: dict[str, Any], endpoint: str) -> Question:
+    if endpoint == "/v1/images/generations":
+        check_image(body)
+        return image_question(body, "batch")
     chats = endpoint == "/v1/chat/completions"
     (check_chat if chats else check_responses)(body)
     if body.get("stream"):

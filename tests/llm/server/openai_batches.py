@@ -9,15 +9,17 @@ from tests.llm.server.job_runs import cancel, look_at, next_plan, register
 from tests.llm.server.jobs import Job
 from tests.llm.server.openai_batch_lines import error_lines, output_lines, read_lines
 from tests.llm.server.openai_chat import chat_completion
+from tests.llm.server.openai_image_making import writes_images
 from tests.llm.server.openai_requests import check_batch
 from tests.llm.server.openai_responses import response
+from tests.llm.server.selling import Encode
 from tests.llm.server.service import Service
 from tests.llm.server.wire import Departing, json_departing
 
 __all__ = ["cancel_batch", "create_batch", "list_batches", "retrieve_batch"]
 
 _DAY = 86_400
-_KNOWN = {"/v1/chat/completions", "/v1/responses"}
+_KNOWN = {"/v1/chat/completions", "/v1/responses", "/v1/images/generations"}
 
 
 def create_batch(exchange: Exchange) -> Departing:
@@ -88,7 +90,7 @@ def _found(exchange: Exchange) -> Job:
 
 def _looked_at(service: Service, job: Job) -> Job:
     running = job.state in {"running", "cancelling"}
-    look_at(service, job, chat_completion if job.endpoint == "/v1/chat/completions" else response)
+    look_at(service, job, _encode(service, job.endpoint))
     if running and job.state in {"completed", "expired", "cancelled"}:
         job.output_file = _kept(service, job, "output", output_lines(job))
         job.error_file = _kept(service, job, "error", error_lines(job))
@@ -158,3 +160,9 @@ def _errors(job: Job) -> dict[str, Any]:
     problems = job.problems or [(0, job.plan.reason, "The batch failed for a reason inside the service.")]
     data = [{"code": code, "line": line or None, "message": message, "param": None} for line, code, message in problems]
     return {"object": "list", "data": data}
+
+
+def _encode(service: Service, endpoint: str) -> Encode:
+    if endpoint == "/v1/images/generations":
+        return writes_images(service.script)
+    return chat_completion if endpoint == "/v1/chat/completions" else response

@@ -131,7 +131,14 @@ _CHATS = {
 
 BATCH_FIELDS: dict[str, Shape] = {
     "completion_window": one_of("24h"),
-    "endpoint": one_of("/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions", "/v1/moderations"),
+    "endpoint": one_of(
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/embeddings",
+        "/v1/completions",
+        "/v1/moderations",
+        "/v1/images/generations",
+    ),
     "input_file_id": text(least=1),
     "metadata": METADATA,
     "output_expires_after": fields(

@@ -12,6 +12,7 @@ from tests.llm.server import (
     openai_batches,
     openai_endpoints,
     openai_files,
+    openai_image_making,
 )
 from tests.llm.server.exchange import Endpoint
 
@@ -56,6 +57,7 @@ ROUTES = (
     _google(
         "POST", f"/models{_ID}:streamGenerateContent", "generate.stream", google_endpoints.generate_stream, sells=True
     ),
+    _openai("POST", "/images/generations", "images", openai_image_making.make_image, sells=True),
     _openai("GET", "/models", "models.list", openai_endpoints.list_models),
     _openai("GET", r"/models/(?P<name>.+)", "models.get", openai_endpoints.retrieve_model),
     _openai("POST", "/files", "files.create", openai_files.create_file),

@@ -6,7 +6,7 @@ import msgspec
 
 from tests.llm.server.fault_kinds import FAULT_KINDS, LINE_FAULTS
 
-__all__ = ["Fault", "Hint", "JobPlan", "Prices", "Quota", "Rule", "Script", "When", "script_from_json"]
+__all__ = ["Fault", "Hint", "JobPlan", "Pictures", "Prices", "Quota", "Rule", "Script", "When", "script_from_json"]
 
 Hint: TypeAlias = Literal["none", "retry-after", "retry-after-date", "retry-after-ms", "x-ratelimit", "retry-info"]
 Provider: TypeAlias = Literal["openai", "google"]
@@ -121,6 +121,26 @@ class Prices(_Part, frozen=True):
     batch: float = 0.5
 
 
+class Pictures(_Part, frozen=True):
+    """How image models answer.
+
+    `form` is what a picture is; `more` is how many there are beyond those asked for, below zero too few; `address`,
+    with {digest} and {place} in it, stands in place of base64. At such an address of this server: `busy` times a 503,
+    then a `status`, a `type` of content, so many zeros of `padding`, or a redirect to where it `moves`.
+    """
+
+    form: Literal["png", "jpeg", "webp", "page", "bomb", "cut", "svg", "none", "torn"] = "png"
+    side: int = 16
+    more: int = 0
+    revised: bool = False
+    address: str = ""
+    busy: int = 0
+    status: int = 200
+    type: str = ""
+    padding: int = 0
+    moves: str = ""
+
+
 class Script(_Part, frozen=True):
     """All a server is told. `jobs` are the plans of the jobs in the order of their making, then `job` for all others.
 
@@ -134,6 +154,7 @@ class Script(_Part, frozen=True):
     jobs: tuple[JobPlan, ...] = ()
     job: JobPlan = JobPlan()
     prices: Prices = Prices()
+    pictures: Pictures = Pictures()
     latency: float = 0.0
     jitter: float = 0.0
     thinking: int = 0

@@ -144,7 +144,7 @@ def damaged_value(whole: dict[str, Any], fault: Fault) -> dict[str, Any]:
             whole.pop("usage", None)
             whole.pop("usageMetadata", None)
         case "no-choices":
-            for name in {"choices", "candidates", "output"} & whole.keys():
+            for name in {"choices", "candidates", "output", "data"} & whole.keys():
                 whole[name] = []
         case "other-model":
             whole["modelVersion" if "responseId" in whole else "model"] = fault.text or "another-model"

@@ -40,6 +40,7 @@ class Service:
     first: int = 0
     first_job: int = 0
     lines: int = 0
+    fetches: int = 0
 
     def __post_init__(self) -> None:
         """Begin."""

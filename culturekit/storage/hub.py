@@ -1,14 +1,14 @@
 """Folders of the model hub: found in the local cache, or fetched into it where that is allowed."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from culturekit.errors import MissingDependency, UpstreamUnavailable, UsageError
 
 __all__ = ["hub_folder"]
 
-FETCHED = ["*.safetensors", "*.json", "*.txt", "*.model"]
+FETCHED = ("*.safetensors", "*.json", "*.txt", "*.model")
 
 
 def hub_folder(
@@ -18,6 +18,7 @@ def hub_folder(
     complete: Callable[[Path], object],
     extra: str,
     asked_by: str,
+    fetched: Sequence[str] = FETCHED,
 ) -> Path:
     """Give the folder of a hub id: its safetensors, settings and tokenizer, and never a pickle.
 
@@ -27,6 +28,7 @@ def hub_folder(
         complete: Tells whether a cached folder holds what is needed.
         extra: The extra of culturekit whose packages reach the hub.
         asked_by: What asked for the folder, for messages.
+        fetched: Patterns of the files that are fetched, those in folders below included.
     """
     try:
         hub = importlib.import_module("huggingface_hub")
@@ -36,7 +38,7 @@ def hub_folder(
             where=name,
             hint=f"Install it with: pip install -c constraints.txt 'culturekit[{extra}]'",
         ) from error
-    wanted = {"revision": revision or None, "allow_patterns": FETCHED}
+    wanted = {"revision": revision or None, "allow_patterns": list(fetched)}
     try:
         cached = Path(hub.snapshot_download(name, local_files_only=True, **wanted))
         if complete(cached):

@@ -1,0 +1,173 @@
+"""A tiny text-to-image pipeline with random weights, in a folder that `diffusers:FOLDER` takes.
+
+It has every part that a real one has, tokenizers included, and makes pictures of nothing in a fraction of a second: to
+try a set-up before a download of gigabytes, and to test with. `python benchmarks/tiny_pipeline.py FOLDER --kind flux`.
+"""
+
+# ruff: noqa: ANN401 - parts of pipelines have no common type
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["KINDS", "save_pipeline"]
+
+WIDTH = 32
+"""Numbers in a token's vector, everywhere."""
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:;!?'\"()-"
+
+
+def byte_letters() -> list[str]:
+    """Give a printable sign for each byte, as byte-level tokenizers write them."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = (byte for byte in range(256) if byte not in plain)
+    return [chr(byte) for byte in plain] + [chr(256 + place) for place, _ in enumerate(others)]
+
+
+def clip_tokenizer() -> Any:
+    """Make a tokenizer whose words are single bytes."""
+    from transformers import CLIPTokenizer
+
+    letters = byte_letters()
+    words = [*letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", "<|endoftext|>"]
+    return CLIPTokenizer(vocab={word: place for place, word in enumerate(words)}, merges=[], model_max_length=77)
+
+
+def t5_tokenizer() -> Any:
+    """Make a tokenizer whose words are single letters."""
+    from transformers import T5TokenizerFast
+
+    words = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -9.0), ("\u2581", -2.0), *((one, -3.0) for one in LETTERS)]
+    return T5TokenizerFast(vocab=words, extra_ids=0)
+
+
+def clip_encoder(tokenizer: Any, *, projected: bool) -> Any:
+    """Make a text encoder of CLIP."""
+    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+
+    config = CLIPTextConfig(
+        vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=37, projection_dim=WIDTH,
+        num_hidden_layers=3, num_attention_heads=4, hidden_act="gelu",
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    return (CLIPTextModelWithProjection if projected else CLIPTextModel)(config)
+
+
+def t5_encoder(tokenizer: Any) -> Any:
+    """Make a text encoder of T5."""
+    from transformers import T5Config, T5EncoderModel
+
+    return T5EncoderModel(
+        T5Config(vocab_size=len(tokenizer), d_model=WIDTH, d_kv=8, d_ff=37, num_layers=2, num_heads=4)
+    )
+
+
+def decoder(channels: int, *, quantised: bool = True) -> Any:
+    """Make what turns numbers into pictures, at twice their side."""
+    from diffusers import AutoencoderKL
+
+    return AutoencoderKL(
+        in_channels=3, out_channels=3, block_out_channels=(8, 16), layers_per_block=1, norm_num_groups=8,
+        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+        latent_channels=channels, use_quant_conv=quantised, use_post_quant_conv=quantised, sample_size=64,
+        shift_factor=None if quantised else 0.06, scaling_factor=0.18 if quantised else 1.5,
+    )  # fmt: skip
+
+
+def unet(width: int, *, numbers: int) -> Any:
+    """Make what takes the noise away in SDXL; `numbers` are the sizes and crops, or the score, that it is told."""
+    from diffusers import UNet2DConditionModel
+
+    return UNet2DConditionModel(
+        block_out_channels=(8, 16), layers_per_block=1, sample_size=32, in_channels=4, out_channels=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        attention_head_dim=(2, 4), use_linear_projection=True, addition_embed_type="text_time",
+        addition_time_embed_dim=8, transformer_layers_per_block=(1, 2), cross_attention_dim=width,
+        projection_class_embeddings_input_dim=8 * numbers + WIDTH, norm_num_groups=8,
+    )  # fmt: skip
+
+
+def sdxl() -> Any:
+    """Make an SDXL: two text encoders."""
+    from diffusers import EulerDiscreteScheduler, StableDiffusionXLPipeline
+
+    first, second = clip_tokenizer(), clip_tokenizer()
+    return StableDiffusionXLPipeline(
+        unet=unet(2 * WIDTH, numbers=6), vae=decoder(4), scheduler=EulerDiscreteScheduler(),
+        tokenizer=first, tokenizer_2=second, text_encoder=clip_encoder(first, projected=False),
+        text_encoder_2=clip_encoder(second, projected=True), add_watermarker=False,
+    )  # fmt: skip
+
+
+def refiner() -> Any:
+    """Make the refiner of an SDXL: one text encoder, and a score for beauty."""
+    from diffusers import EulerDiscreteScheduler, StableDiffusionXLImg2ImgPipeline
+
+    tokenizer = clip_tokenizer()
+    return StableDiffusionXLImg2ImgPipeline(
+        unet=unet(WIDTH, numbers=5), vae=decoder(4), scheduler=EulerDiscreteScheduler(),
+        tokenizer=None, text_encoder=None, tokenizer_2=tokenizer,
+        text_encoder_2=clip_encoder(tokenizer, projected=True),
+        requires_aesthetics_score=True, add_watermarker=False,
+    )  # fmt: skip
+
+
+def sd3() -> Any:
+    """Make an SD 3: three text encoders."""
+    from diffusers import FlowMatchEulerDiscreteScheduler, SD3Transformer2DModel, StableDiffusion3Pipeline
+
+    tokenizers = clip_tokenizer(), clip_tokenizer(), t5_tokenizer()
+    transformer = SD3Transformer2DModel(
+        sample_size=32, patch_size=1, in_channels=4, num_layers=1, attention_head_dim=8, num_attention_heads=4,
+        caption_projection_dim=WIDTH, joint_attention_dim=WIDTH, pooled_projection_dim=2 * WIDTH, out_channels=4,
+    )  # fmt: skip
+    return StableDiffusion3Pipeline(
+        transformer=transformer, vae=decoder(4, quantised=False), scheduler=FlowMatchEulerDiscreteScheduler(),
+        tokenizer=tokenizers[0], tokenizer_2=tokenizers[1], tokenizer_3=tokenizers[2],
+        text_encoder=clip_encoder(tokenizers[0], projected=True),
+        text_encoder_2=clip_encoder(tokenizers[1], projected=True), text_encoder_3=t5_encoder(tokenizers[2]),
+    )  # fmt: skip
+
+
+def flux() -> Any:
+    """Make a FLUX: guidance is a number that it was trained to be told, and negative prompts need another."""
+    from diffusers import FlowMatchEulerDiscreteScheduler, FluxPipeline, FluxTransformer2DModel
+
+    tokenizers = clip_tokenizer(), t5_tokenizer()
+    transformer = FluxTransformer2DModel(
+        patch_size=1, in_channels=16, num_layers=1, num_single_layers=1, attention_head_dim=16, num_attention_heads=2,
+        joint_attention_dim=WIDTH, pooled_projection_dim=WIDTH, axes_dims_rope=(4, 4, 8), guidance_embeds=True,
+    )  # fmt: skip
+    return FluxPipeline(
+        transformer=transformer, vae=decoder(4, quantised=False), scheduler=FlowMatchEulerDiscreteScheduler(),
+        tokenizer=tokenizers[0], tokenizer_2=tokenizers[1], text_encoder=clip_encoder(tokenizers[0], projected=False),
+        text_encoder_2=t5_encoder(tokenizers[1]),
+    )  # fmt: skip
+
+
+KINDS: Mapping[str, Callable[[], Any]] = {"flux": flux, "sd3": sd3, "sdxl": sdxl, "sdxl-refiner": refiner}
+
+
+def save_pipeline(folder: Path, kind: str, *, seed: int = 0) -> Path:
+    """Save a tiny pipeline with the random weights of a seed."""
+    import torch
+
+    torch.manual_seed(seed)
+    KINDS[kind]().save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kind", choices=sorted(KINDS), default="sdxl")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    sys.stdout.write(f"{save_pipeline(given.folder, given.kind, seed=given.seed)}\n")
+
+
+if __name__ == "__main__":
+    main()

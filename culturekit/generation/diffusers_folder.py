@@ -1,0 +1,202 @@
+"""The folder of a pipeline: found, made sure that nothing in it can run, and hashed."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.storage.hub import hub_folder
+from culturekit.storage.model_files import digest_of_files, read_json
+
+__all__ = ["Component", "PipelineFolder", "find_pipeline", "lora_files"]
+
+INDEX = "model_index.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.msgpack", "*.onnx")
+TOLD_BY = ("*.json", "*.txt", "*.model", "*.jinja")
+STEM = r"(?:model|diffusion_pytorch_model)"
+WEIGHTLESS = re.compile(r"Tokenizer|Scheduler|Processor|Extractor")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a pipeline: where its class is from, and what lies in its folder."""
+
+    name: str
+    library: str
+    kind: str
+    folder: Path
+    variant: str
+
+    def weights(self) -> list[Path]:
+        """List the safetensors that are loaded: those of the variant, or the plain ones where it has none."""
+        return self.named(self.variant) or self.named("")
+
+    def named(self, variant: str) -> list[Path]:
+        """List the safetensors of one variant."""
+        middle = re.escape(f".{variant}") if variant else ""
+        pattern = re.compile(rf"{STEM}{middle}(-\d{{5}}-of-\d{{5}})?\.safetensors")
+        return sorted(path for path in self.folder.glob("*.safetensors") if pattern.fullmatch(path.name))
+
+    def check(self) -> None:
+        """Make sure that its weights are safetensors and that it brings no code."""
+        refuse_code(self.folder)
+        if self.weights() or WEIGHTLESS.search(self.kind):
+            return
+        others = sorted(path.name for path in self.folder.glob("*.safetensors"))
+        pickles = sorted(path.name for pattern in PICKLES for path in self.folder.glob(pattern))
+        if others or not pickles:
+            raise UsageError(
+                "a part of the pipeline has no weights",
+                where=str(self.folder),
+                expected="model.safetensors or diffusion_pytorch_model.safetensors",
+                found=", ".join(others),
+                hint="A name such as model.fp16.safetensors is asked for with ?variant=fp16." if others else "",
+            )
+        raise UsageError(
+            "these weights are a pickle, which can run any code when it is opened",
+            where=str(self.folder),
+            expected="safetensors",
+            found=pickles[0],
+            hint="Where you trust them: open them yourself and save them with save_pretrained(FOLDER), "
+            "which writes safetensors.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFolder:
+    """A folder with a pipeline in it; `revision` is the commit of a hub id, and `local` of a folder of one's own."""
+
+    path: Path
+    revision: str
+    variant: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The class of the pipeline."""
+        return str(read_json(self.path / INDEX)["_class_name"])
+
+    def components(self) -> Iterator[Component]:
+        """List its parts that are there."""
+        for name, entry in sorted(read_json(self.path / INDEX).items()):
+            if isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, str) for part in entry):
+                yield Component(name, entry[0], entry[1], self.path / name, self.variant)
+
+    def files(self) -> list[Path]:
+        """List what decides a picture, in alphabetical order."""
+        told = {path for part in self.components() for pattern in TOLD_BY for path in part.folder.glob(pattern)}
+        weights = {path for part in self.components() for path in part.weights()}
+        return sorted({self.path / INDEX, *told, *weights})
+
+    def digest(self) -> str:
+        """Hash the names and bytes of all that decides a picture."""
+        return digest_of_files(self.files(), root=self.path)
+
+    def check(self) -> None:
+        """Make sure that it is a pipeline of diffusers itself, of safetensors, with no code of its own."""
+        index = read_json(self.path / INDEX)
+        if not isinstance(index.get("_class_name"), str):
+            raise custom(self.path, str(index.get("_class_name")))
+        refuse_code(self.path)
+        for name, entry in index.items():
+            if isinstance(entry, list) and not name.isidentifier():
+                raise IntegrityError("a part of the pipeline lies outside its folder", where=str(self.path), found=name)
+        for part in self.components():
+            part.check()
+
+
+def refuse_code(folder: Path) -> None:
+    """Refuse a folder that comes with code, or asks for code from elsewhere."""
+    code = sorted(path.name for path in folder.glob("*.py"))
+    if code:
+        raise custom(folder, code[0])
+    for name in ("config.json", "tokenizer_config.json"):
+        path = folder / name
+        if path.is_file() and "auto_map" in read_json(path):
+            raise custom(path, "auto_map")
+
+
+def custom(place: Path, found: str) -> UsageError:
+    """Say that code that comes with a model is not run."""
+    return UsageError(
+        "this pipeline brings code of its own, which is never run",
+        where=str(place),
+        expected="a pipeline class of diffusers, and parts of diffusers and transformers",
+        found=found,
+    )
+
+
+def find_pipeline(target: str, *, revision: str = "", variant: str = "", asked_by: str) -> PipelineFolder:
+    """Find the folder of a pipeline, a local one or that of a hub id, and make sure that it is safe to load.
+
+    Only what the cache lacks is fetched, and nothing is when the hub is switched off (HF_HUB_OFFLINE=1).
+    """
+    path = Path(target).expanduser()
+    if target and path.is_dir():
+        if revision:
+            raise UsageError("only a hub id has revisions", where=target, found=f"revision={revision}")
+        if not (path / INDEX).is_file():
+            raise UsageError("there is no pipeline in this folder", where=target, expected=INDEX)
+        folder = PipelineFolder(path, "local", variant)
+    elif not HUB_ID.fullmatch(target) or path.exists():
+        raise UsageError(
+            "this is not a folder with a pipeline in it",
+            where=target or asked_by,
+            expected="diffusers:FOLDER or diffusers:OWNER/NAME of the Hugging Face hub",
+            hint="A single file of weights is no pipeline: save it as a folder with save_pretrained(FOLDER)."
+            if path.is_file() else "",
+        )  # fmt: skip
+    else:
+        folder = from_hub(target, revision, variant, asked_by)
+    folder.check()
+    return folder
+
+
+def from_hub(name: str, revision: str, variant: str, asked_by: str) -> PipelineFolder:
+    """Find a hub id in the local cache or fetch it: first what tells its parts, then their safetensors."""
+    told = hub_folder(
+        name, revision, complete=lambda folder: (folder / INDEX).is_file(), extra="generate", asked_by=asked_by,
+        fetched=(INDEX,),
+    )  # fmt: skip
+    if not (told / INDEX).is_file():
+        raise UsageError("this is no pipeline of diffusers", where=name, expected=INDEX)
+    first = PipelineFolder(told, told.name, variant)
+    parts = [part.name for part in first.components()]
+    stems = ("model", "diffusion_pytorch_model")
+    middles = ("", *((f".{variant}",) if variant else ()))
+    wanted = [
+        *(f"{part}/{pattern}" for part in parts for pattern in TOLD_BY),
+        *(
+            f"{part}/{stem}{middle}{tail}.safetensors"
+            for part in parts for stem in stems for middle in middles for tail in ("", "-*-of-*")
+        ),
+    ]  # fmt: skip
+    whole = hub_folder(
+        name, revision or told.name, complete=lambda folder: is_complete(folder, variant),
+        extra="generate", asked_by=asked_by, fetched=(INDEX, *wanted),
+    )  # fmt: skip
+    return PipelineFolder(whole, whole.name, variant)
+
+
+def is_complete(folder: Path, variant: str) -> bool:
+    """Tell whether every part of a cached pipeline has what it needs."""
+    found = PipelineFolder(folder, folder.name, variant)
+    return (folder / INDEX).is_file() and all(
+        part.weights() or (WEIGHTLESS.search(part.kind) and part.folder.is_dir()) for part in found.components()
+    )
+
+
+def lora_files(target: str) -> list[Path]:
+    """List the adapters of a folder, or the one that is named."""
+    path = Path(target).expanduser()
+    files = [path] if path.suffix == ".safetensors" and path.is_file() else sorted(path.glob("*.safetensors"))
+    if files:
+        return files
+    pickles = sorted(name.name for pattern in PICKLES for name in path.glob(pattern)) if path.is_dir() else []
+    if pickles or path.suffix in {pattern.removeprefix("*") for pattern in PICKLES}:
+        raise UsageError(
+            "these adapters are a pickle, which can run any code when it is opened",
+            where=target, expected="a folder with safetensors", found=(pickles or [path.name])[0],
+        )  # fmt: skip
+    raise UsageError("there are no adapters", where=target, expected="a folder with safetensors")

@@ -1,0 +1,71 @@
+"""What can be said of a diffusers model in its SPEC; reading it needs neither torch nor diffusers."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+__all__ = ["DIFFUSERS", "Offload", "Options"]
+
+DIFFUSERS = "diffusers"
+
+Offload: TypeAlias = Literal["none", "model", "sequential"]
+
+Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a pipeline is loaded and called; what is not given is the pipeline's own choice.
+
+    Attributes:
+        steps: How often the noise is taken away.
+        guidance: `guidance_scale`: how closely the picture follows the prompt.
+        true_guidance: `true_cfg_scale`, for pipelines such as FLUX and Qwen-Image that have it: how far the picture is
+            pushed away from the negative prompt.
+        negative: The negative prompt of prompts that have none of their own.
+        tokens: `max_sequence_length`: how many tokens a long text encoder reads.
+        dtype: The numbers it is computed in; `auto` is float32 on a CPU and bfloat16 on a GPU.
+        vae: `float32` decodes every picture in float32, whatever the rest is computed in.
+        device: `auto`, `cpu`, `mps`, `cuda`, `cuda:N`; `auto` and `cuda` take every GPU there is, each with weights of
+            its own.
+        offload: What waits in the memory of the computer while it is not needed: nothing, whole models, or every layer.
+        compile: Compile the part that takes the noise away.
+        batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU.
+        refiner: Folder or hub id of the pipeline that takes the last of the noise away, as SDXL has one.
+        high_noise: The share of the steps that is done before the refiner takes over.
+        lora: Folder, or one file of it, with adapters in safetensors.
+        lora_scale: How strongly these act.
+        revision: Branch, tag or commit, of a hub id.
+        variant: Which of several sets of weights in the folder is loaded, such as fp16.
+    """
+
+    steps: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
+    guidance: Scale | None = None
+    true_guidance: Scale | None = None
+    negative: str = ""
+    tokens: Annotated[int, msgspec.Meta(ge=0, le=8192)] = 0
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    vae: Literal["auto", "float32"] = "auto"
+    device: str = "auto"
+    offload: Offload = "none"
+    compile: bool = False
+    batch: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    refiner: str = ""
+    high_noise: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+    lora: str = ""
+    lora_scale: Annotated[float, msgspec.Meta(ge=-10, le=10)] | None = None
+    revision: str = ""
+    variant: Annotated[str, msgspec.Meta(pattern=r"^\w*$")] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what would do nothing."""
+        if self.high_noise is not None and not self.refiner:
+            raise ValueError("high_noise is the share of the steps before a refiner, and there is none")
+        if self.lora_scale is not None and not self.lora:
+            raise ValueError("lora_scale is how strongly adapters act, and there are none")
+
+    @property
+    def share_before_refiner(self) -> float:
+        """The share of the steps that the first pipeline does; the published one of SDXL unless told."""
+        return 0.8 if self.high_noise is None else self.high_noise

@@ -1,0 +1,170 @@
+"""A paid image service as the engine asks it: pictures are taken out of a reply and kept before it is journalled."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from culturekit.errors import UsageError
+from culturekit.generation.picture_store import PictureStore, set_apart
+from culturekit.llm.batches.batch_client import BatchClient
+from culturekit.llm.client import Client, Identity, Outgoing, Rate, Usage
+from culturekit.llm.client_options import ServiceOptions
+from culturekit.llm.prices import image_sizes, parse_price, rate_of
+from culturekit.llm.remote_client import RemoteClient
+
+__all__ = ["ImageClient", "ImagePrice", "ImageService", "PriceOptions", "check_image_price", "price_of_images"]
+
+PICTURES = "pictures"
+
+
+class PriceOptions(Protocol):
+    """What a SPEC may state of prices."""
+
+    @property
+    def price(self) -> str:
+        """US dollars per million tokens in and out."""
+        ...
+
+    @property
+    def image_price(self) -> float | None:
+        """US dollars per image, all else included."""
+        ...
+
+    @property
+    def image_tokens(self) -> int | None:
+        """Output tokens of one image."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePrice:
+    """What images cost: by the tokens that the provider counts, or each the same, where an image counts as one token.
+
+    `tokens` is what one image takes; `room` is what a call may take beside its images, such as thoughts.
+    """
+
+    rate: Rate
+    tokens: int
+    by_image: bool = False
+    room: int = 0
+
+    @property
+    def usd(self) -> float:
+        """US dollars of one image, its prompt left out."""
+        return self.rate.output * self.tokens / 1e6
+
+    def most(self, images: int) -> int:
+        """Give the most output tokens that a call can take."""
+        return images * self.tokens + self.room
+
+    def counted(self, told: Usage | None, images: int) -> Usage:
+        """Count what a reply took: as the provider told, or by its images where it did not."""
+        if self.by_image:
+            return Usage(0, images)
+        if told is not None and told.counted == "provider":
+            return told
+        return Usage(output_tokens=images * self.tokens, counted="here")
+
+
+def price_of_images(
+    options: PriceOptions, model: str, *, provider: Literal["openai", "google"], quality: str, size: str, room: int = 0
+) -> ImagePrice | None:
+    """Find what an image costs; None where neither the SPEC nor the list of prices says."""
+    if options.image_price is not None:
+        return ImagePrice(Rate(0.0, options.image_price * 1e6, source="stated in the SPEC"), 1, by_image=True)
+    rate = parse_price(options.price) if options.price else rate_of(Identity(provider, "", "", model))
+    tokens = options.image_tokens or image_sizes(model, provider=provider).get(quality, {}).get(size)
+    if tokens is None and rate is not None and rate.input == rate.output == 0.0:
+        tokens = 1
+    return None if rate is None or tokens is None else ImagePrice(rate, tokens, room=room)
+
+
+def check_image_price(client: "ImageService") -> ImagePrice:
+    """Refuse a model whose images have no known price.
+
+    Raises:
+        UsageError: neither the SPEC nor the price list says what an image of this size and quality costs.
+    """
+    if client.image_price is None:
+        raise UsageError(
+            f"what an image of {client.model} costs in this size and quality is not known",
+            where=client.identity.base_url,
+            hint="State it in the SPEC: image_price=0.04 in US dollars per image, image_price=0 where nothing is "
+            "charged, or price=IN/OUT per million tokens together with image_tokens=N.",
+        )
+    return client.image_price
+
+
+class ImageService(Client, Protocol):
+    """What the runner of paid images asks of a client, beside asking."""
+
+    @property
+    def image_price(self) -> ImagePrice | None:
+        """What an image costs."""
+        ...
+
+    @property
+    def per_call(self) -> int:
+        """How many images one call asks for at most."""
+        ...
+
+    @property
+    def rewriter(self) -> str:
+        """Whether prompts are rewritten where a reply does not tell: `on`, `off` or `unknown`."""
+        ...
+
+    @property
+    def seeds(self) -> bool | None:
+        """Whether seeds are honoured: False where none is sent, None where one is and nobody knows."""
+        ...
+
+    @property
+    def sent_options(self) -> Mapping[str, object]:
+        """What goes with every prompt."""
+        ...
+
+    @property
+    def filters(self) -> bool:
+        """Whether the service is known to look at what it gives out."""
+        ...
+
+    def keep_in(self, journal: Path) -> PictureStore:
+        """Keep pictures beside a journal from now on."""
+        ...
+
+    def batches(self) -> BatchClient:
+        """Give the batches of this client."""
+        ...
+
+
+class ImageClient(RemoteClient):
+    """A far service whose pictures are kept as they come; what is its own is filled in by those that make it."""
+
+    settings: ServiceOptions
+    image_price: ImagePrice | None = None
+    per_call: int = 1
+    rewriter: str = "unknown"
+    seeds: bool | None = False
+    filters: bool = False
+    sent_options: Mapping[str, object] = {}
+    store: PictureStore | None = None
+
+    @property
+    def rate(self) -> Rate | None:
+        """What tokens cost, an image being one of them where each costs the same."""
+        return None if self.image_price is None else self.image_price.rate
+
+    def keep_in(self, journal: Path) -> PictureStore:
+        """Keep pictures beside a journal from now on."""
+        self.store = PictureStore(journal / PICTURES)
+        return self.store
+
+    async def send(self, outgoing: Outgoing) -> bytes:
+        """Send once; the pictures of the reply are on disk when this returns."""
+        return await asyncio.to_thread(self.kept, await super().send(outgoing))
+
+    def kept(self, raw: bytes) -> bytes:
+        """Keep the pictures of a reply."""
+        return raw if self.store is None else set_apart(raw, self.store)

@@ -1,0 +1,70 @@
+"""What can be written behind `openai:MODEL` and `google:MODEL` where they make images."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from culturekit.llm.client_options import ServiceOptions
+
+__all__ = ["GoogleImageOptions", "OpenAIImageOptions", "Rewriter"]
+
+Rewriter: TypeAlias = Literal["on", "off", "unknown"]
+Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1000)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Candidates: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10)]
+Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+Size: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$")]
+Word: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,32}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions(ServiceOptions):
+    """What both take.
+
+    `image_price` is USD per image and stands for all that a call costs; `image_tokens` is how many output tokens one
+    image takes, for a `price` per token. `rewriter` says what is known of a service that does not tell whether it
+    rewrites prompts. With `send_seed` the seed of an image is sent; whether it counts, nobody says.
+    """
+
+    timeout: Wait = 300.0
+    image_price: Amount | None = None
+    image_tokens: Count | None = None
+    rewriter: Rewriter | None = None
+    send_seed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIImageOptions(ImageOptions):
+    """What `openai:MODEL` takes; `n` is how many images of one prompt a call asks for."""
+
+    api: Literal["images", "responses"] = "images"
+    size: Size | Literal["auto"] | None = None
+    quality: Word | None = None
+    background: Literal["transparent", "opaque", "auto"] | None = None
+    output_format: Literal["png", "jpeg", "webp"] | None = None
+    response_format: Literal["b64_json", "url"] | None = None
+    moderation: Literal["auto", "low"] | None = None
+    style: Literal["vivid", "natural"] | None = None
+    n: Candidates = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what the responses API does not know."""
+        ServiceOptions.__post_init__(self)
+        if self.send_seed and self.n != 1:
+            raise ValueError("a call has one seed: with send_seed leave n away")
+        if self.api == "responses":
+            if self.n != 1:
+                raise ValueError("the responses API makes one image a call: leave n away")
+            if self.send_seed or self.style is not None or self.response_format is not None:
+                raise ValueError("the responses API knows no send_seed, style or response_format")
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleImageOptions(ImageOptions):
+    """What `google:MODEL` takes; `safety` is the threshold of all of Google's filters that have one."""
+
+    api_version: Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+(alpha|beta)?[0-9]*$")] = "v1beta"
+    aspect_ratio: Literal["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] | None = None
+    image_size: Literal["512", "1K", "2K", "4K"] | None = None
+    safety: Literal["low", "medium", "high", "none"] | None = None

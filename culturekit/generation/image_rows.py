@@ -1,0 +1,99 @@
+"""One image to one row: the file is written, and the table says what is known of it; a failure is a row too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
+from culturekit.generation.picture_files import folder_of_prompt, placed
+from culturekit.records.choices import PictureFormat
+from culturekit.records.schemas import IMAGES
+from culturekit.storage.digests import canonical_json, digest, digest_bytes
+from culturekit.storage.picture_writing import encoded
+
+__all__ = ["Maker", "Shard", "batches", "image_row", "part_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Who makes the images: a backend by SPEC, under the name its images carry."""
+
+    model: str
+    backend: str
+    cspace: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A run of requests, as a work item."""
+
+    maker: Maker
+    out: Path
+    part: Path
+    format: PictureFormat
+    requests: tuple[ImageRequest, ...]
+
+
+def batches(requests: Sequence[ImageRequest]) -> list[list[ImageRequest]]:
+    """Part requests into calls of one size each, the requests of a prompt side by side."""
+    by_size: dict[tuple[int, int], list[ImageRequest]] = {}
+    for request in requests:
+        by_size.setdefault((request.width or 0, request.height or 0), []).append(request)
+    return [sorted(some, key=lambda request: request.prompt_id) for some in by_size.values()]
+
+
+def image_row(request: ImageRequest, reply: ImageReply, shard: Shard, version: str | None) -> dict[str, Any]:
+    """Save a picture and describe it; a failure is a row too."""
+    model = shard.maker.model
+    identity = [model, request.prompt_id, request.repeat, request.slot, request.seed]
+    row = {
+        "image_id": digest(identity)[:16],
+        "path": "",
+        "prompt_id": request.prompt_id,
+        "model": model,
+        "model_version": version,
+        "seed": request.seed,
+        "repeat": request.repeat,
+        "slot": request.slot,
+        "prompt_sent": request.text,
+        "rewriter": "unknown",
+        "provider_params": "{}",
+        "sha256": "",
+        "width": 0,
+        "height": 0,
+        "concept": request.concept,
+        "country": request.country,
+    }
+    if isinstance(reply, Failure):
+        return {**row, "status": reply.status, "reason": reply.reason}
+    return {**row, **saved(reply, request, shard), "status": "ok"}
+
+
+def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
+    """Write the file of a picture; give what the table says of it."""
+    place = folder_of_prompt(request.prompt_id)
+    relative = f"files/{place}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
+    content = encoded(picture.pixels, shard.format)
+    placed(content, shard.out / relative)
+    return {
+        "seed_honoured": picture.seed_honoured,
+        "prompt_revised": picture.prompt_revised,
+        "rewriter": picture.rewriter,
+        "safety": picture.safety,
+        "truth_artifact_id": picture.truth_artifact_id,
+        "truth_country": picture.truth_country,
+        "path": relative,
+        "sha256": digest_bytes(content),
+        "width": picture.pixels.shape[1],
+        "height": picture.pixels.shape[0],
+        "provider_params": canonical_json(picture.provider_params).decode(),
+    }
+
+
+def part_schema(*, knows_truth: bool) -> dict[str, pl.DataType]:
+    """Give the columns of a part; only a simulated model knows the truth."""
+    names = ("concept", "country", *(("truth_artifact_id", "truth_country") if knows_truth else ()))
+    return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}

@@ -1,0 +1,103 @@
+"""What images that are bought would cost, told without sending anything."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from culturekit.generation.image_client import ImagePrice, check_image_price
+from culturekit.generation.image_question import question_of
+from culturekit.generation.paid_runner import planned_calls
+from culturekit.generation.runner import ImagePlan
+from culturekit.llm.cost_plan import amount
+from culturekit.llm.keys import key_of
+from culturekit.llm.shared_budget import journal_for
+from culturekit.llm.spending import read_spending
+from culturekit.llm.tokens import ADDED_BY_SERVERS, estimate
+from culturekit.pipeline.paid_images_stage import service_of
+from culturekit.pipeline.public_files import prompts_table
+
+__all__ = ["ImagesPlan", "images_plan_lines", "plan_images", "price_of_each"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesPlan:
+    """What is to be bought, and what it costs in US dollars.
+
+    Attributes:
+        images: All images of the plan.
+        calls: The calls that ask for them.
+        bought: Calls that the journal answers already: they cost nothing more.
+        tokens: Tokens of the rest, in and out; 0 where each image has its price.
+        usd: What the rest costs: the listed tokens of each image, and the prompts as estimated.
+        most: What surely suffices when nothing has to be asked twice.
+        each: What one image costs, its prompt left out.
+        source: Where the price is from, and of which day.
+    """
+
+    model: str
+    mode: str
+    images: int
+    calls: int
+    bought: int
+    tokens: int
+    usd: float
+    most: float
+    each: float
+    source: str
+
+
+def plan_images(
+    prompts: Path, plan: ImagePlan, *, backend: str, seed: int, out: Path, batch: bool = False
+) -> ImagesPlan:
+    """Plan, offline: nothing is sent, and no key is needed.
+
+    Raises:
+        UsageError: nobody knows what the images cost.
+    """
+    client = service_of(backend, plan)
+    price = check_image_price(client)
+    journal = journal_for(out)
+    answered = {one.key for one in read_spending(journal) if one.answered} if journal else set()
+    with TemporaryDirectory(prefix="culturekit-plan-") as folder:
+        calls = planned_calls(prompts_table(prompts, Path(folder)), plan, client, seed=seed)
+    left, sent, bound = [], 0, 0
+    for call in calls:
+        outgoing = client.compose(question_of(call))
+        if key_of(client.identity, outgoing) not in answered:
+            left.append(len(call))
+            sent += estimate(outgoing)
+            bound += len(outgoing.body) + ADDED_BY_SERVERS
+    share = price.rate.batch if batch else 1.0
+    came = sum(left) * price.tokens
+    return ImagesPlan(
+        client.model,
+        "batch" if batch else "online",
+        sum(map(len, calls)),
+        len(calls),
+        len(calls) - len(left),
+        0 if price.by_image else sent + came,
+        share * dollars_of(price, sent, came),
+        share * dollars_of(price, bound, came + price.room * len(left)),
+        share * price.usd,
+        price.rate.source,
+    )
+
+
+def price_of_each(backend: str, plan: ImagePlan, *, batch: bool) -> float:
+    """Say what one image costs in US dollars, its prompt left out."""
+    price = check_image_price(service_of(backend, plan))
+    return price.usd * (price.rate.batch if batch else 1.0)
+
+
+def dollars_of(price: ImagePrice, sent: int, came: int) -> float:
+    """Reckon tokens sent and tokens that come."""
+    return (sent * price.rate.input + came * price.rate.output) / 1e6
+
+
+def images_plan_lines(plan: ImagesPlan) -> Iterator[str]:
+    """Say a plan in words."""
+    left = plan.calls - plan.bought
+    yield f"{plan.images:,} images by {plan.model}: {plan.calls:,} calls, {plan.bought:,} bought already, {left:,} left"
+    yield f"about {amount(plan.usd)} USD ({plan.mode}), {amount(plan.each)} an image; price: {plan.source}"
+    yield f"a budget of {amount(plan.most, up=True)} USD surely suffices, calls that have to be made twice apart"

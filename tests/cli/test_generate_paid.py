@@ -1,0 +1,64 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from culturekit.cli.app import app
+from culturekit.config.load import load_recipe
+from culturekit.errors import ConfigError, UsageError
+from culturekit.pipeline.cube import cube_stages
+from culturekit.pipeline.plan import plan_recipe
+from tests.conftest import SMALL
+from tests.generation.folder_worlds import prompts
+
+PAID = '  - {name: gpt, backend: "openai:gpt-image-1?quality=low", buying: {budget: 5, batch: true}}\n'
+
+
+def recipe_with(line: str, folder: Path) -> Path:
+    text = SMALL.read_text(encoding="utf-8").replace("diagnosis:", f"{line}diagnosis:")
+    path = folder / "recipe.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_plan_is_told_in_words_and_as_data(tmp_path: Path) -> None:
+    command = ["generate", "--backend", "openai:gpt-image-1?quality=high", "--prompts", str(prompts(tmp_path))]
+    command += ["--slots", "2", "--plan", "--out", str(tmp_path / "out")]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0
+    assert "8 images by gpt-image-1: 8 calls, 0 bought already, 8 left" in told.stdout
+    assert "nothing was sent" in told.stdout
+    data = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert data["usd"] == pytest.approx(8 * 0.1664, rel=0.01)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", [["--plan"], ["--budget", "1"], ["--batch"], ["--concurrency", "2"]])
+def test_what_costs_nothing_is_not_bought(option: list[str], tmp_path: Path) -> None:
+    command = ["generate", "--backend", "simulated", "--prompts", str(prompts(tmp_path)), "--out", str(tmp_path / "o")]
+    ended = CliRunner().invoke(app, [*command, *option])
+    assert isinstance(ended.exception, UsageError)
+    assert "paid services" in str(ended.exception)
+
+
+def test_a_recipe_plans_the_dollars_of_its_services(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_with(PAID, tmp_path))
+    planned = {step.name: step for step in plan_recipe(recipe, tmp_path / "run")}
+    assert planned["images-gpt"].dollars == pytest.approx(24 * 0.01088 / 2)
+    assert planned["images-broad"].dollars == 0.0
+
+
+def test_how_images_are_bought_is_no_part_of_what_decides_them(tmp_path: Path) -> None:
+    def options(line: str) -> object:
+        recipe = load_recipe(recipe_with(line, tmp_path))
+        return next(stage for stage in cube_stages(recipe, tmp_path) if stage.name == "images-gpt").options
+
+    assert options(PAID) == options(PAID.replace("budget: 5, batch: true", "concurrency: 3"))
+    assert options(PAID) == options(PAID.replace("quality=low", "quality=low&image_price=1&rpm=5"))
+    assert options(PAID) != options(PAID.replace("quality=low", "quality=high"))
+
+
+def test_a_budget_of_what_costs_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="buying is for paid services"):
+        load_recipe(recipe_with("  - {name: free, backend: simulated, buying: {budget: 5}}\n", tmp_path))
