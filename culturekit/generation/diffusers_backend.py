@@ -219,5 +219,5 @@ def make(spec: Spec) -> ImageBackend:
     """Make the backend of a folder or a hub id."""
     options = spec.read(Options)
     for package in ("torch", "diffusers", "transformers"):
-        needed_package(package, kind="backend diffusers", extra="generate")
+        needed_package(package, kind="backend diffusers", extra="embed,generate")
     return DiffusersBackend(sources_of(spec), options)
