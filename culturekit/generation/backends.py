@@ -19,7 +19,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "culturekit.generation.diffusers_backend:make",
             "a text-to-image pipeline of diffusers from a folder or the hub, such as SDXL, SD 3.5, FLUX or Qwen-Image",
             options="culturekit.generation.diffusers_options:Options",
-            extra="generate",
+            extra="embed,generate",
         ),
         Entry(
             "folder",

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -106,9 +107,10 @@ class DiffusersBackend:
     def beside(self, lane: DiffusersLane) -> DiffusersLane:
         """Make another lane around the same weights: a pipeline keeps count of its steps and serves one at a time."""
         loaded = lane.call.loaded
-        copies = (None if one is None else another(one) for one in (loaded.base, loaded.refiner))
-        base, refiner = copies
-        return replace(lane, call=call_of(replace(loaded, base=base, refiner=refiner), self.options))
+        refiner = None if loaded.refiner is None else another(loaded.refiner)
+        own = replace(loaded, base=another(loaded.base), refiner=refiner)
+        upcast = once(lambda: self.upcast(own, self.places[0]))
+        return replace(lane, call=call_of(own, self.options), upcast=upcast)
 
     def upcast(self, loaded: Loaded, place: Place) -> DiffusersLane | None:
         """Make a lane whose decoder works in float32; None where it does already, or cannot be loaded alone."""
@@ -153,10 +155,14 @@ class DiffusersBackend:
 
 
 def another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
-    """Make a second pipeline around the same weights, with a count of steps of its own."""
+    """Make a second pipeline around the same weights.
+
+    It has a count of steps of its own, and tokenizers of its own: those remember how they were last told to pad.
+    """
     kind = type(pipeline)
     scheduler = getattr(pipeline, "scheduler", None)
     fresh = {} if scheduler is None else {"scheduler": type(scheduler).from_config(scheduler.config)}
+    fresh |= {name: deepcopy(part) for name, part in pipeline.components.items() if name.startswith("tokenizer")}
     settings = {
         name: value for name, value in pipeline.config.items()
         if name not in pipeline.components and not name.startswith("_") and name in accepted(kind)
@@ -213,5 +219,5 @@ def make(spec: Spec) -> ImageBackend:
     """Make the backend of a folder or a hub id."""
     options = spec.read(Options)
     for package in ("torch", "diffusers", "transformers"):
-        needed_package(package, kind="backend diffusers", extra="generate")
+        needed_package(package, kind="backend diffusers", extra="embed,generate")
     return DiffusersBackend(sources_of(spec), options)

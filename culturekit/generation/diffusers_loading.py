@@ -50,7 +50,7 @@ def quiet() -> Iterator[None]:
 
 def pipeline_class(folder: PipelineFolder) -> Any:  # noqa: ANN401 - a class of diffusers
     """Find the class of a pipeline among those of diffusers; code that comes with a model is not run."""
-    diffusers = needed_package("diffusers", kind="backend diffusers", extra="generate")
+    diffusers = needed_package("diffusers", kind="backend diffusers", extra="embed,generate")
     kind = getattr(diffusers, folder.kind, None)
     if not (inspect.isclass(kind) and issubclass(kind, diffusers.DiffusionPipeline)):
         raise custom(folder.path, folder.kind)

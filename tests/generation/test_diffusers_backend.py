@@ -239,3 +239,12 @@ def test_the_command_gives_the_same_bytes_with_any_number_of_workers(folders: Fo
     assert one.equals(three)
     assert one["seed_honoured"].all()
     assert one["model_version"][0].startswith("sha256:")
+
+
+def test_lanes_share_weights_and_nothing_that_keeps_state(folders: Folders) -> None:
+    backend: Any = BACKENDS.make(f"diffusers:{folders('sd3')}?steps=1&device=cpu")
+    with backend.lanes(3) as lanes:
+        bases = [lane.call.loaded.base for lane in lanes]
+    for name in ("scheduler", "tokenizer", "tokenizer_2", "tokenizer_3"):
+        assert len({id(getattr(base, name)) for base in bases}) == 3, name
+    assert len({id(base.transformer) for base in bases}) == 1
