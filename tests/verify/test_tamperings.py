@@ -46,6 +46,14 @@ def in_values(root: Path) -> None:
     change_table(path, lambda t: t.with_columns(at_row(pick(t, metric="vs"), "value", pl.col("value") * 0.9)))
 
 
+def in_shares(column: str, change: pl.Expr) -> Callable[[Path], None]:
+    def tamper(root: Path) -> None:
+        path = root / "shown/distributions.parquet"
+        change_table(path, lambda t: t.with_columns(at_row(pick(t, level="country"), column, change)))
+
+    return tamper
+
+
 def swap_matches(root: Path) -> None:
     columns = ["artifact_id", "artifact", "country", "countries", "continent", "score", "margin", "country_margin"]
 
@@ -218,6 +226,8 @@ TAMPERINGS = {
     "an interval removed": Tampering(
         in_scores("ci_high", pl.lit(None, pl.Float64)), "all", "ci_high is not what the tables give"
     ),
+    "a share changed": Tampering(in_shares("share", pl.col("share") / 2), "all", "the count of .* is wrong"),
+    "a share given limits": Tampering(in_shares("ci_low", pl.lit(0.01)), "all", "the count of .* is wrong"),
     "n changed": Tampering(in_scores("n", pl.col("n") + 8), "all", "n is not what the tables give"),
     "a quality score changed": Tampering(
         in_scores("value", pl.col("value") + 0.001, "quality"), "all", r"\(quality, broad.* value is not"
@@ -277,7 +287,8 @@ def test_an_untouched_run_is_verified(small_run: Path) -> None:
     assert answer.findings == ()
     assert answer.exit_code == 0
     assert {verdict.verdict for verdict in answer.verdicts} == {"verified"}
-    assert len(answer.verdicts) == pl.read_parquet(small_run / "scores/scores.parquet").height
+    tables = [pl.read_parquet(small_run / f"{stage}/scores.parquet") for stage in ("scores", "comparison")]
+    assert len(answer.verdicts) == sum(table.height for table in tables)
 
 
 def test_a_run_whose_manifests_were_only_written_again_is_verified(run_copy: Path) -> None:
