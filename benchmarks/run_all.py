@@ -21,6 +21,7 @@ LONG = (
     ("llm_overhead.py",),
     ("llm_plan.py",),
     ("completion.py", "--full"),
+    ("release_world.py", "--full"),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
     ("algorithm1.py", "--full"),

@@ -21,6 +21,7 @@ __all__ = [
     "existing_dump",
     "existing_file",
     "existing_folder",
+    "existing_hand",
     "knows_truth",
     "scorable",
     "unique_names",
@@ -29,6 +30,8 @@ __all__ = [
 SAMPLE = "sample"
 """Stands for the Wikidata sample that comes with culturekit."""
 
+HAND = "card.yaml"
+"""The fields of the hand-written half of a data card."""
 
 TRUTHFUL = "simulated"
 """The backend whose images come with what they show."""
@@ -63,6 +66,13 @@ def existing_file(name: str) -> str:
     """Accept a file that is there."""
     if not Path(name).is_file():
         raise ValueError(f"there is no file {name!r}")
+    return name
+
+
+def existing_hand(name: str) -> str:
+    """Accept the hand-written half of a data card."""
+    if not (Path(name) / HAND).is_file():
+        raise ValueError(f"there is no {HAND} in {name!r}; `culturekit card init {name}` begins one")
     return name
 
 

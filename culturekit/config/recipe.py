@@ -13,6 +13,7 @@ from culturekit.config.checks import (
     existing_dump,
     existing_file,
     existing_folder,
+    existing_hand,
     knows_truth,
     scorable,
     unique_names,
@@ -133,6 +134,7 @@ class Recipe(StrictModel):
     completion: CompletionLimits | None = None
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
     release: tuple[ReleaseFormat, ...] = ()
+    card: Annotated[str, AfterValidator(existing_hand)] | None = None
     prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))
     references: References
     encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"

@@ -18,6 +18,7 @@ from culturekit.kg.concepts import Concept, load_concept
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.audit_stages import simulated_audit_stage
+from culturekit.pipeline.card_stage import card_stage
 from culturekit.pipeline.complete_run import CompleteRun
 from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
 from culturekit.pipeline.filter_run import FilterRun
@@ -49,6 +50,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         filter_run(recipe, workdir).stage(),
         *completion_stages(recipe, workdir),
         release_stage([released_from(recipe, workdir)], concepts, recipe.popularity, recipe.release),
+        *([] if recipe.card is None else [card_stage(workdir / "cspace", Path(recipe.card))]),
         prompts_stage(space, prompt_options(recipe, workdir), seed=recipe.seed),
         *index_stages(recipe, workdir),
         *(stage for model in recipe.models for stage in model_stages(recipe, model, workdir)),
