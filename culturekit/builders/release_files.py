@@ -41,7 +41,7 @@ def write_release_files(
     if not formats:
         return {}
     folder = out / SPLITS
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     ordered = space.sort(CSPACE.key, maintain_order=True)
     concepts = ordered["concept"].unique().sort().to_list()
     for concept in concepts:

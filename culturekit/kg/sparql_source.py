@@ -49,7 +49,7 @@ def extract_from_endpoint(
     details = described(crawl, named_in_rows(work, crawl, concepts), languages)
     work.progress.advance(1)
     graph = work.out / GRAPH
-    graph.mkdir()
+    graph.mkdir(exist_ok=True)
     store_rows(graph, items_table(crawl, details), crawl.statements)
     outcome = extract(work, graph, concepts, options or ExtractOptions(), successors=successors)
     counts = {**outcome.counts, "items": len(crawl.known)}

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,9 +12,12 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
+from culturekit.pipeline.cube import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, TABLES
+from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from tests.conftest import SMALL, HeardProgress
@@ -58,6 +63,32 @@ def test_nothing_but_stages_and_the_recipe_is_left(small_run: Path) -> None:
 def test_one_worker_gives_the_same_bytes_as_two(small_recipe: Recipe, small_run: Path, tmp_path: Path) -> None:
     run(small_recipe, tmp_path / "alone", workers=1)
     assert content(tmp_path / "alone") == content(small_run)
+
+
+def test_stages_killed_in_their_last_moment_end_in_the_same_bytes(
+    small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stages_done_twice(recipe: Recipe, workdir: Path) -> list[Stage]:
+        return [replace(stage, run=twice(stage.run)) for stage in cube_stages(recipe, workdir)]
+
+    more = ["release=[parquet,jsonl,csv,public]", "card=data_cards/cspace", "completion.rounds=2"]
+    recipe = load_recipe(SMALL, more)
+    run(recipe, tmp_path / "once", until="prompts")
+    monkeypatch.setattr("culturekit.pipeline.run_recipe.cube_stages", stages_done_twice)
+    run(recipe, tmp_path / "twice", until="prompts")
+    assert content(tmp_path / "twice") == content(tmp_path / "once")
+    run(load_recipe(SMALL), tmp_path / "whole")
+    assert content(tmp_path / "whole") == content(small_run)
+
+
+def twice(run: Callable[[Work], Outcome]) -> Callable[[Work], Outcome]:
+    """Leave everything behind that a stage writes, then have it done again."""
+
+    def run_again(work: Work) -> Outcome:
+        run(work)
+        return run(work)
+
+    return run_again
 
 
 def test_a_second_run_reuses_everything(small_recipe: Recipe, run_copy: Path) -> None:
