@@ -11,6 +11,7 @@ from culturekit.config.recipe import Recipe
 from culturekit.generation.folder_listing import list_folder
 from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan, known_pace
+from culturekit.index.shuffled_pictures import SHUFFLED
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
@@ -18,6 +19,7 @@ from culturekit.pipeline.cube import completion_run, cube_stages, filter_run
 from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.paid_images_plan import plan_images, price_of_each
 from culturekit.pipeline.stage import Stage, input_records, key_of
+from culturekit.report.run_folders import CULTURE_FREE
 from culturekit.storage.manifest import read_manifest
 
 __all__ = ["PlannedStage", "plan_lines", "plan_recipe"]
@@ -148,11 +150,18 @@ def units_of(stage: Stage, recipe: Recipe, workdir: Path) -> tuple[int | None, s
         return len(list_folder(stage.inputs["folder"]).pictures), "pictures"
     if stage.kind in {"map", "quality", "truth"} or (stage.kind == "generate" and stage.name != "references"):
         prompts = prompt_count(recipe.images.kinds, recipe, workdir)
-        return None if prompts is None else prompts * recipe.images.repeats * recipe.images.slots, "images"
+        return None if prompts is None else prompts * repeats_of(stage, recipe) * recipe.images.slots, "images"
     if stage.kind in {"generate", "index"}:
         prompts = prompt_count(("cube",), recipe, workdir)
         return None if prompts is None else prompts * recipe.references.per_artifact, "images"
     return None, ""
+
+
+def repeats_of(stage: Stage, recipe: Recipe) -> int:
+    """Say how often a stage repeats each prompt: for floor and shuffled images, which only compare, less often."""
+    if recipe.diagnosis is None or not stage.name.endswith((CULTURE_FREE, SHUFFLED)):
+        return recipe.images.repeats
+    return min(recipe.diagnosis.floor_repeats, recipe.images.repeats)
 
 
 def prompt_count(kinds: Sequence[str], recipe: Recipe, workdir: Path) -> int | None:

@@ -1,10 +1,11 @@
 """A server on loopback that answers GET as a test tells it, and remembers what it was asked."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.loopback import served
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,5 @@ def answering(answer: Callable[[str], Said]) -> Iterator[Answering]:
         def log_message(self, *parts: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    told.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with served(Handler) as told.url:
         yield told
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

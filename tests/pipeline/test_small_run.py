@@ -14,11 +14,13 @@ from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.cube import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, TABLES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest_file
+from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 from tests.conftest import SMALL, HeardProgress
 
@@ -111,6 +113,18 @@ def test_a_removed_stage_is_made_again_and_gives_the_same_bytes(small_recipe: Re
     states = run(small_recipe, run_copy)
     assert {name for name, state in states.items() if state != "reused"} == {"index"}
     assert content(run_copy) == before
+
+
+def test_a_plan_counts_the_images_that_the_run_makes(small_recipe: Recipe, small_run: Path, tmp_path: Path) -> None:
+    planned = {step.name: step.units for step in plan_recipe(small_recipe, tmp_path) if step.unit == "images"}
+    made = {name: read_manifest(small_run / name) for name, units in planned.items() if units is not None}
+    counted = {name: manifest.counts.get("images") for name, manifest in made.items() if manifest is not None}
+    assert {"images-broad", "images-floor-culture-free", "matches-floor-shuffled"} <= set(counted)
+    assert {name: count for name, count in counted.items() if count is not None} == {
+        name: planned[name] for name, count in counted.items() if count is not None
+    }
+    once = {step.name: step.units for step in plan_recipe(load_recipe(SMALL, ["diagnosis.floor_repeats=1"]), tmp_path)}
+    assert once["images-broad"] == (once["images-floor-culture-free"] or 0) * small_recipe.images.repeats
 
 
 def test_until_stops_after_a_stage_or_a_family_of_stages(small_recipe: Recipe, tmp_path: Path) -> None:
