@@ -15,7 +15,7 @@ demo: .venv/core
 	@$(BIN)/culturekit demo
 
 test: .venv/env
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: .venv/env
 	$(BIN)/ruff check .
