@@ -101,7 +101,7 @@ def take_annotation(
     if cancelled is True and not mistakes:
         taken.skipped[SKIPPED] += 1
         return
-    if cancelled not in {None, False, True}:
+    if cancelled is not None and not isinstance(cancelled, bool):
         mistakes.append(Mistake("malformed", "was_cancelled", repr(cancelled)[:200]))
     row = None if of_task else rows[record.data["task"]]
     if row is not None:
