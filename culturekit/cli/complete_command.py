@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Wait
-from culturekit.cli.progress import progress_for
-from culturekit.cli.stages import run_one, stoppable
-from culturekit.errors import UsageError
+from culturekit.cli.pilots import tried
+from culturekit.cli.stages import run_one
 
 if TYPE_CHECKING:
     from culturekit.builders.completion_plan import CompletionPlan
     from culturekit.builders.completion_rounds import CompletionRounds
-    from culturekit.pipeline.complete_run import CompleteRun
 
 __all__ = ["complete_command"]
 
@@ -84,21 +82,10 @@ def complete_command(
     if plan:
         show_plan(run.plan(), as_json=as_json, pilot=None)
     elif pilot is not None:
-        run_pilot(run, pilot, wait=wait, as_json=as_json)
+        outcome = tried(run, pilot, what="completion", wait=wait, as_json=as_json)
+        show_plan(run.plan(outcome.checked), as_json=as_json, pilot=outcome)
     else:
         run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
-
-
-def run_pilot(run: "CompleteRun", size: int, *, wait: bool, as_json: bool) -> None:
-    """Do one round of a few pairs, and say what the rest can cost."""
-    from culturekit.pipeline.local_engine import LocalEngine
-
-    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
-        progress.stage("pilot")
-        tried = run.pilot(size, engine=engine, progress=progress, wait=wait)
-    if tried is None:
-        raise UsageError("nothing is left to try: the completion is done", where=str(run.out))
-    show_plan(run.plan(tried.checked), as_json=as_json, pilot=tried)
 
 
 def show_plan(plan: "CompletionPlan", *, as_json: bool, pilot: "CompletionRounds | None") -> None:

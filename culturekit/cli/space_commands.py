@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
-from culturekit.cli.progress import progress_for
-from culturekit.cli.stages import run_one, stoppable
-from culturekit.errors import UsageError
+from culturekit.cli.pilots import tried
+from culturekit.cli.stages import run_one
 from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
 
 if TYPE_CHECKING:
     from culturekit.builders.cspace_filter import PilotOutcome
     from culturekit.builders.filter_plan import FilterPlan
-    from culturekit.pipeline.filter_run import FilterRun
 
 __all__ = ["cspace_app", "prompts_app"]
 
@@ -65,21 +63,10 @@ def filter_command(
     if plan:
         show_plan(run.plan(), as_json=as_json, pilot=None)
     elif pilot is not None:
-        run_pilot(run, pilot, wait=wait, as_json=as_json)
+        outcome = tried(run, pilot, what="filter", wait=wait, as_json=as_json)
+        show_plan(run.plan(), as_json=as_json, pilot=outcome)
     else:
         run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
-
-
-def run_pilot(run: "FilterRun", size: int, *, wait: bool, as_json: bool) -> None:
-    """Ask about a few candidates, and say what the rest would cost."""
-    from culturekit.pipeline.local_engine import LocalEngine
-
-    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
-        progress.stage("pilot")
-        outcome = run.pilot(size, engine=engine, progress=progress, wait=wait)
-    if outcome is None:
-        raise UsageError("nothing is left to try: the filter is done", where=str(run.out))
-    show_plan(run.plan(), as_json=as_json, pilot=outcome)
 
 
 def show_plan(plan: "FilterPlan", *, as_json: bool, pilot: "PilotOutcome | None") -> None:
