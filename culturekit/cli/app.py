@@ -20,6 +20,7 @@ from culturekit.cli import (
     look_commands,
     metric_commands,
     quality_command,
+    questions_commands,
     root_commands,
     run_commands,
     space_commands,
@@ -100,6 +101,7 @@ app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")
 app.add_typer(space_commands.prompts_app, name="prompts")
+app.add_typer(questions_commands.questions_app, name="questions")
 app.add_typer(index_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
 app.add_typer(card_commands.card_app, name="card")
