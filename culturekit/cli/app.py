@@ -26,6 +26,7 @@ from culturekit.cli import (
     space_commands,
     tag_command,
     verify_command,
+    vqascore_command,
     weights_commands,
 )
 from culturekit.cli.scores.app import score_app
@@ -82,6 +83,10 @@ app.command(
     epilog="Example: culturekit quality --images images/images.parquet --scorer clipscore:transformers:clip "
     "--prompts prompts/prompts.parquet --out quality"
 )(quality_command.quality)
+app.command(
+    epilog="Example: culturekit vqascore --images images/images.parquet --prompts prompts/prompts.parquet "
+    "--llm 'openai:gpt-4o-mini' --out vqascore --budget 20"
+)(vqascore_command.vqascore)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
 app.command(epilog="Example: culturekit audit cube_1k.json --fix mended.json")(audit_command.audit)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
