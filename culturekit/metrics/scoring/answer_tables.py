@@ -57,7 +57,7 @@ def question_rates(images: pl.DataFrame, judgments: pl.DataFrame, questions: pl.
     of_question = ("judge", "model", "prompt_id", "question_id")
     counts = whole.group_by(of_question).agg(
         pl.col("text", "kind", "concept").first(),
-        images=counted(pl.lit(True)),
+        images=pl.len().cast(pl.UInt64),
         yes=counted(pl.col("yes").fill_null(False)),
         no=counted((~pl.col("yes")).fill_null(False)),
         unanswered=counted(pl.col("yes").is_null()),
