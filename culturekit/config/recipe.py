@@ -18,6 +18,7 @@ from culturekit.config.checks import (
     scorable,
     unique_names,
 )
+from culturekit.config.faithfulness import Faithfulness
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan
@@ -142,6 +143,7 @@ class Recipe(StrictModel):
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
+    faithfulness: Faithfulness | None = None
     audit: Audit | None = None
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
@@ -153,6 +155,8 @@ class Recipe(StrictModel):
         missing = sorted(set(self.images.kinds) - set(self.prompts.kinds))
         if missing:
             raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
+        if self.faithfulness is not None and self.quality in self.faithfulness.scorers:
+            raise ValueError(f"faithfulness.scorers names {self.quality}, which scores as quality already")
         unknown = [model.name for model in self.models if not knows_truth(model.backend)]
         if self.audit is not None and self.audit.file is None and unknown:
             raise ValueError(

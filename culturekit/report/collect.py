@@ -4,6 +4,7 @@ from culturekit.report.by_prompt import prompt_lines
 from culturekit.report.countries import shares_in
 from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
+from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.kernels import kernel_tables
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.provenance import caveats, stage_line, withheld
@@ -38,6 +39,7 @@ def collect(run: RunFolders) -> ReportData:
         trust=trust_in(run, scores),
         shares=shares_in(run, [line.model for line in models]),
         prompts=tuple(prompt_lines(run, [line.model for line in models], kernel=HEADLINE_KERNEL)),
+        faithfulness=faithfulness_in(run, [line.model for line in models]),
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
     )
 

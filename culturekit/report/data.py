@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
+from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.kernels import KernelTable
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
@@ -38,6 +39,7 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    faithfulness: Faithfulness | None = None
 
     @property
     def audited(self) -> bool:

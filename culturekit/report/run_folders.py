@@ -22,13 +22,24 @@ from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["COMPARISON", "CULTURE_FREE", "DIAGNOSIS", "SHOWN", "RunFolders"]
+__all__ = [
+    "COMPARISON",
+    "CULTURE_FREE",
+    "DIAGNOSIS",
+    "FAITHFULNESS",
+    "FAITHFULNESS_COMPARISON",
+    "SHOWN",
+    "RunFolders",
+]
 
 CULTURE_FREE = "floor-culture-free"
 """The model that pictures of nothing stand under."""
 
 SHOWN, COMPARISON, DIAGNOSIS = "shown", "comparison", "diagnosis"
 """The folders that say which countries models show, how far models are apart, and what the mapping is worth."""
+
+FAITHFULNESS, FAITHFULNESS_COMPARISON = "faithfulness", "faithfulness-comparison"
+"""The folders that say whether images show what was asked for, and how far models are apart in that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ CONTRACT = {
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",
     "tag",
+    "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
