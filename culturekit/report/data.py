@@ -9,8 +9,10 @@ from culturekit.report.differences import DifferenceLine
 from culturekit.report.kernels import KernelTable
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
+from culturekit.report.realism import RealismTables
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
+from culturekit.report.variety import Variety, WithinCountries
 from culturekit.report.verdict import Verdict
 
 __all__ = ["ReportData"]
@@ -38,6 +40,9 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    realism: RealismTables | None = None
+    variety: Variety | None = None
+    within: WithinCountries | None = None
 
     @property
     def audited(self) -> bool:

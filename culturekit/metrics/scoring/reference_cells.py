@@ -52,18 +52,28 @@ def cells_with_references(
     whole: Equal | None = None,
     fewest: int = 0,
 ) -> Iterator[Cell]:
-    """Give each model with all references or those of `whole`, then, at each level, each cell with balanced ones."""
+    """Give each model with all references or those of `whole`, then, at each level, each cell with balanced ones.
+
+    References of `whole` that were drawn in equal numbers of each concept serve the level of concepts, too, and copies
+    count there as they do over all.
+    """
     for place, images in cells_of(made, ()):
         yield Cell(place, images, shown if whole is None else whole.images, None, {} if whole is None else whole.told)
     if not by:
         return
-    usable = without_copies(shown, reals, "real images with the vector of another", left_out)
-    models = [
-        without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
-        for images in made.partition_by("model", maintain_order=True)
-    ]
-    drawn, each = balanced(usable, pl.concat(models), by=by, per_cell=per_cell, seed=seed, left_out=left_out)
-    for place, images in cells_of(pl.concat(models), by):
+    evenly = whole is not None and bool(whole.told) and set(by) == {("concept",)}
+    if whole is not None and evenly:
+        drawn, each, told = whole.images, None, whole.told
+        parted = made
+    else:
+        told = {}
+        usable = without_copies(shown, reals, "real images with the vector of another", left_out)
+        parted = pl.concat([
+            without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
+            for images in made.partition_by("model", maintain_order=True)
+        ])  # fmt: skip
+        drawn, each = balanced(usable, parted, by=by, per_cell=per_cell, seed=seed, left_out=left_out)
+    for place, images in cells_of(parted, by):
         columns = [name for name in place if name != "model"]
         if not columns:
             continue
@@ -74,7 +84,7 @@ def cells_with_references(
         if min(images.height, references.height) < fewest:
             left_out[f"cells with fewer than {fewest} images, real or generated"] += 1
             continue
-        yield Cell(place, images, references, each)
+        yield Cell(place, images, references, each, told)
 
 
 def without_copies(

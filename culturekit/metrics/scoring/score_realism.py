@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.realism.class_scores import split_scores
 from culturekit.metrics.realism.coverage_scatter import coverage_interval
-from culturekit.metrics.realism.extractors import called
+from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import check_same_width, feature_rows
 from culturekit.metrics.realism.gaussians import frechet_distance
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
@@ -44,6 +44,8 @@ KERNEL_TARGETS: Mapping[str, str] = {"population": "population", "these": "image
 FEW_UNITS = f"fewer than {FEWEST_PROMPTS} prompts or images on a side"
 
 NO_FRECHET_INTERVAL = "its bias depends on n, and resampled images would add to it"
+
+NO_INCEPTION_INTERVAL = "its bias depends on n, and its splits are not independent samples of prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
     whole = dict(cell.told) or {"references": "all", "copies": "kept"}
     return {
         "encoder": dict(options.encoder),
+        "licence": licence_of(options.encoder),
         "n_real": cell.references.height,
         **(whole if cell.per_cell is None else {**balanced, **scheme}),
     }
@@ -252,7 +255,10 @@ def class_rows(
             left_out[f"models with fewer than {options.splits} images, the splits of the inception score"] += 1
             continue
         splits = split_scores(probs.vectors[cell["row"].to_numpy()], splits=options.splits)
-        params = {"encoder": dict(options.classifier), "splits": options.splits, "n_fake": cell.height, **equal.told}
+        params = {
+            "encoder": dict(options.classifier), "licence": licence_of(options.classifier), "splits": options.splits,
+            "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.told,
+        }  # fmt: skip
         place = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
         rows.append(row_of(place, Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these"), params))
         parts = pl.DataFrame({"image_id": [f"split {number}" for number in range(len(splits))], "value": splits})

@@ -11,6 +11,7 @@ import polars as pl
 
 from culturekit.metrics.arguments import argument_error, check_choice, check_size
 from culturekit.metrics.diversity.cosine_means import mean_cosine
+from culturekit.metrics.realism.extractors import licence_of
 from culturekit.metrics.scoring.image_levels import MeanOptions, placed
 from culturekit.metrics.scoring.score_c3 import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
@@ -78,7 +79,9 @@ def score_spread(given: SpreadInput, *, options: SpreadOptions) -> Scored:
     left_out: Counter[str] = Counter()
     tables: list[tuple[str, pl.DataFrame, dict[str, object]]] = []
     if given.vectors is not None:
-        told: dict[str, object] = {"encoder": dict(options.encoder), "size": options.size}
+        told: dict[str, object] = {
+            "encoder": dict(options.encoder), "licence": licence_of(options.encoder), "size": options.size,
+        }  # fmt: skip
         tables.append(("mean_cosine", batch_cosines(given.images, given.vectors, options.size, left_out), told))
     if given.distances is not None:
         other = given.distances.filter(pl.col("images") != options.size)
