@@ -36,7 +36,7 @@ def within_stages(run: CubeRun) -> list[Stage]:
     if plan is None:
         return [within_stage(run.all_matches(), run.prompts, recipe.scores, name=WITHIN)]
     stages = [stage for model in recipe.models for stage in made_and_mapped(run, model, plan)]
-    matches = {f"{WITHIN_MATCHES}{name}": table(run, WITHIN_MATCHES, name) for name in run.names}
+    matches = {f"matches-{name}": table(run, WITHIN_MATCHES, name) for name in run.names}
     return [*stages, within_stage(matches, run.prompts, recipe.scores, name=WITHIN)]
 
 
