@@ -19,6 +19,7 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.realism import Realism, Within
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan
@@ -148,6 +149,8 @@ class Recipe(StrictModel):
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
+    realism: Realism | None = None
+    within: Within | None = None
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Recipe":
@@ -157,6 +160,19 @@ class Recipe(StrictModel):
             raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
         if self.faithfulness is not None and self.quality in self.faithfulness.scorers:
             raise ValueError(f"faithfulness.scorers names {self.quality}, which scores as quality already")
+        unbuilt = sorted(set(self.within.kinds if self.within else ()) - set(self.prompts.kinds))
+        if unbuilt:
+            raise ValueError(f"within.kinds asks for prompts that prompts.kinds does not build: {', '.join(unbuilt)}")
+        if self.within is not None and self.scores.size > self.within.slots:
+            raise ValueError(
+                f"scores.size is {self.scores.size}, but within.slots makes only {self.within.slots} images a repeat: "
+                "no batch would be complete"
+            )
+        if self.scores.within != "none" and set(self.images.kinds) == {"underspecified"}:
+            raise ValueError(
+                "scores.within needs images of prompts that name a country, and images.kinds has none: "
+                "add the key `within`, which makes them beside the others"
+            )
         unknown = [model.name for model in self.models if not knows_truth(model.backend)]
         if self.audit is not None and self.audit.file is None and unknown:
             raise ValueError(

@@ -10,8 +10,10 @@ from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.kernels import KernelTable
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
+from culturekit.report.realism import RealismTables
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
+from culturekit.report.variety import Variety, WithinCountries
 from culturekit.report.verdict import Verdict
 
 __all__ = ["ReportData"]
@@ -40,6 +42,9 @@ class ReportData:
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
     faithfulness: Faithfulness | None = None
+    realism: RealismTables | None = None
+    variety: Variety | None = None
+    within: WithinCountries | None = None
 
     @property
     def audited(self) -> bool:

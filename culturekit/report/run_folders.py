@@ -28,7 +28,10 @@ __all__ = [
     "DIAGNOSIS",
     "FAITHFULNESS",
     "FAITHFULNESS_COMPARISON",
+    "REALISM",
     "SHOWN",
+    "SPREAD",
+    "WITHIN",
     "RunFolders",
 ]
 
@@ -40,6 +43,8 @@ SHOWN, COMPARISON, DIAGNOSIS = "shown", "comparison", "diagnosis"
 
 FAITHFULNESS, FAITHFULNESS_COMPARISON = "faithfulness", "faithfulness-comparison"
 """The folders that say whether images show what was asked for, and how far models are apart in that."""
+REALISM, SPREAD, WITHIN = "realism", "spread", "within"
+"""The folders that say how images look beside real ones, how unlike one another, and how diverse inside a country."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """All models scored together, and compared."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
@@ -26,7 +27,7 @@ def scores_of(run: CubeRun) -> Stage:
     return score_stage(
         run.all_matches(),
         {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names},
-        recipe.scores,
+        replace(recipe.scores, within="none"),
         truth={f"truth-{name}": run.truth(name) for name in run.truthful},
         audits=audits_of(run),
         limits=limits_of(run),

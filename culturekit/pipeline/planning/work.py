@@ -12,6 +12,7 @@ from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.index.shuffled_pictures import SHUFFLED
 from culturekit.kg.concepts import load_concept
 from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.cube.within import within_plan
 from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.stage import Stage
@@ -29,17 +30,19 @@ BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1
 def planned_images(plan: ToPlan) -> PlannedStage:
     """Plan images: dollars of those that are bought, minutes of the others."""
     stage, recipe = plan.stage, plan.run.recipe
-    model = next((each for each in recipe.models if f"images-{each.name}" == stage.name), None)
+    own = stage.name.removeprefix("within-")
+    model = next((each for each in recipe.models if f"images-{each.name}" == own), None)
     backend = recipe.references.backend if stage.name == "references" else model.backend if model else ""
     if not backend or not is_paid(backend):
         return planned_work(plan)
     units = units_of(stage, plan.run)[0]
     batch = model is not None and model.buying.batch
     if not stage.inputs["prompts"].is_file():
-        each = price_of_each(backend, recipe.images, batch=batch)
+        each = price_of_each(backend, images_of(stage, plan.run), batch=batch)
         dollars = None if units is None else units * each
         return PlannedStage(stage.name, plan.state, units, "images", None, None, None, None, dollars)
-    images = ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",)) if model is None else recipe.images
+    references = ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",))
+    images = references if model is None else images_of(stage, plan.run)
     out = plan.run.workdir / stage.name
     bought = plan_images(stage.inputs["prompts"], images, backend=backend, seed=recipe.seed, out=out, batch=batch)
     left = bought.calls - bought.bought
@@ -57,7 +60,7 @@ def planned_work(plan: ToPlan) -> PlannedStage:
 
 def units_of(stage: Stage, run: CubeRun) -> tuple[int | None, str]:
     """Count what a stage works on, as far as that can be known now."""
-    images = run.recipe.images
+    images = images_of(stage, run)
     if stage.kind == "ingest":
         return sum(path.stat().st_size for path in stage.inputs.values()), "bytes"
     if stage.kind == "generate" and "folder" in stage.trees:
@@ -71,9 +74,15 @@ def units_of(stage: Stage, run: CubeRun) -> tuple[int | None, str]:
     return None, ""
 
 
+def images_of(stage: Stage, run: CubeRun) -> ImagePlan:
+    """Say which images a stage makes or maps: those for scores within countries are others."""
+    within = within_plan(run) if stage.name.startswith("within-") else None
+    return within or run.recipe.images
+
+
 def repeats_of(stage: Stage, run: CubeRun) -> int:
     """Say how often a stage repeats each prompt: for floor and shuffled images, which only compare, less often."""
-    repeats, diagnosis = run.recipe.images.repeats, run.recipe.diagnosis
+    repeats, diagnosis = images_of(stage, run).repeats, run.recipe.diagnosis
     if diagnosis is None or not stage.name.endswith((CULTURE_FREE, SHUFFLED)):
         return repeats
     return min(diagnosis.floor_repeats, repeats)
