@@ -51,6 +51,7 @@ from culturekit.records.schemas.people import (
 )
 from culturekit.records.schemas.scores import (
     DESCRIPTOR_MATCHES,
+    DISAGREEMENTS,
     DISTRIBUTIONS,
     EXAGGERATIONS,
     SCORES,
@@ -77,6 +78,7 @@ __all__ = [
     "DESCRIPTOR_MATCHES",
     "DIFF",
     "DIFFERENCES",
+    "DISAGREEMENTS",
     "DISTRIBUTIONS",
     "DROPS",
     "EXAGGERATIONS",
@@ -131,6 +133,7 @@ TABLES: Mapping[str, Table] = {
         DESCRIPTOR_MATCHES,
         DIFF,
         DIFFERENCES,
+        DISAGREEMENTS,
         DISTRIBUTIONS,
         DROPS,
         EXAGGERATIONS,
