@@ -86,7 +86,7 @@ def kappas(a: Codes, b: Codes, batch: Codes, *, left_out: bool) -> NDArray[np.fl
     place, label = cells // labels, cells % labels
     of_a = counts(cells, batch * labels + a)
     of_b = counts(cells, batch * labels + b)
-    chance = np.bincount(place, weights=of_a * of_b, minlength=number)
+    chance: NDArray[np.float64] = np.bincount(place, weights=of_a * of_b, minlength=number).astype(np.float64)
     if left_out:
         all_a = np.bincount(a, minlength=labels).astype(np.float64)
         all_b = np.bincount(b, minlength=labels).astype(np.float64)

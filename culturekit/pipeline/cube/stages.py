@@ -9,6 +9,7 @@ from culturekit.pipeline.cube.models import index_stages, model_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import score_stages
 from culturekit.pipeline.cube.space import space_stages
+from culturekit.pipeline.cube.tags import routes_of, tag_stages
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders
@@ -25,7 +26,9 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *(stage for model in recipe.models for stage in model_stages(run, model)),
         *diagnosis_stages(run),
         *instrument_stages(run),
+        *tag_stages(run),
         *score_stages(run),
+        *routes_of(run),
         *stability_of(run),
     ]
     return [*stages, report_stage(RunFolders(workdir, run.names, tuple(stage.name for stage in stages)))]

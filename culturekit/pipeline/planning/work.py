@@ -17,7 +17,7 @@ from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import CULTURE_FREE
 
-__all__ = ["planned_images", "planned_work"]
+__all__ = ["planned_images", "planned_work", "prompt_count"]
 
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
