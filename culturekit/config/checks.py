@@ -24,6 +24,7 @@ __all__ = [
     "existing_hand",
     "knows_truth",
     "scorable",
+    "seeing",
     "unique_names",
 ]
 
@@ -32,6 +33,9 @@ SAMPLE = "sample"
 
 HAND = "card.yaml"
 """The fields of the hand-written half of a data card."""
+
+BLIND = "rules"
+"""The judge that reads words only."""
 
 TRUTHFUL = "simulated"
 """The backend whose images come with what they show."""
@@ -100,6 +104,13 @@ def existing_concept(name: str) -> str:
         names = shipped_concepts()
         raise ValueError(f"there is no concept {name!r}{closest(name, names)}, or the path of a root config")
     return name
+
+
+def seeing(judge: str) -> str:
+    """Accept a judge that looks at pictures, as far as its name tells."""
+    if parse_spec(judge).name == BLIND:
+        raise ValueError(f"{BLIND} read words and look at no picture: name a vision model, such as openai:MODEL")
+    return judge
 
 
 def scorable(options: QvsOptions) -> QvsOptions:

@@ -16,6 +16,7 @@ from culturekit.config.checks import (
     existing_hand,
     knows_truth,
     scorable,
+    seeing,
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
@@ -35,7 +36,7 @@ from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import ChannelsName, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References"]
+__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References", "Tags"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
@@ -114,6 +115,17 @@ class Instrument(StrictModel):
     channel: ChannelsName = "image"
 
 
+class Tags(Buying):
+    """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
+
+    `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. `budget` is the most
+    that may be spent on all models together, in US dollars.
+    """
+
+    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS)), AfterValidator(seeing)]
+    images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
+
+
 class Llm(Buying):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
@@ -145,6 +157,7 @@ class Recipe(StrictModel):
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
     faithfulness: Faithfulness | None = None
+    tags: Tags | None = None
     audit: Audit | None = None
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
@@ -183,6 +196,11 @@ class Recipe(StrictModel):
             raise ValueError(
                 f"scores.size is {self.scores.size}, but images.slots makes only {self.images.slots} images a repeat: "
                 "no batch would be complete"
+            )
+        if self.tags is not None and self.tags.images != "all" and self.tags.images < self.images.slots:
+            raise ValueError(
+                f"tags.images is {self.tags.images}, less than one repeat of {self.images.slots} images: "
+                "images are drawn by whole repeats"
             )
         if "cube" not in self.prompts.kinds:
             raise ValueError(

@@ -29,6 +29,7 @@ __all__ = [
     "FAITHFULNESS",
     "FAITHFULNESS_COMPARISON",
     "REALISM",
+    "ROUTES",
     "SHOWN",
     "SPREAD",
     "WITHIN",
@@ -45,6 +46,8 @@ FAITHFULNESS, FAITHFULNESS_COMPARISON = "faithfulness", "faithfulness-comparison
 """The folders that say whether images show what was asked for, and how far models are apart in that."""
 REALISM, SPREAD, WITHIN = "realism", "spread", "within"
 """The folders that say how images look beside real ones, how unlike one another, and how diverse inside a country."""
+ROUTES = "routes"
+"""The folder that holds nearest artifacts and a model's tags against each other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from culturekit.pipeline.cube.realism import realism_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import score_stages
 from culturekit.pipeline.cube.space import space_stages
+from culturekit.pipeline.cube.tags import routes_of, tag_stages
 from culturekit.pipeline.cube.within import within_stages
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
@@ -28,7 +29,9 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *(stage for model in recipe.models for stage in model_stages(run, model)),
         *diagnosis_stages(run),
         *instrument_stages(run),
+        *tag_stages(run),
         *score_stages(run),
+        *routes_of(run),
         *stability_of(run),
         *faithfulness_stages(run),
         *realism_stages(run),

@@ -54,6 +54,7 @@ from culturekit.records.schemas.people import (
 from culturekit.records.schemas.scores import (
     ANSWER_COUNTS,
     DESCRIPTOR_MATCHES,
+    DISAGREEMENTS,
     DISTRIBUTIONS,
     EXAGGERATIONS,
     QUESTION_RATES,
@@ -82,6 +83,7 @@ __all__ = [
     "DESCRIPTOR_MATCHES",
     "DIFF",
     "DIFFERENCES",
+    "DISAGREEMENTS",
     "DISTRIBUTIONS",
     "DROPS",
     "EXAGGERATIONS",
@@ -140,6 +142,7 @@ TABLES: Mapping[str, Table] = {
         DESCRIPTOR_MATCHES,
         DIFF,
         DIFFERENCES,
+        DISAGREEMENTS,
         DISTRIBUTIONS,
         DROPS,
         EXAGGERATIONS,
