@@ -22,13 +22,17 @@ from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["COMPARISON", "CULTURE_FREE", "DIAGNOSIS", "SHOWN", "RunFolders"]
+__all__ = ["COMPARISON", "CULTURE_FREE", "DIAGNOSIS", "META", "RATINGS", "SHOWN", "RunFolders"]
 
 CULTURE_FREE = "floor-culture-free"
 """The model that pictures of nothing stand under."""
 
 SHOWN, COMPARISON, DIAGNOSIS = "shown", "comparison", "diagnosis"
 """The folders that say which countries models show, how far models are apart, and what the mapping is worth."""
+
+
+RATINGS, META = "ratings", "meta"
+"""The folders that say how people rate the images, and how well metrics follow them."""
 
 
 @dataclass(frozen=True, slots=True)

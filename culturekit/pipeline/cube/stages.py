@@ -6,6 +6,7 @@ from culturekit.config.recipe import Recipe
 from culturekit.pipeline.cube.diagnosis import diagnosis_stages
 from culturekit.pipeline.cube.instruments import instrument_stages, stability_of
 from culturekit.pipeline.cube.models import index_stages, model_stages
+from culturekit.pipeline.cube.people import people_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import score_stages
 from culturekit.pipeline.cube.space import space_stages
@@ -27,5 +28,6 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *instrument_stages(run),
         *score_stages(run),
         *stability_of(run),
+        *people_stages(run),
     ]
     return [*stages, report_stage(RunFolders(workdir, run.names, tuple(stage.name for stage in stages)))]
