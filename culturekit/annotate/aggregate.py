@@ -7,8 +7,8 @@ import polars as pl
 
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.rating_tables import careful, choice_table, in_pools, named, rating_table
-from culturekit.errors import UsageError
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
+from culturekit.errors import UsageError
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.score_agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.score_meta import MetaOptions, score_meta

@@ -8,6 +8,7 @@ from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
 from culturekit.report.kernels import KernelTable
 from culturekit.report.model_lines import ModelLine
+from culturekit.report.people import People
 from culturekit.report.provenance import StageLine
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
@@ -38,6 +39,7 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    people: People | None = None
 
     @property
     def audited(self) -> bool:
