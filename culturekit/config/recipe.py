@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions
+from culturekit.config.annotations import Annotations
 from culturekit.config.checks import (
     checked_spec,
     existing_concept,
@@ -159,6 +160,7 @@ class Recipe(StrictModel):
     faithfulness: Faithfulness | None = None
     tags: Tags | None = None
     audit: Audit | None = None
+    annotations: Annotations | None = Field(default=None, exclude_if=lambda given: given is None)
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
@@ -191,6 +193,16 @@ class Recipe(StrictModel):
             raise ValueError(
                 f"audit has simulated raters, who know only what simulated models drew, not {', '.join(unknown)}: "
                 "give audit.file, the answers of people"
+            )
+        annotated = self.annotations
+        if annotated is not None and annotated.simulated is not None and unknown:
+            raise ValueError(
+                f"annotations.simulated: people know only what simulated models drew, not {', '.join(unknown)}"
+            )
+        if annotated is not None and not annotated.files and not {"cube", "within-country"} & set(self.images.kinds):
+            raise ValueError(
+                "annotations asks people whether images show their country, but images.kinds has no prompts that name "
+                "one: add cube, or within-country"
             )
         if self.scores.size > self.images.slots and self.scores.partial == "drop":
             raise ValueError(

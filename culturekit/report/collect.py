@@ -7,6 +7,7 @@ from culturekit.report.differences import difference_lines
 from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.kernels import kernel_tables
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
+from culturekit.report.people import people_in
 from culturekit.report.provenance import caveats, stage_line, withheld
 from culturekit.report.realism import realism_in
 from culturekit.report.run_folders import RunFolders
@@ -46,6 +47,7 @@ def collect(run: RunFolders) -> ReportData:
         realism=realism_in(run, [line.model for line in models]),
         variety=variety_in(run, scores, [line.model for line in models]),
         within=within_in(run, [line.model for line in models]),
+        people=people_in(run),
     )
 
 

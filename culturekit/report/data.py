@@ -9,6 +9,7 @@ from culturekit.report.differences import DifferenceLine
 from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.kernels import KernelTable
 from culturekit.report.model_lines import ModelLine
+from culturekit.report.people import People
 from culturekit.report.provenance import StageLine
 from culturekit.report.realism import RealismTables
 from culturekit.report.shots import Shot
@@ -45,6 +46,7 @@ class ReportData:
     realism: RealismTables | None = None
     variety: Variety | None = None
     within: WithinCountries | None = None
+    people: People | None = None
 
     @property
     def audited(self) -> bool:

@@ -28,6 +28,8 @@ __all__ = [
     "DIAGNOSIS",
     "FAITHFULNESS",
     "FAITHFULNESS_COMPARISON",
+    "META",
+    "RATINGS",
     "REALISM",
     "ROUTES",
     "SHOWN",
@@ -48,6 +50,10 @@ REALISM, SPREAD, WITHIN = "realism", "spread", "within"
 """The folders that say how images look beside real ones, how unlike one another, and how diverse inside a country."""
 ROUTES = "routes"
 """The folder that holds nearest artifacts and a model's tags against each other."""
+
+
+RATINGS, META = "ratings", "meta"
+"""The folders that say how people rate the images, and how well metrics follow them."""
 
 
 @dataclass(frozen=True, slots=True)

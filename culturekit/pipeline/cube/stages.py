@@ -7,6 +7,7 @@ from culturekit.pipeline.cube.diagnosis import diagnosis_stages
 from culturekit.pipeline.cube.faithfulness import faithfulness_stages
 from culturekit.pipeline.cube.instruments import instrument_stages, stability_of
 from culturekit.pipeline.cube.models import index_stages, model_stages
+from culturekit.pipeline.cube.people import people_stages
 from culturekit.pipeline.cube.realism import realism_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import score_stages
@@ -36,5 +37,6 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *faithfulness_stages(run),
         *realism_stages(run),
         *within_stages(run),
+        *people_stages(run),
     ]
     return [*stages, report_stage(RunFolders(workdir, run.names, tuple(stage.name for stage in stages)))]
