@@ -1,6 +1,6 @@
 """A published cultural space, and prompts from a file, taken into a run as they are."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +11,9 @@ from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["TAKEN", "kinds_in", "take_prompts", "take_space"]
+__all__ = ["count_of_kinds", "take_prompts", "take_space"]
 
-TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were found and judged is not part of this run."
+TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were found and judged is no part of this run."
 
 SHOWN = 3
 """So many prompts are named as examples in a message."""
@@ -57,9 +57,9 @@ def take_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str])
     return Outcome(counted(PROMPTS.name, prompts, drops), reasons(drops), notes)
 
 
-def kinds_in(path: Path) -> tuple[str, ...]:
-    """List the kinds of prompt in a file."""
-    return tuple(read_prompts(path)[0]["kind"].unique().sort())
+def count_of_kinds(path: Path, kinds: Sequence[str]) -> int:
+    """Count the prompts of some kinds in a file."""
+    return read_prompts(path)[0].filter(pl.col("kind").is_in(list(kinds))).height
 
 
 def read_prompts(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:

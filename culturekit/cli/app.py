@@ -70,8 +70,8 @@ def root(
 app.command(epilog="Example: culturekit demo")(run_commands.demo)
 app.command(epilog="Example: culturekit run recipes/cube.yaml --until cspace")(run_commands.run)
 app.command(
-    epilog="Example: culturekit init pictures --cspace cspace.parquet --prompts prompts.parquet --references references "
-    "--encoder embedded"
+    epilog="Example: culturekit init pictures --cspace cspace.parquet --prompts prompts.parquet "
+    "--references references --encoder embedded"
 )(init_command.init)
 app.command(epilog="Example: culturekit plan recipes/cube.yaml")(run_commands.plan)
 app.command(

@@ -80,5 +80,7 @@ def as_data(begun: "Begun") -> dict[str, object]:
     return {
         "recipe": str(begun.recipe),
         "models": {model.name: {"backend": model.backend, **model.preview.as_data()} for model in begun.models},
-        "references": None if begun.references is None else dict(zip(("fit", "pictures"), begun.references, strict=True)),
+        "references": None
+        if begun.references is None
+        else dict(zip(("fit", "pictures"), begun.references, strict=True)),
     }

@@ -25,7 +25,9 @@ class RecipePrompts(PromptOptions):
         """Refuse options that would decide nothing beside a file, or contradict each other."""
         stated = [one.name for one in fields(PromptOptions) if getattr(self, one.name) != one.default]
         if self.file is not None and stated:
-            raise ValueError(f"file takes prompts as they are, so {', '.join(stated)} would decide nothing: leave it out")
+            raise ValueError(
+                f"file takes prompts as they are, so {', '.join(stated)} would decide nothing: leave it out"
+            )
         PromptOptions.check(self)
 
     def built(self) -> PromptOptions:
@@ -58,7 +60,9 @@ def inside(folder: Path) -> str:
 
 def nearby(path: Path) -> str:
     """Name the files beside one that is not there, where there are few."""
-    beside = sorted(one.name for one in path.parent.glob("*") if one.suffix in PUBLISHED) if path.parent.is_dir() else []
+    beside = (
+        sorted(one.name for one in path.parent.glob("*") if one.suffix in PUBLISHED) if path.parent.is_dir() else []
+    )
     return f"; beside it are {', '.join(beside)}" if 0 < len(beside) <= 6 else ""
 
 

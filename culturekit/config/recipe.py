@@ -19,7 +19,6 @@ from culturekit.config.checks import (
 )
 from culturekit.config.published import RecipePrompts, check_sources, checked_prompts, existing_published
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.folder_options import FOLDER
 from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
@@ -88,9 +87,9 @@ class References(StrictModel):
     per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
 
     @property
-    def all_there_are(self) -> bool:
-        """Tell whether a folder decides how many pictures an artifact has."""
-        return parse_spec(self.backend).name == FOLDER and "per_artifact" not in self.model_fields_set
+    def counted(self) -> bool:
+        """Tell whether the recipe says how many pictures an artifact has."""
+        return "per_artifact" in self.model_fields_set
 
 
 class Audit(StrictModel):
@@ -169,8 +168,8 @@ class Recipe(StrictModel):
             return self
         if parse_spec(self.encoder).name in PICTURES_ONLY:
             raise ValueError(
-                f"references is missing: {self.encoder} knows artifacts by pictures only. Give references with a folder of "
-                "pictures, or an encoder that also reads names, such as transformers:PATH of a CLIP model"
+                f"references is missing: {self.encoder} knows artifacts by pictures only. Give references a folder "
+                "of pictures, or an encoder that also reads names, such as transformers:PATH of a CLIP model"
             )
         if self.diagnosis is not None:
             raise ValueError("diagnosis looks at how references are recognised, and there are none: give references")

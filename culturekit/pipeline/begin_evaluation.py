@@ -118,7 +118,7 @@ def check_answers(model: FoundModel, prompts: Path) -> None:
         where=model.preview.folder,
         expected="files named after the prompts: by id, such as PROMPT_ID__0.png, or by text",
         found=f"{first.file}: {first.reason}{near}" if first else f"{model.preview.pictures:,} pictures",
-        hint="Say what names mean with --pattern, such as '{prompt}__{id}', or name the prompts that they were made from.",
+        hint="Say what names mean with --pattern, such as '{prompt}__{id}', or name other --prompts.",
     )
 
 
@@ -129,5 +129,5 @@ def check_enough(found: Evaluation, pictures: Path) -> None:
             "most prompts have one image, and diversity is what several images of one prompt show",
             where=str(pictures),
             expected="at least 2 images a prompt, better 8",
-            hint="For one image a prompt, take the images in with culturekit generate and score them with culturekit score.",
+            hint="Images of a prompt that were read as others' are told apart with --pattern.",
         )

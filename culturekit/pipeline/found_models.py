@@ -3,11 +3,8 @@
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import polars as pl
 
 from culturekit.builders.artifact_names import artifact_prompts
 from culturekit.builders.public_cube import read_space
@@ -68,9 +65,7 @@ def find_models(pictures: Path, prompts: Path, *, cspace: Path, pattern: str = "
         ]
 
 
-def model_specs(
-    pictures: Path, prompts: Path, pattern: str, *, cspace: Path, scratch: Path
-) -> list[tuple[str, str]]:
+def model_specs(pictures: Path, prompts: Path, pattern: str, *, cspace: Path, scratch: Path) -> list[tuple[str, str]]:
     """List the models by name, each with the backend that takes its images."""
     listing = list_folder(pictures)
     if not listing.pictures:
@@ -99,9 +94,9 @@ def model_specs(
         )
     if not tops:
         return [(name_of(pictures.resolve().name), whole)]
-    named = {top: name_of(top) for top in sorted(tops)}
-    check_names_differ(named, pictures)
-    return [(name, readable(Spec(FOLDER, str(pictures / top), options))) for top, name in named.items()]
+    names = {top: name_of(top) for top in sorted(tops)}
+    check_names_differ(names, pictures)
+    return [(name, readable(Spec(FOLDER, str(pictures / top), options))) for top, name in names.items()]
 
 
 def check_names_differ(named: dict[str, str], pictures: Path) -> None:
@@ -178,14 +173,16 @@ def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
     called = {key: list(group["name"]) for (key,), group in space.group_by("artifact_id", maintain_order=True)}
     known = KnownPrompts(artifact_prompts(space), Names({}, called))
     listing = list_folder(folder)
-    best, fits = max(((pattern, fit(pattern, listing, known)) for pattern in REFERENCE_PATTERNS), key=lambda one: one[1])
+    best, fits = max(
+        ((pattern, fit(pattern, listing, known)) for pattern in REFERENCE_PATTERNS), key=lambda one: one[1]
+    )
     if not fits:
         shown = next((file.name for file in listing.pictures), "no picture")
         artifact, name = space.select("artifact_id", "name").row(0)
         raise UsageError(
             "no picture of this folder is named after an artifact of the cultural space",
             where=str(folder),
-            expected=f"a folder per artifact, such as {artifact}/1.jpg or {name}/1.jpg, or names such as {artifact}__1.jpg",
+            expected=f"a folder per artifact, such as {artifact}/1.jpg or {name}/1.jpg, or {artifact}__1.jpg",
             found=shown,
         )
     return readable(Spec(FOLDER, str(folder), {"pattern": best})), fits, len(listing.pictures)
