@@ -6,7 +6,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
-from culturekit.builders.prompts import PromptOptions
 from culturekit.config.annotations import Annotations
 from culturekit.config.checks import (
     checked_spec,
@@ -21,6 +20,7 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.published import RecipePrompts, check_sources, checked_prompts, existing_published
 from culturekit.config.realism import Realism, Within
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.image_services import is_paid
@@ -35,11 +35,15 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import ChannelsName, ReleaseFormat
+from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References", "Tags"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+PICTURES_ONLY = ("embedded", "inception")
+"""Encoders that cannot read the names of artifacts."""
+
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
 
 
@@ -78,10 +82,18 @@ class Model(StrictModel):
 
 
 class References(StrictModel):
-    """Pictures that show each artifact as it is: the index is made from them."""
+    """Pictures that show each artifact as it is: the index is made from them.
+
+    Of a folder all pictures are taken, unless `per_artifact` is stated.
+    """
 
     backend: BackendSpec
     per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
+
+    @property
+    def counted(self) -> bool:
+        """Tell whether the recipe says how many pictures an artifact has."""
+        return "per_artifact" in self.model_fields_set
 
 
 class Audit(StrictModel):
@@ -136,13 +148,14 @@ class Llm(Buying):
 
 
 class Recipe(StrictModel):
-    """The CUBE evaluation, from the dump to the report."""
+    """The CUBE evaluation, from the dump, or from a cultural space that was published, to the report."""
 
     recipe: Literal["cube"]
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)]
+    cspace: Annotated[str, AfterValidator(existing_published)] | None = None
+    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)] = ()
     ingest: IngestOptions = IngestOptions()
-    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)]
+    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)] = ()
     countries: tuple[CountryCode, ...] | None = None
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
     llm: Llm = Llm()
@@ -150,8 +163,8 @@ class Recipe(StrictModel):
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
     release: tuple[ReleaseFormat, ...] = ()
     card: Annotated[str, AfterValidator(existing_hand)] | None = None
-    prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))
-    references: References
+    prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
+    references: References | None = None
     encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
@@ -168,10 +181,28 @@ class Recipe(StrictModel):
     within: Within | None = None
 
     @model_validator(mode="after")
+    def artifacts_have_a_source(self) -> "Recipe":
+        """Make sure that artifacts come from one place, and that the index can know what they look like."""
+        check_sources(self.model_fields_set, cspace=self.cspace)
+        if self.references is not None:
+            return self
+        if parse_spec(self.encoder).name in PICTURES_ONLY:
+            raise ValueError(
+                f"references is missing: {self.encoder} knows artifacts by pictures only. Give references a folder "
+                "of pictures, or an encoder that also reads names, such as transformers:PATH of a CLIP model"
+            )
+        if self.diagnosis is not None:
+            raise ValueError("diagnosis looks at how references are recognised, and there are none: give references")
+        pictured = [one.name for one in self.instruments if one.channel != "text"]
+        if pictured:
+            raise ValueError(f"the instruments {', '.join(pictured)} need references, or channel: text")
+        return self
+
+    @model_validator(mode="after")
     def parts_fit_together(self) -> "Recipe":
         """Make sure that what one part asks for, another gives."""
         missing = sorted(set(self.images.kinds) - set(self.prompts.kinds))
-        if missing:
+        if missing and self.prompts.file is None:
             raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
         if self.faithfulness is not None and self.quality in self.faithfulness.scorers:
             raise ValueError(f"faithfulness.scorers names {self.quality}, which scores as quality already")
@@ -214,7 +245,7 @@ class Recipe(StrictModel):
                 f"tags.images is {self.tags.images}, less than one repeat of {self.images.slots} images: "
                 "images are drawn by whole repeats"
             )
-        if "cube" not in self.prompts.kinds:
+        if "cube" not in self.prompts.kinds and self.references is not None:
             raise ValueError(
                 "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"
             )

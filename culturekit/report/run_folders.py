@@ -143,9 +143,13 @@ class RunFolders:
         """Say how near pictures of nothing are to what they are mapped to, where that was tried."""
         return self.manifest(f"matches-{CULTURE_FREE}").notes["similarity"] if DIAGNOSIS in self.stages else None
 
-    def references(self) -> pl.DataFrame:
-        """Read the reference pictures."""
-        return read_table(self.root / "references/images.parquet", IMAGES)
+    def references(self) -> pl.DataFrame | None:
+        """Read the reference pictures; None where artifacts are known by their names."""
+        return self.table("references", IMAGES)
+
+    def reference_prompts(self) -> pl.DataFrame | None:
+        """Read which artifact each prompt of the references names, where they have prompts of their own."""
+        return self.table("reference-prompts", PROMPTS)
 
     def space(self) -> pl.DataFrame:
         """Read the cultural space."""

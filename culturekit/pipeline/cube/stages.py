@@ -5,8 +5,9 @@ from pathlib import Path
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.cube.diagnosis import diagnosis_stages
 from culturekit.pipeline.cube.faithfulness import faithfulness_stages
+from culturekit.pipeline.cube.index import index_stages
 from culturekit.pipeline.cube.instruments import instrument_stages, stability_of
-from culturekit.pipeline.cube.models import index_stages, model_stages
+from culturekit.pipeline.cube.models import model_stages
 from culturekit.pipeline.cube.people import people_stages
 from culturekit.pipeline.cube.realism import realism_stages
 from culturekit.pipeline.cube.run import CubeRun
