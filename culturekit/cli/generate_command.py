@@ -118,7 +118,7 @@ def print_plan(
     from dataclasses import asdict
     from json import dumps
 
-    from culturekit.pipeline.paid_images_plan import images_plan_lines, plan_images
+    from culturekit.pipeline.planning.paid_images import images_plan_lines, plan_images
 
     planned = plan_images(needed(prompts), plan, backend=backend, seed=seed, out=out, batch=batch)
     for line in [dumps(asdict(planned))] if json else [*images_plan_lines(planned), "nothing was sent"]:

@@ -140,7 +140,7 @@ def plan(
 ) -> None:
     """Say what a run would do, cost and take; nothing is sent and nothing is written."""
     from culturekit.config.load import find_recipe, load_recipe
-    from culturekit.pipeline.plan import plan_lines, plan_recipe
+    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
     steps = plan_recipe(load_recipe(path, settings or ()), workdir or RUNS / path.stem)

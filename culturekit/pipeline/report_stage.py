@@ -7,7 +7,7 @@ import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import COMPARISON, SHOWN, RunFolders
+from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
 
 __all__ = ["RECIPE_RECORD", "folders_of", "report_stage"]
@@ -23,7 +23,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
         "report",
         1,
         lambda work: write_report(work, run),
-        {stage: run.root / stage for stage in run.stage_names()},
+        {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},
         packages=("jinja2", "polars"),
     )
@@ -35,31 +35,20 @@ class RecordedModel(msgspec.Struct):
     name: str
 
 
-class RecordedRecipe(msgspec.Struct):
+class RecordedRun(msgspec.Struct):
     """The part of a recipe record that a report needs."""
 
     models: Sequence[RecordedModel]
+    stages: Sequence[str]
 
 
 def folders_of(root: Path) -> RunFolders:
-    """Read from a run's recipe record which models it has."""
+    """Read from a run's recipe record which models and which stages it has."""
     path = root / RECIPE_RECORD
     try:
-        recipe = msgspec.json.decode(path.read_bytes(), type=RecordedRecipe)
+        run = msgspec.json.decode(path.read_bytes(), type=RecordedRun)
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError) as error:
         raise UsageError(
             "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
         ) from error
-    names = tuple(model.name for model in recipe.models)
-    truthful = frozenset(name for name in names if (root / f"truth-{name}").is_dir())
-    return RunFolders(
-        root,
-        names,
-        truthful,
-        audited=any((root / f"audit-{name}").is_dir() for name in names),
-        diagnosed=(root / "diagnosis").is_dir(),
-        compared=(root / "stability").is_dir(),
-        counted=(root / SHOWN).is_dir(),
-        differed=(root / COMPARISON).is_dir(),
-        completed=(root / "completion").is_dir(),
-    )
+    return RunFolders(root, tuple(model.name for model in run.models), tuple(run.stages))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.cube import cube_stages
+from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.report_stage import RECIPE_RECORD
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.stage import Stage
@@ -32,11 +32,13 @@ def run_recipe(
     on_end: Callable[[StageRun], None] = lambda _: None,
 ) -> list[StageRun]:
     """Run the stages of a recipe in a folder; what is finished and still answers is not done again."""
-    stages = stages_until(cube_stages(recipe, workdir), until)
+    planned = cube_stages(recipe, workdir)
+    stages = stages_until(planned, until)
+    record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
     with hold(workdir / LOCK, wait=wait):
-        write_atomically(workdir / RECIPE_RECORD, canonical_json(recipe.model_dump(mode="json")) + b"\n")
+        write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
         for stage in stages:
             on_start(stage)
             run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait)

@@ -1,16 +1,26 @@
 """The scores prompt by prompt: where models differ most."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.report.data import PromptLine
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["PROMPTS_SHOWN", "prompt_lines"]
+__all__ = ["PROMPTS_SHOWN", "PromptLine", "prompt_lines"]
 
 PROMPTS_SHOWN = 200
 """The others stand in `values.parquet`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLine:
+    """The mean score of each model on one prompt and how many batches that is; None for a model without any."""
+
+    prompt_id: str
+    text: str
+    concept: str | None
+    scores: tuple[tuple[float, int] | None, ...]
 
 
 def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iterator[PromptLine]:

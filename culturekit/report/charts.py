@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from culturekit.report.data import Figure, ModelLine
+from culturekit.report.figures import Figure
+from culturekit.report.model_lines import ModelLine
 
 __all__ = ["diversity_chart"]
 

@@ -1,15 +1,54 @@
 """Which countries the images of each model show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from culturekit.kg.countries import countries
-from culturekit.report.data import CountryShares, Share
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.world_map import country_paths
 
-__all__ = ["shares_in"]
+__all__ = ["CountryShares", "Share", "shares_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The share of images that show something, with its limits, and how many images that is."""
+
+    value: float
+    low: float | None
+    high: float | None
+    images: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountryShares:
+    """Which countries the images of each model were mapped to.
+
+    Attributes:
+        names: of each country, by its code, in the order of the names.
+        models: in the order of the page.
+        shares: by model and code.
+        images: how many images each model made that were mapped.
+        available: the share of each country in the artifacts that images are mapped to.
+        off_the_map: countries too small for the map.
+    """
+
+    names: Mapping[str, str]
+    models: tuple[str, ...]
+    shares: Mapping[str, Mapping[str, Share]]
+    images: Mapping[str, int]
+    available: Mapping[str, float]
+    off_the_map: tuple[str, ...]
+
+    def never(self, model: str) -> int:
+        """Count the countries that no image of a model was mapped to."""
+        return sum(share.images == 0 for share in self.shares[model].values())
+
+    def most(self, model: str) -> str:
+        """Name the country that most images of a model were mapped to."""
+        return self.names[max(self.shares[model], key=lambda code: self.shares[model][code].value)]
 
 
 def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from culturekit.report.data import CountryShares, Share
+from culturekit.report.countries import CountryShares, Share
 from culturekit.report.world_map import HEIGHT, WIDTH, country_paths
 
 __all__ = ["TINTS", "map_of", "tint", "world"]

@@ -1,15 +1,41 @@
 """Which differences between models are more than chance."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.report.data import DifferenceLine, Figure
+from culturekit.report.figures import Figure
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["difference_lines"]
+__all__ = ["DifferenceLine", "difference_lines"]
 
 COMPARED = ("vs", "qvs")
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceLine:
+    """How far two models are apart on one score, and whether that is more than chance.
+
+    Attributes:
+        first: the model with the larger score.
+        second: the other.
+        labels: whether mapped or corrected labels were compared.
+        difference: on the common prompts.
+        p: corrected for the number of comparisons; None where nothing says how much values scatter.
+        common: prompts that both answered.
+        left_out: prompts that only one answered.
+    """
+
+    first: str
+    second: str
+    concept: str | None
+    metric: str
+    labels: str
+    difference: Figure
+    p: float | None
+    common: int
+    left_out: int
 
 
 def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine]:

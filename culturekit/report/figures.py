@@ -1,13 +1,23 @@
 """Numbers of the page, read from the scores."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from culturekit.report.data import Figure
+__all__ = ["Figure", "figure", "figure_in"]
 
-__all__ = ["figure", "figure_in"]
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One score as it stands in the scores table, and the row it stands in."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    row: int
 
 
 def figure(rows: pl.DataFrame, **conditions: str | None) -> Figure | None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from culturekit.report.collect import HEADLINE_KERNEL, model_lines
-from culturekit.report.data import Figure
+from culturekit.report.figures import Figure
+from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.verdict import verdict_on
 

@@ -10,8 +10,10 @@ from markupsafe import Markup
 
 from culturekit.report.by_prompt import PROMPTS_SHOWN
 from culturekit.report.charts import diversity_chart
+from culturekit.report.countries import Share
 from culturekit.report.country_maps import TINTS, map_of, tint, world
-from culturekit.report.data import Figure, ReportData, Share
+from culturekit.report.data import ReportData
+from culturekit.report.figures import Figure
 
 __all__ = ["render"]
 

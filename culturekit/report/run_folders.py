@@ -17,32 +17,32 @@ from culturekit.records.schemas import (
     SCORES,
     VALUES,
 )
+from culturekit.records.tables import Table
 from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["COMPARISON", "CULTURE_FREE", "SHOWN", "RunFolders"]
+__all__ = ["COMPARISON", "CULTURE_FREE", "DIAGNOSIS", "SHOWN", "RunFolders"]
 
 CULTURE_FREE = "floor-culture-free"
 """The model that pictures of nothing stand under."""
 
-SHOWN, COMPARISON = "shown", "comparison"
-"""The folders of a run that say which countries models show, and how far models are apart."""
+SHOWN, COMPARISON, DIAGNOSIS = "shown", "comparison", "diagnosis"
+"""The folders that say which countries models show, how far models are apart, and what the mapping is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolders:
-    """The folders of a run."""
+    """The folders of a run: `stages` are their names, each after what it reads."""
 
     root: Path
     models: tuple[str, ...]
-    truthful: frozenset[str]
-    audited: bool = False
-    diagnosed: bool = False
-    compared: bool = False
-    counted: bool = False
-    differed: bool = False
-    completed: bool = False
+    stages: tuple[str, ...]
+
+    @property
+    def truthful(self) -> tuple[str, ...]:
+        """The models of which it is known what their images really show."""
+        return tuple(model for model in self.models if f"truth-{model}" in self.stages)
 
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
@@ -74,25 +74,30 @@ class RunFolders:
             return None
         return read_table(self.root / f"truth-{model}/matches.parquet", MATCHES)
 
+    def table(self, stage: str, table: Table) -> pl.DataFrame | None:
+        """Read a table of a stage; None for a run without that stage."""
+        return read_table(self.root / f"{stage}/{table.name}.parquet", table) if stage in self.stages else None
+
     def recognition(self) -> pl.DataFrame | None:
         """Read how well held-out references are recognised, where that was tried."""
-        return read_table(self.root / "diagnosis/recognition.parquet", RECOGNITION) if self.diagnosed else None
+        return self.table(DIAGNOSIS, RECOGNITION)
 
     def hubs(self) -> pl.DataFrame | None:
         """Read which artifacts many images are near to."""
-        return read_table(self.root / "diagnosis/hubs.parquet", HUBS) if self.diagnosed else None
+        return self.table(DIAGNOSIS, HUBS)
 
     def stability(self) -> pl.DataFrame | None:
         """Read how far encoders agree on the order of the models, where there are several."""
-        return read_table(self.root / "stability/scores.parquet", SCORES) if self.compared else None
+        return self.table("stability", SCORES)
 
     def distributions(self) -> pl.DataFrame | None:
         """Read how often each country was shown, where that was counted."""
-        return read_table(self.root / f"{SHOWN}/distributions.parquet", DISTRIBUTIONS) if self.counted else None
+        return self.table(SHOWN, DISTRIBUTIONS)
 
     def comparison(self) -> pl.DataFrame | None:
         """Read the differences of models, with what was compared as columns; None where there is one model."""
-        if not self.differed:
+        found = self.table(COMPARISON, SCORES)
+        if found is None:
             return None
         of = pl.Struct({"kernel": pl.String, "labels": pl.String})
         params = pl.Struct(
@@ -103,7 +108,7 @@ class RunFolders:
                 pl.Field("p_corrected", pl.Float64),
             ]
         )
-        scores = read_table(self.root / f"{COMPARISON}/scores.parquet", SCORES).with_row_index("row").drop("metric")
+        scores = found.with_row_index("row").drop("metric")
         found = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
         return found.rename({"metric": "of_metric"}).with_columns(
             of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")
@@ -111,7 +116,7 @@ class RunFolders:
 
     def floor(self) -> Mapping[str, float] | None:
         """Say how near pictures of nothing are to what they are mapped to, where that was tried."""
-        return self.manifest(f"matches-{CULTURE_FREE}").notes["similarity"] if self.diagnosed else None
+        return self.manifest(f"matches-{CULTURE_FREE}").notes["similarity"] if DIAGNOSIS in self.stages else None
 
     def references(self) -> pl.DataFrame:
         """Read the reference pictures."""
@@ -120,22 +125,6 @@ class RunFolders:
     def space(self) -> pl.DataFrame:
         """Read the cultural space."""
         return read_table(self.root / "cspace/cspace.parquet", CSPACE)
-
-    def stage_names(self) -> list[str]:
-        """List the folders of the run's stages, each after what it reads."""
-        per_model = ["images", "matches", "quality", "truth", *(["audit"] if self.audited else [])]
-        completed = ["completion"] if self.completed else []
-        names = ["graph", "candidates", "filter", *completed, "cspace", "prompts", "references", "index"]
-        for model in self.models:
-            names += [f"{kind}-{model}" for kind in per_model if kind != "truth" or model in self.truthful]
-        if self.diagnosed:
-            names += [f"images-{CULTURE_FREE}", f"matches-{CULTURE_FREE}"]
-            names += ["images-floor-shuffled", "matches-floor-shuffled", "diagnosis"]
-        counts = [SHOWN] if self.counted else []
-        return [
-            *names, *counts, "scores", *([COMPARISON] if self.differed else []),
-            *(["stability"] if self.compared else []),
-        ]  # fmt: skip
 
     def manifest(self, stage: str) -> Manifest:
         """Read the manifest of a stage."""

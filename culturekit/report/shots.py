@@ -1,18 +1,45 @@
 """Images as evidence: the first batch of every model and concept, with what each is nearest to."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from culturekit.report.data import Near, Shot
 from culturekit.report.run_folders import RunFolders
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
-__all__ = ["collect_shots"]
+__all__ = ["Near", "Shot", "collect_shots"]
 
 SHOTS = 8
 NEAREST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """An artifact near an image, with a reference picture of it."""
+
+    artifact_id: str
+    artifact: str
+    country: str
+    score: float
+    margin: float
+    thumbnail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """An image as evidence: what it was asked for, what it is nearest to, what it really shows."""
+
+    image_id: str
+    model: str
+    concept: str
+    thumbnail: str
+    prompt: str
+    nearest: tuple[Near, ...]
+    truth_known: bool
+    truth: str | None
+    evidence: ArtifactEvidence | None
 
 
 def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]:

@@ -1,24 +1,80 @@
 """From a finished run to what its report says of the mapping: floor, ceiling, countries, hubs, bounds, stability."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.report.data import BoundLine, CountryLine, Figure, HubLine, StabilityLine, Trust
-from culturekit.report.figures import figure, figure_in
+from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["LIMITS", "limits_of", "trust_in"]
-
-LIMITS = {
-    "ceiling": "ceiling: every artifact equally often",
-    "floor-culture-free": "floor: pictures of nothing",
-    "floor-shuffled": "floor: shuffled images",
-}
-"""The models in the scores that nobody is asked to judge, and how the page calls them."""
+__all__ = ["BoundLine", "CountryLine", "HubLine", "StabilityLine", "Trust", "trust_in"]
 
 HUBS_SHOWN = 5
 """Of each model; the table has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountryLine:
+    """How well the mapping tells a country's artifacts, on held-out references; None is the line over all."""
+
+    country: str | None
+    shown: int
+    recall: float | None
+    mapped: int
+    precision: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HubLine:
+    """An artifact that is near to many images of a model."""
+
+    model: str
+    artifact: str
+    artifact_id: str
+    country: str
+    share: float
+    nearest: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLine:
+    """How far unknown images could move a model's score."""
+
+    model: str
+    concept: str | None
+    worst: Figure
+    best: Figure
+    unknown: int
+    images: int
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityLine:
+    """How far two instruments agree on the order of the models."""
+
+    between: tuple[str, ...]
+    metric: str
+    concept: str | None
+    kernel: str
+    tau: float
+    stable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far the mapping can be trusted."""
+
+    countries: tuple[CountryLine, ...]
+    hubs: tuple[HubLine, ...]
+    skew: Mapping[str, float]
+    bounds: tuple[BoundLine, ...]
+    stability: tuple[StabilityLine, ...]
+
+    @property
+    def stable(self) -> bool | None:
+        """Tell whether all rankings compared are stable; None where none was compared."""
+        return all(line.stable for line in self.stability) if self.stability else None
 
 
 def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
@@ -74,12 +130,3 @@ def stability_lines(scores: pl.DataFrame) -> Iterator[StabilityLine]:
         yield StabilityLine(
             tuple(row["between"]), row["metric"], row["concept"], row["kernel"] or "", row["value"], row["stable"]
         )
-
-
-def limits_of(about: pl.DataFrame, kernels: Sequence[str]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:
-    """Give floor and ceiling beside the scores of one concept and metric, kernel by kernel."""
-    for model, title in LIMITS.items():
-        own = about.filter(pl.col("model") == model)
-        if own.is_empty():
-            continue
-        yield title, tuple(figure(own, kernel=kernel) for kernel in kernels)

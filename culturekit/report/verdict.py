@@ -2,13 +2,23 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from culturekit.report.data import Figure, ModelLine, Verdict
+from culturekit.report.figures import Figure
+from culturekit.report.model_lines import ModelLine
 
-__all__ = ["verdict_on"]
+__all__ = ["Verdict", "verdict_on"]
 
 NOTICEABLE = 0.1
 """A model whose diversity is overstated by less is not called out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer on the first screen."""
+
+    liar: str | None
+    sentences: tuple[str, ...]
 
 
 def verdict_on(models: Sequence[ModelLine], *, floor: Mapping[str, float] | None = None) -> Verdict:

@@ -12,9 +12,9 @@ from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.complete_stage import complete_stage
-from culturekit.pipeline.cube import cube_stages
+from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
-from culturekit.pipeline.plan import plan_recipe
+from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world

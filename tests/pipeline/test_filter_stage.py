@@ -10,7 +10,7 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.filter_stage import filter_stage
 from culturekit.pipeline.judge_stage import judge_stage
 from culturekit.pipeline.local_engine import LocalEngine
-from culturekit.pipeline.plan import plan_recipe
+from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.stage import Stage, input_records, key_of

@@ -12,9 +12,9 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.cube import cube_stages
+from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
-from culturekit.pipeline.plan import plan_recipe
+from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, TABLES

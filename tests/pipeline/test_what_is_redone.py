@@ -18,7 +18,7 @@ from culturekit.kg.concepts import concept_path
 from culturekit.pipeline import filter_stage as filter_stages
 from culturekit.pipeline import graph_stages, index_stages
 from culturekit.pipeline.local_engine import LocalEngine
-from culturekit.pipeline.plan import plan_recipe
+from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.stage import input_records, key_of
 from culturekit.storage.package_data import shipped

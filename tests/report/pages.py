@@ -2,24 +2,16 @@
 
 from dataclasses import replace
 
-from culturekit.report.data import (
-    BoundLine,
-    CountryLine,
-    CountryShares,
-    DifferenceLine,
-    Figure,
-    HubLine,
-    KernelTable,
-    ModelLine,
-    Near,
-    PromptLine,
-    ReportData,
-    Share,
-    Shot,
-    StabilityLine,
-    StageLine,
-    Trust,
-)
+from culturekit.report.by_prompt import PromptLine
+from culturekit.report.countries import CountryShares, Share
+from culturekit.report.data import ReportData
+from culturekit.report.differences import DifferenceLine
+from culturekit.report.figures import Figure
+from culturekit.report.kernels import KernelTable
+from culturekit.report.model_lines import ModelLine
+from culturekit.report.provenance import StageLine
+from culturekit.report.shots import Near, Shot
+from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
 

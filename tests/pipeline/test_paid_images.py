@@ -4,7 +4,7 @@ import pytest
 
 from culturekit.generation.runner import ImagePlan
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.paid_images_plan import images_plan_lines, plan_images
+from culturekit.pipeline.planning.paid_images import images_plan_lines, plan_images
 from tests.generation.folder_worlds import prompts
 from tests.generation.paid_images import buy, openai
 from tests.llm.server import running_server

@@ -1,10 +1,9 @@
 """Other encoders and channels map the same images: whether they rank the models alike."""
 
-from pathlib import Path
-
-from culturekit.config.recipe import Instrument, Recipe
+from culturekit.config.recipe import Instrument
 from culturekit.index.build import IndexFiles, IndexOptions
 from culturekit.index.mapping_options import MappingInputs
+from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.qvs_stage import score_stage
@@ -17,30 +16,30 @@ MAIN = "main"
 """What the encoder that the scores are made with is called beside the others."""
 
 
-def instrument_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
+def instrument_stages(run: CubeRun) -> list[Stage]:
     """Index, map and score with each of the other instruments."""
-    return [stage for one in recipe.instruments for stage in stages_of(one, recipe, workdir)]
+    return [stage for one in run.recipe.instruments for stage in stages_of(one, run)]
 
 
-def stages_of(one: Instrument, recipe: Recipe, workdir: Path) -> list[Stage]:
+def stages_of(one: Instrument, run: CubeRun) -> list[Stage]:
     """Index, map and score with one of them; its folders carry its name."""
-    space, prompts = workdir / "cspace/cspace.parquet", workdir / "prompts/prompts.parquet"
-    references = None if one.channel == "text" else workdir / "references/images.parquet"
-    files = IndexFiles(space, references=references, prompts=prompts if references else None)
+    recipe, workdir = run.recipe, run.workdir
+    references = None if one.channel == "text" else run.references
+    files = IndexFiles(run.space, references=references, prompts=run.prompts if references else None)
     index = index_stage(files, IndexOptions(one.encoder, one.channel), name=f"index-{one.name}")
     folder = workdir / f"index-{one.name}"
-    mapped = {model.name: f"matches-{model.name}-by-{one.name}" for model in recipe.models}
+    mapped = {name: f"matches-{name}-by-{one.name}" for name in run.names}
     maps = [
-        map_stage(MappingInputs(folder, workdir / f"images-{model}/images.parquet", prompts), recipe.mapping, name=name)
+        map_stage(MappingInputs(folder, run.images(model), run.prompts), recipe.mapping, name=name)
         for model, name in mapped.items()
     ]
     matches = {name: workdir / name / "matches.parquet" for name in mapped.values()}
     return [index, *maps, score_stage(matches, {}, recipe.scores, name=f"scores-by-{one.name}")]
 
 
-def stability_of(recipe: Recipe, workdir: Path) -> list[Stage]:
+def stability_of(run: CubeRun) -> list[Stage]:
     """Compare the rankings of all instruments, where there are several."""
-    if not recipe.instruments:
+    if not run.recipe.instruments:
         return []
-    others = {one.name: workdir / f"scores-by-{one.name}/scores.parquet" for one in recipe.instruments}
-    return [stability_stage({MAIN: workdir / "scores/scores.parquet", **others}, name="stability")]
+    others = {one.name: run.workdir / f"scores-by-{one.name}/scores.parquet" for one in run.recipe.instruments}
+    return [stability_stage({MAIN: run.workdir / "scores/scores.parquet", **others}, name="stability")]

@@ -1,0 +1,1 @@
+"""The `cube` recipe as stages, a module for each part of it."""

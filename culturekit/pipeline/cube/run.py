@@ -1,0 +1,65 @@
+"""A run of the `cube` recipe: what it was asked for, and where its tables will lie."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from culturekit.config.checks import knows_truth
+from culturekit.config.recipe import Recipe
+
+__all__ = ["COMPLETION", "CubeRun"]
+
+COMPLETION = "completion"
+
+
+@dataclass(frozen=True, slots=True)
+class CubeRun:
+    """A recipe and the folder it is run in; each stage has a folder in it."""
+
+    recipe: Recipe
+    workdir: Path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, in the order of the recipe."""
+        return tuple(model.name for model in self.recipe.models)
+
+    @property
+    def truthful(self) -> tuple[str, ...]:
+        """The models of which it is known what their images really show."""
+        return tuple(model.name for model in self.recipe.models if knows_truth(model.backend))
+
+    @property
+    def space(self) -> Path:
+        """The cultural space."""
+        return self.workdir / "cspace/cspace.parquet"
+
+    @property
+    def prompts(self) -> Path:
+        """The prompts."""
+        return self.workdir / "prompts/prompts.parquet"
+
+    @property
+    def references(self) -> Path:
+        """The pictures that the index is made from."""
+        return self.workdir / "references/images.parquet"
+
+    @property
+    def index(self) -> Path:
+        """The folder of the index."""
+        return self.workdir / "index"
+
+    def images(self, model: str) -> Path:
+        """Name the images of a model."""
+        return self.workdir / f"images-{model}/images.parquet"
+
+    def matches(self, model: str) -> Path:
+        """Name what the images of a model were mapped to."""
+        return self.workdir / f"matches-{model}/matches.parquet"
+
+    def truth(self, model: str) -> Path:
+        """Name what the images of a model really show."""
+        return self.workdir / f"truth-{model}/matches.parquet"
+
+    def all_matches(self) -> dict[str, Path]:
+        """Name the matches of every model, by the folder they lie in."""
+        return {f"matches-{name}": self.matches(name) for name in self.names}

@@ -1,0 +1,58 @@
+"""All models scored together, and compared."""
+
+from pathlib import Path
+
+from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
+from culturekit.metrics.scoring.score_corrected import Correction
+from culturekit.pipeline.cube.diagnosis import limits_of
+from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.qvs_stage import score_stage
+from culturekit.pipeline.scores.comparison_stage import comparison_stage
+from culturekit.pipeline.scores.distribution_stage import distribution_stage
+from culturekit.pipeline.stage import Stage
+from culturekit.report.run_folders import COMPARISON, SHOWN
+
+__all__ = ["score_stages"]
+
+
+def score_stages(run: CubeRun) -> list[Stage]:
+    """Count what is shown, score the models, and compare every two."""
+    return [distribution_stage(list(run.all_matches().values()), name=SHOWN), scores_of(run), *comparison_of(run)]
+
+
+def scores_of(run: CubeRun) -> Stage:
+    """Score all models together."""
+    recipe, workdir = run.recipe, run.workdir
+    return score_stage(
+        run.all_matches(),
+        {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names},
+        recipe.scores,
+        truth={f"truth-{name}": run.truth(name) for name in run.truthful},
+        audits=audits_of(run),
+        limits=limits_of(run),
+        images={f"images-{name}": run.images(name) for name in run.names},
+        correction=Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False),
+    )
+
+
+def comparison_of(run: CubeRun) -> list[Stage]:
+    """Compare every two models; prompts that leave the culture open are few, and the same for everybody."""
+    recipe = run.recipe
+    if len(recipe.models) < 2:
+        return []
+    options = ComparisonOptions(
+        target="these" if recipe.images.kinds == ("underspecified",) else "population",
+        confidence=recipe.scores.confidence,
+        seed=recipe.seed,
+    )
+    return [comparison_stage([run.workdir / "scores/values.parquet"], options, name=COMPARISON)]
+
+
+def audits_of(run: CubeRun) -> dict[str, Path]:
+    """Name the audits of a run: one file of people's answers, or those of each model's simulated raters."""
+    audit = run.recipe.audit
+    if audit is None:
+        return {}
+    if audit.file is not None:
+        return {"audits": Path(audit.file)}
+    return {f"audit-{name}": run.workdir / f"audit-{name}/audits.parquet" for name in run.names}

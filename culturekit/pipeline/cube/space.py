@@ -1,0 +1,84 @@
+"""From the dump to the prompts: graph, candidates, filter, completion, cultural space."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from culturekit.builders.completion import CompletionInputs
+from culturekit.builders.completion_questions import CompletionLimits
+from culturekit.builders.prompt_options import PromptOptions
+from culturekit.config.checks import dump_path
+from culturekit.config.recipe import Recipe
+from culturekit.kg.concepts import Concept, load_concept
+from culturekit.pipeline.card_stage import card_stage
+from culturekit.pipeline.complete_run import CompleteRun
+from culturekit.pipeline.cube.run import COMPLETION, CubeRun
+from culturekit.pipeline.filter_run import FilterRun
+from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.stage import Stage
+
+__all__ = ["completion_run", "filter_run", "space_stages"]
+
+
+def space_stages(run: CubeRun) -> list[Stage]:
+    """List the stages that make the cultural space and the prompts from it."""
+    recipe, workdir = run.recipe, run.workdir
+    concepts = scoped_concepts(recipe)
+    return [
+        ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
+        extract_stage(workdir / "graph", concepts),
+        filter_run(run).stage(),
+        *([] if recipe.completion is None else [completion_run(run).stage(COMPLETION)]),
+        release_stage([released_from(run)], concepts, recipe.popularity, recipe.release),
+        *([] if recipe.card is None else [card_stage(workdir / "cspace", Path(recipe.card))]),
+        prompts_stage(run.space, prompt_options(run), seed=recipe.seed),
+    ]
+
+
+def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
+    """Load the root configs; the recipe's countries, where given, take the place of theirs."""
+    concepts = [load_concept(name) for name in recipe.concepts]
+    if recipe.countries is None:
+        return concepts
+    return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+
+
+def prompt_options(run: CubeRun) -> PromptOptions:
+    """Say which prompts to build; statements of the public layout are those of the run, unless others are named."""
+    prompts = run.recipe.prompts
+    if not prompts.public_layout or prompts.statements is not None:
+        return prompts
+    return replace(prompts, statements=str(released_from(run)))
+
+
+def released_from(run: CubeRun) -> Path:
+    """Name the table that is released: the completed one, where there is one."""
+    folder = "filter/kept.parquet" if run.recipe.completion is None else f"{COMPLETION}/completed.parquet"
+    return run.workdir / folder
+
+
+def filter_run(run: CubeRun) -> FilterRun:
+    """Describe the filter of a run; the graph tells the judge what the classes of candidates are called."""
+    recipe, workdir = run.recipe, run.workdir
+    candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
+    llm = replace(recipe.llm.options(), beside=() if recipe.completion is None else (workdir / COMPLETION,))
+    return FilterRun(candidates, tuple(scoped_concepts(recipe)), recipe.judge, workdir / "filter", graph, llm)
+
+
+def completion_run(run: CubeRun) -> CompleteRun:
+    """Describe the completion of a run; it has of the budget what the filter has left."""
+    recipe, workdir = run.recipe, run.workdir
+    inputs = CompletionInputs(
+        workdir / "filter/kept.parquet",
+        workdir / "candidates/candidates.parquet",
+        workdir / "filter/drops.parquet",
+        workdir / "graph",
+    )
+    return CompleteRun(
+        inputs,
+        tuple(scoped_concepts(recipe)),
+        recipe.judge,
+        workdir / COMPLETION,
+        recipe.completion or CompletionLimits(),
+        replace(recipe.llm.options(), beside=(workdir / "filter",)),
+    )

@@ -1,0 +1,31 @@
+"""The `cube` recipe as stages: from the dump to the report, one folder each."""
+
+from pathlib import Path
+
+from culturekit.config.recipe import Recipe
+from culturekit.pipeline.cube.diagnosis import diagnosis_stages
+from culturekit.pipeline.cube.instruments import instrument_stages, stability_of
+from culturekit.pipeline.cube.models import index_stages, model_stages
+from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.cube.scores import score_stages
+from culturekit.pipeline.cube.space import space_stages
+from culturekit.pipeline.report_stage import report_stage
+from culturekit.pipeline.stage import Stage
+from culturekit.report.run_folders import RunFolders
+
+__all__ = ["cube_stages"]
+
+
+def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
+    """List the stages of a run, each after what it reads."""
+    run = CubeRun(recipe, workdir)
+    stages = [
+        *space_stages(run),
+        *index_stages(run),
+        *(stage for model in recipe.models for stage in model_stages(run, model)),
+        *diagnosis_stages(run),
+        *instrument_stages(run),
+        *score_stages(run),
+        *stability_of(run),
+    ]
+    return [*stages, report_stage(RunFolders(workdir, run.names, tuple(stage.name for stage in stages)))]

@@ -1,0 +1,1 @@
+"""What a run would do, told without doing it."""

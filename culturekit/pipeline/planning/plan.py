@@ -1,0 +1,75 @@
+"""What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from culturekit.config.recipe import Recipe
+from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.cube.stages import cube_stages
+from culturekit.pipeline.known_inputs import known_records
+from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
+from culturekit.pipeline.planning.questions import planned_completion, planned_filter
+from culturekit.pipeline.planning.work import planned_images, planned_work
+from culturekit.pipeline.stage import Stage, input_records, key_of
+from culturekit.storage.manifest import read_manifest
+
+__all__ = ["plan_lines", "plan_recipe"]
+
+PLANNERS: Mapping[str, Callable[[ToPlan], PlannedStage]] = {
+    "filter": planned_filter,
+    "completion": planned_completion,
+    "generate": planned_images,
+}
+"""Who plans the kinds of stages that may cost more than time."""
+
+
+def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
+    """Plan every stage; nothing is sent and nothing is written."""
+    planned: list[PlannedStage] = []
+    undone: set[Path] = set()
+    for stage in cube_stages(recipe, workdir):
+        folder = workdir / stage.name
+        state = state_of(stage, folder, undone)
+        if state == "done":
+            planned.append(PlannedStage(stage.name, state))
+            continue
+        settled = not undone or state != "to do"
+        undone.add(folder)
+        planner = PLANNERS.get(stage.kind, planned_work)
+        planned.append(planner(ToPlan(stage, state, CubeRun(recipe, workdir), settled)))
+    return planned
+
+
+def waits(stage: Stage, undone: set[Path]) -> bool:
+    """Tell whether a stage reads what is still to be made."""
+    return any(path in undone or path.parent in undone for path in stage.inputs.values())
+
+
+def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
+    """Tell whether a stage is done, cut off, out of date, or not begun."""
+    manifest = read_manifest(folder)
+    begun = folder.with_name(f".{folder.name}.partial").joinpath("key").is_file()
+    if waits(stage, undone):
+        return "cut off" if begun else "to do" if manifest is None else "to check again"
+    if manifest is not None and manifest.key == key_of(
+        stage, input_records(stage.inputs, known=known_records(stage, folder))
+    ):
+        return "done"
+    return "cut off" if begun else "to do" if manifest is None else "out of date"
+
+
+def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
+    """Write a plan as a table."""
+    yield f"{'stage':<20} {'state':<14} {'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>13} {'USD':>8}"
+    for step in steps:
+        work = "" if step.units is None else f"{step.units:,} {step.unit}"
+        size = "" if step.bytes is None else f"{step.bytes / 1e6:,.1f}"
+        minutes = "" if step.seconds is None else f"{step.seconds / 60:,.2f}"
+        requests = "" if step.requests is None else f"{step.requests:,}"
+        tokens = "" if step.tokens is None else f"{step.tokens:,}"
+        dollars = "" if step.dollars is None else f"{step.dollars:,.2f}"
+        yield (
+            f"{step.name:<20} {step.state:<14} {work:>18} {size:>8} {minutes:>8} "
+            f"{requests:>9} {tokens:>13} {dollars:>8}"
+        )
+    yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."

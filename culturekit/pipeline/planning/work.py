@@ -1,0 +1,102 @@
+"""How much a stage works on, and how long that takes and how many bytes it writes here."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.prompt_templates import templates
+from culturekit.generation.folder_listing import list_folder
+from culturekit.generation.image_services import is_paid
+from culturekit.generation.runner import ImagePlan, known_pace
+from culturekit.index.shuffled_pictures import SHUFFLED
+from culturekit.kg.concepts import load_concept
+from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
+from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
+from culturekit.pipeline.stage import Stage
+from culturekit.report.run_folders import CULTURE_FREE
+
+__all__ = ["planned_images", "planned_work"]
+
+SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
+"""Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
+
+BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0}
+"""Written per byte of dump, or per image: the same script."""
+
+
+def planned_images(plan: ToPlan) -> PlannedStage:
+    """Plan images: dollars of those that are bought, minutes of the others."""
+    stage, recipe = plan.stage, plan.run.recipe
+    model = next((each for each in recipe.models if f"images-{each.name}" == stage.name), None)
+    backend = recipe.references.backend if stage.name == "references" else model.backend if model else ""
+    if not backend or not is_paid(backend):
+        return planned_work(plan)
+    units = units_of(stage, plan.run)[0]
+    batch = model is not None and model.buying.batch
+    if not stage.inputs["prompts"].is_file():
+        each = price_of_each(backend, recipe.images, batch=batch)
+        dollars = None if units is None else units * each
+        return PlannedStage(stage.name, plan.state, units, "images", None, None, None, None, dollars)
+    images = ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",)) if model is None else recipe.images
+    out = plan.run.workdir / stage.name
+    bought = plan_images(stage.inputs["prompts"], images, backend=backend, seed=recipe.seed, out=out, batch=batch)
+    left = bought.calls - bought.bought
+    return PlannedStage(stage.name, plan.state, bought.images, "images", None, None, left, bought.tokens, bought.usd)
+
+
+def planned_work(plan: ToPlan) -> PlannedStage:
+    """Plan a stage that costs nothing but time."""
+    stage = plan.stage
+    units, unit = units_of(stage, plan.run)
+    size = scaled(units, BYTES_PER_UNIT.get(stage.kind))
+    seconds = seconds_of(stage, plan.run.workdir / stage.name, units)
+    return PlannedStage(stage.name, plan.state, units, unit, bytes=size, seconds=seconds)
+
+
+def units_of(stage: Stage, run: CubeRun) -> tuple[int | None, str]:
+    """Count what a stage works on, as far as that can be known now."""
+    images = run.recipe.images
+    if stage.kind == "ingest":
+        return sum(path.stat().st_size for path in stage.inputs.values()), "bytes"
+    if stage.kind == "generate" and "folder" in stage.trees:
+        return len(list_folder(stage.inputs["folder"]).pictures), "pictures"
+    if stage.kind in {"map", "quality", "truth"} or (stage.kind == "generate" and stage.name != "references"):
+        prompts = prompt_count(images.kinds, run)
+        return None if prompts is None else prompts * repeats_of(stage, run) * images.slots, "images"
+    if stage.kind in {"generate", "index"}:
+        prompts = prompt_count(("cube",), run)
+        return None if prompts is None else prompts * run.recipe.references.per_artifact, "images"
+    return None, ""
+
+
+def repeats_of(stage: Stage, run: CubeRun) -> int:
+    """Say how often a stage repeats each prompt: for floor and shuffled images, which only compare, less often."""
+    repeats, diagnosis = run.recipe.images.repeats, run.recipe.diagnosis
+    if diagnosis is None or not stage.name.endswith((CULTURE_FREE, SHUFFLED)):
+        return repeats
+    return min(diagnosis.floor_repeats, repeats)
+
+
+def prompt_count(kinds: Sequence[str], run: CubeRun) -> int | None:
+    """Count the prompts of some kinds: from the table, or from the templates where they alone decide."""
+    if run.prompts.is_file():
+        prompts = pl.read_parquet(run.prompts, columns=["kind"])
+        return prompts.filter(pl.col("kind").is_in(list(kinds))).height
+    if set(kinds) != {"underspecified"}:
+        return None
+    concepts = [load_concept(name).concept for name in run.recipe.concepts]
+    return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
+
+
+def seconds_of(stage: Stage, folder: Path, units: int | None) -> float | None:
+    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell."""
+    if stage.kind == "generate" and "weights" in stage.options:
+        return scaled(units, known_pace(folder))
+    return scaled(units, SECONDS_PER_UNIT.get(stage.kind))
+
+
+def scaled(units: int | None, rate: float | None) -> int | None:
+    """Multiply, where both are known, and round up."""
+    return None if units is None or rate is None else int(units * rate) + 1
