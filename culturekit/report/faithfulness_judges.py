@@ -1,4 +1,4 @@
-"""Who judged: which model by which weights, under which licence as far as that is known, and what it is known to miss."""
+"""Who judged: which model by which weights, under which licence where that is known, and what it is known to miss."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ LICENCES: Mapping[str, str] = {
 
 BIASES: Mapping[str, str] = {
     "questions": "What it leaves out of a prompt is never asked; it knows words better than cultures.",
-    "answers": "A vision model that does not know a dish or a garment answers no, and the picture is blamed; it knows the "
+    "answers": "A vision model that does not know a dish or a garment answers no, and the picture is blamed; it knows "
+    "the "
     "things of some countries far better than those of others.",
     "vqascore": "P(Yes) is a model's confidence, and two models are on two scales; what it has rarely seen, it doubts.",
     "clipscore": "Trained on mostly English captions of mostly Western pictures; it reads single words rather than how "
