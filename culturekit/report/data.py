@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
-from culturekit.report.kernels import KernelTable
+from culturekit.report.drill import PromptImages
+from culturekit.report.extremes import Extremes
+from culturekit.report.gaps import GapLine
+from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.model_lines import ModelLine
-from culturekit.report.provenance import StageLine
+from culturekit.report.mosaic import MosaicModel
+from culturekit.report.paid import Paid
+from culturekit.report.provenance import Instrument, StageLine
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
 from culturekit.report.verdict import Verdict
@@ -38,6 +43,16 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    gaps: tuple[GapLine, ...] | None = None
+    """None for a run that was not asked for gaps."""
+    names_countries: bool = False
+    """Whether prompts of which images were made name countries."""
+    breakdown: Breakdown | None = None
+    mosaics: tuple[MosaicModel, ...] = ()
+    extremes: Extremes | None = None
+    prompt_images: tuple[PromptImages, ...] = ()
+    instruments: tuple[Instrument, ...] = ()
+    paid: tuple[Paid, ...] = ()
 
     @property
     def audited(self) -> bool:
@@ -47,4 +62,4 @@ class ReportData:
     @property
     def concepts(self) -> tuple[str, ...]:
         """The concepts that have tables, in order."""
-        return tuple(dict.fromkeys(table.concept for table in self.tables))
+        return tuple(dict.fromkeys(name for table in self.tables for name in table.concepts if name is not None))

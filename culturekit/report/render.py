@@ -14,6 +14,8 @@ from culturekit.report.countries import Share
 from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import ReportData
 from culturekit.report.figures import Figure
+from culturekit.report.gaps import gap_chart
+from culturekit.report.inert import inert_value, plain
 
 __all__ = ["render"]
 
@@ -31,17 +33,27 @@ def render(data: ReportData) -> str:
         loader=FunctionLoader(template_text),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=inert_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    environment.filters |= {"tint": tint, "limits": limits, "chance": chance}
+    environment.filters |= {
+        "tint": tint,
+        "limits": limits,
+        "chance": chance,
+        "signed": signed,
+        "decimal": decimal,
+        "place": plain,
+    }
     page = environment.get_template("report.html").render(
         data=data,
         world=Markup(world()) if data.shares else "",
         map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
         tints=TINTS,
         prompts_shown=PROMPTS_SHOWN,
+        drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
+        gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
         style=Markup(style),
         script=Markup(script),
@@ -73,11 +85,11 @@ def interval(figure: Figure | None) -> str:
     return f"{figure.low:.3f}{between}{figure.high:.3f}".replace("-", "\N{MINUS SIGN}")
 
 
-def shade(figure: Figure | None) -> str:
-    """Name the class that colours a score from 0 to 1."""
+def shade(figure: Figure | None, top: float = 1.0) -> str:
+    """Name the class that colours a score from 0 to the end of its scale."""
     if figure is None or math.isnan(figure.value):
         return "none"
-    return f"s{min(int(max(figure.value, 0.0) * SHADES), SHADES - 1)}"
+    return f"s{min(int(max(figure.value, 0.0) / top * SHADES), SHADES - 1)}"
 
 
 def share(value: float | None) -> str:
@@ -95,6 +107,16 @@ def chance(p: float | None) -> str:
     if p is None or math.isnan(p):
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def signed(figure: Figure) -> str:
+    """Write a gap with its sign; a dash where there is none."""
+    return "–" if math.isnan(figure.value) else f"{figure.value:+.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def decimal(value: float | None) -> str:
+    """Write a similarity; a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def count(value: int) -> str:
