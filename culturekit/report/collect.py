@@ -9,16 +9,20 @@ from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
 from culturekit.report.drill import prompt_images
 from culturekit.report.extremes import extremes_in
+from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.gaps import GAPS, gap_lines
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.mosaic import mosaic_of
 from culturekit.report.paid import paid_lines
-from culturekit.report.provenance import caveats, instruments, stage_line, withheld
+from culturekit.report.people import people_in
+from culturekit.report.provenance import caveats, parties, stage_line, withheld
+from culturekit.report.realism import realism_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.trust import trust_in
+from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import verdict_on
 from culturekit.version import VERSION
 
@@ -58,8 +62,13 @@ def collect(run: RunFolders) -> ReportData:
         extremes=extremes_in(run, names),
         prompt_images=tuple(prompt_images(prompts, looks, thumbnails)),
         thumbnails=thumbnails,
-        instruments=tuple(instruments(run)),
+        parties=tuple(parties(run)),
         paid=tuple(paid_lines(run)),
+        faithfulness=faithfulness_in(run, names),
+        realism=realism_in(run, names),
+        variety=variety_in(run, scores, names),
+        within=within_in(run, names),
+        people=people_in(run),
     )
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))
 

@@ -8,14 +8,18 @@ from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
 from culturekit.report.drill import PromptImages
 from culturekit.report.extremes import Extremes
+from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import MosaicModel
 from culturekit.report.paid import Paid
-from culturekit.report.provenance import Instrument, StageLine
+from culturekit.report.people import People
+from culturekit.report.provenance import Party, StageLine
+from culturekit.report.realism import RealismTables
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
+from culturekit.report.variety import Variety, WithinCountries
 from culturekit.report.verdict import Verdict
 
 __all__ = ["ReportData"]
@@ -51,8 +55,13 @@ class ReportData:
     mosaics: tuple[MosaicModel, ...] = ()
     extremes: Extremes | None = None
     prompt_images: tuple[PromptImages, ...] = ()
-    instruments: tuple[Instrument, ...] = ()
+    parties: tuple[Party, ...] = ()
     paid: tuple[Paid, ...] = ()
+    faithfulness: Faithfulness | None = None
+    realism: RealismTables | None = None
+    variety: Variety | None = None
+    within: WithinCountries | None = None
+    people: People | None = None
 
     @property
     def audited(self) -> bool:

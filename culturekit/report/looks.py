@@ -48,10 +48,21 @@ def tile(model: str, row: dict[str, Any], thumbnails: dict[str, str]) -> Tile:
     )
 
 
+def shown_by(run: RunFolders) -> pl.DataFrame | None:
+    """Say of each reference picture which artifact it shows: the truth, or what its name says."""
+    references, prompts = run.references(), run.reference_prompts()
+    if references is None or "truth_artifact_id" in references.columns:
+        return references
+    if prompts is None:
+        return None
+    named = prompts.select("prompt_id", truth_artifact_id="artifact_id")
+    return references.join(named, on="prompt_id", how="left", maintain_order="left")
+
+
 def reference_pictures(run: RunFolders) -> dict[str, tuple[str, str]]:
     """Find a reference picture of each artifact: the name of its thumbnail, and its path."""
-    references = run.references()
-    if "truth_artifact_id" not in references.columns:
+    references = shown_by(run)
+    if references is None:
         return {}
     first = references.filter(pl.col("status") == "ok").sort("image_id")
     first = first.unique("truth_artifact_id", keep="first", maintain_order=True)

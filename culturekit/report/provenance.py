@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["Instrument", "StageLine", "caveats", "instruments", "stage_line", "withheld"]
+__all__ = ["Party", "StageLine", "caveats", "parties", "stage_line", "withheld"]
 
 
 @dataclass(frozen=True, slots=True)
-class Instrument:
+class Party:
     """Something that made, mapped or judged: what for, its name, and what tells it from others of that name."""
 
     role: str
@@ -45,15 +45,15 @@ def stage_line(run: RunFolders, name: str) -> StageLine:
     )
 
 
-def instruments(run: RunFolders) -> Iterator[Instrument]:
+def parties(run: RunFolders) -> Iterator[Party]:
     """List who made, mapped and judged, as the manifests name them, each once."""
-    found = [instrument(run, "cultural space", "filter", "judge"), instrument(run, "mapping", "index", "encoder")]
+    found = [party(run, "cultural space", "filter", "judge"), party(run, "mapping", "index", "encoder")]
     for model in run.models:
         options = run.manifest(f"images-{model}").options
         told = {key: str(value) for key, value in options.items() if key in MADE_WITH and value is not None}
-        found.append(Instrument(f"images of {model}", str(options["backend"]), told))
-    found += [instrument(run, "quality", f"quality-{model}", "scorer") for model in run.models]
-    seen: list[Instrument] = []
+        found.append(Party(f"images of {model}", str(options["backend"]), told))
+    found += [party(run, "quality", f"quality-{model}", "scorer") for model in run.models]
+    seen: list[Party] = []
     for each in found:
         if each is not None and each not in seen:
             seen.append(each)
@@ -63,13 +63,13 @@ def instruments(run: RunFolders) -> Iterator[Instrument]:
 MADE_WITH = ("kinds", "repeats", "slots", "size", "format")
 
 
-def instrument(run: RunFolders, role: str, stage: str, key: str) -> Instrument | None:
+def party(run: RunFolders, role: str, stage: str, key: str) -> Party | None:
     """Read from the manifest of a stage who worked there; None where it does not say."""
     notes = run.manifest(stage).notes if stage in run.stages else {}
     if key not in notes:
         return None
     identity = notes.get("identity") or notes.get("parameters") or {}
-    return Instrument(role, str(notes[key]), {name: str(value) for name, value in identity.items() if name != "name"})
+    return Party(role, str(notes[key]), {name: str(value) for name, value in identity.items() if name != "name"})
 
 
 def withheld(run: RunFolders) -> Iterator[str]:
@@ -81,7 +81,8 @@ def withheld(run: RunFolders) -> Iterator[str]:
 
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
-    stages = ["filter", "index", *(f"quality-{model}" for model in run.models)]
+    stages = [name for name in run.stages if name in {"filter", "cspace", "index"}]
+    stages += [f"quality-{model}" for model in run.models]
     stages += [name for model in run.models if (name := f"audit-{model}") in run.stages]
     notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
     notes += [str(each) for each in run.manifest("scores").notes.get("not_comparable", ())]

@@ -13,9 +13,13 @@ from culturekit.report.charts import diversity_chart
 from culturekit.report.countries import Share
 from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import ReportData
+from culturekit.report.faithfulness import Instrument
 from culturekit.report.figures import Figure
 from culturekit.report.gaps import gap_chart
 from culturekit.report.inert import inert_value, plain
+from culturekit.report.instrument_chart import instrument_chart
+from culturekit.report.people import People
+from culturekit.report.people_metrics import correlation_chart
 
 __all__ = ["render"]
 
@@ -45,6 +49,7 @@ def render(data: ReportData) -> str:
         "signed": signed,
         "decimal": decimal,
         "place": plain,
+        "estimate": estimate,
     }
     page = environment.get_template("report.html").render(
         data=data,
@@ -54,12 +59,19 @@ def render(data: ReportData) -> str:
         prompts_shown=PROMPTS_SHOWN,
         drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
         gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
+        instrument_chart=chart_of_instrument,
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
+        people_charts=charts_of(data.people),
         style=Markup(style),
         script=Markup(script),
         policy=policy,
     )
     return page + "\n"
+
+
+def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
+    """Draw the scores of one instrument."""
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
 
 
 def template_text(name: str) -> str:
@@ -117,6 +129,24 @@ def signed(figure: Figure) -> str:
 def decimal(value: float | None) -> str:
     """Write a similarity; a dash where there is none."""
     return "–" if value is None or math.isnan(value) else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def estimate(found: tuple[float | None, float | None, float | None] | None) -> Markup:
+    """Write a value with its limits below it; a dash where there is none."""
+    if found is None or found[0] is None or math.isnan(found[0]):
+        return Markup("–")
+    value, low, high = found
+    text = f"{value:.2f}"
+    if low is not None and high is not None:
+        text += f'<span class="sub">{low:.2f} to {high:.2f}</span>'
+    return Markup(text.replace("-", "\N{MINUS SIGN}"))
+
+
+def charts_of(people: People | None) -> list[Markup]:
+    """Draw how metrics follow people, a chart for each thing that was rated."""
+    lines = () if people is None else people.metrics
+    ratings = dict.fromkeys(line.rating for line in lines)
+    return [Markup(correlation_chart(lines, rating=rating, number=n)) for n, rating in enumerate(ratings, start=1)]
 
 
 def count(value: int) -> str:

@@ -17,7 +17,7 @@ from culturekit.report.looks import Tile
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import Mosaic, MosaicModel
 from culturekit.report.paid import Paid
-from culturekit.report.provenance import Instrument, StageLine
+from culturekit.report.provenance import Party, StageLine
 from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
@@ -181,9 +181,9 @@ def page() -> ReportData:
         prompt_images=(
             PromptImages("p-1", "Image of traditional food", "cuisine", (("mirage", TILES, 400), ("atlas", TILES, 8))),
         ),
-        instruments=(
-            Instrument("mapping", "embedded", {"weights": "none", "revision": "1"}),
-            Instrument("quality", "embedded", {}),
+        parties=(
+            Party("mapping", "embedded", {"weights": "none", "revision": "1"}),
+            Party("quality", "embedded", {}),
         ),
         paid=(Paid("filter", "judge-1", 0.0123),),
     )  # fmt: skip
