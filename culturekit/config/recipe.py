@@ -20,6 +20,7 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.gaps import Gaps
 from culturekit.config.published import RecipePrompts, check_sources, checked_prompts, existing_published
 from culturekit.config.realism import Realism, Within
 from culturekit.generation.backends import BACKENDS
@@ -179,6 +180,7 @@ class Recipe(StrictModel):
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
     realism: Realism | None = None
     within: Within | None = None
+    gaps: Gaps | None = None
 
     @model_validator(mode="after")
     def artifacts_have_a_source(self) -> "Recipe":
@@ -213,6 +215,11 @@ class Recipe(StrictModel):
             raise ValueError(
                 f"scores.size is {self.scores.size}, but within.slots makes only {self.within.slots} images a repeat: "
                 "no batch would be complete"
+            )
+        if self.gaps is not None and self.within is None and self.scores.within == "none":
+            raise ValueError(
+                "gaps are between countries that prompts name, and nothing is scored within countries: "
+                "add the key `within`, or scores.within: country"
             )
         if self.scores.within != "none" and set(self.images.kinds) == {"underspecified"}:
             raise ValueError(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+import msgspec
 import polars as pl
 
 from culturekit.report.figures import Figure, figure_in
@@ -19,13 +20,14 @@ METRICS = {"vs": "diversity within countries, VS", "qvs": "quality times diversi
 
 PARAMS = pl.Struct(
     [
-        *(pl.Field(name, pl.String) for name in ("a", "b", "metric", "scheme", "target", "reason")),
+        *(pl.Field(name, pl.String) for name in ("a", "b", "metric", "scheme", "target")),
         pl.Field("of", pl.Struct({"labels": pl.String, "kernel": pl.String})),
-        pl.Field("countries", pl.String),
         pl.Field("prompts", pl.Int64),
         pl.Field("p_corrected", pl.Float64),
     ]
 )
+
+FULL = {"GN": "Global North", "GS": "Global South"}
 
 WIDTH, LEFT, RIGHT, ROW, FOOT = 680, 230, 30, 30, 40
 
@@ -38,6 +40,7 @@ class GapLine:
         gap: first less second.
         p: corrected for the number of gaps; None where nothing says how much values scatter.
         prompts: of both groups.
+        countries: of the first group, and of the second.
         target: whether it speaks about other prompts (`population`) or about `these`.
     """
 
@@ -51,6 +54,7 @@ class GapLine:
     gap: Figure
     p: float | None
     prompts: int
+    countries: tuple[tuple[str, ...], tuple[str, ...]]
     target: str
 
     @property
@@ -72,10 +76,29 @@ def gap_lines(run: RunFolders, scores: pl.DataFrame | None) -> Iterator[GapLine]
     places = {metric: place for place, metric in enumerate(METRICS)}
     order = pl.col("metric").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
     for row in shown.sort(*order, nulls_last=True).to_dicts():
+        said = msgspec.json.decode(row["params"], type=Sides)
         yield GapLine(
-            row["model"], METRICS[row["metric"]], row["concept"], row["labels"], row["a"], row["b"], row["scheme"],
-            figure_in(row), row["p_corrected"], row["prompts"], row["target"],
-        )  # fmt: skip
+            model=row["model"],
+            metric=METRICS[row["metric"]],
+            concept=row["concept"],
+            labels=row["labels"],
+            first=FULL.get(said.a, said.a),
+            second=FULL.get(said.b, said.b),
+            scheme=row["scheme"],
+            gap=figure_in(row),
+            p=row["p_corrected"],
+            prompts=row["prompts"],
+            countries=(said.countries[said.a], said.countries[said.b]),
+            target=row["target"],
+        )
+
+
+class Sides(msgspec.Struct):
+    """The groups that a gap is between, as its parameters name them."""
+
+    a: str
+    b: str
+    countries: dict[str, tuple[str, ...]]
 
 
 def gap_chart(lines: Sequence[GapLine]) -> str:

@@ -159,11 +159,11 @@ def page() -> ReportData:
         gaps=(
             GapLine(
                 "atlas", "quality", None, "mapped", "Global North", "Global South", "cultivate", figure(0.12, 2), 0.01,
-                40, "these",
+                40, (("IT", "US"), ("IN",)), "these",
             ),
             GapLine(
                 "mirage", "quality", "cuisine", "mapped", "Global North", "Global South", "cultivate",
-                figure(-0.005, 3), 0.6, 40, "these",
+                figure(-0.005, 3), 0.6, 40, (("IT", "US"), ("IN",)), "these",
             ),
         ),
         breakdown=Breakdown(
