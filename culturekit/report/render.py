@@ -21,7 +21,7 @@ from culturekit.report.instrument_chart import instrument_chart
 from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
 
-__all__ = ["render"]
+__all__ = ["environment", "policy_of", "render", "source_hash", "template_text"]
 
 SHADES = 10
 
@@ -29,11 +29,31 @@ SHADES = 10
 def render(data: ReportData) -> str:
     """Render the page; the policy in its head allows exactly the style and the script that it carries."""
     style, script = template_text("report.css"), template_text("report.js")
-    policy = (
-        f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
-        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
+    page = (
+        environment()
+        .get_template("report.html")
+        .render(
+            data=data,
+            world=Markup(world()) if data.shares else "",
+            map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
+            tints=TINTS,
+            prompts_shown=PROMPTS_SHOWN,
+            drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
+            gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
+            instrument_chart=chart_of_instrument,
+            chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
+            people_charts=charts_of(data.people),
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy_of(style, script),
+        )
     )
-    environment = Environment(
+    return page + "\n"
+
+
+def environment() -> Environment:
+    """Make the environment of templates: all text of theirs is escaped, and made inert before."""
+    made = Environment(
         loader=FunctionLoader(template_text),
         autoescape=True,
         undefined=StrictUndefined,
@@ -41,32 +61,19 @@ def render(data: ReportData) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    environment.filters |= {
-        "tint": tint,
-        "limits": limits,
-        "chance": chance,
-        "signed": signed,
-        "decimal": decimal,
-        "place": plain,
-        "estimate": estimate,
-    }
-    page = environment.get_template("report.html").render(
-        data=data,
-        world=Markup(world()) if data.shares else "",
-        map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
-        tints=TINTS,
-        prompts_shown=PROMPTS_SHOWN,
-        drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
-        gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
-        instrument_chart=chart_of_instrument,
-        chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
-        people_charts=charts_of(data.people),
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
+    made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
+    made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
+    made.filters |= {"signed": signed, "decimal": decimal, "place": plain}
+    return made
+
+
+def policy_of(style: str, script: str | None = None) -> str:
+    """Write the policy that allows one style and, where there is one, one script."""
+    scripts = "'none'" if script is None else f"'{source_hash(script)}'"
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src '{source_hash(style)}'; "
+        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
     )
-    return page + "\n"
 
 
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
