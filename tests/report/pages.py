@@ -23,7 +23,7 @@ from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLi
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
 
-__all__ = ["HOSTILE", "audited_page", "hostile_page", "page"]
+__all__ = ["HOSTILE", "audited_page", "hostile_page", "page", "with_text"]
 
 HOSTILE = (
     "<script>document.title='pwned'</script>",
