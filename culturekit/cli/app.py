@@ -15,6 +15,7 @@ from culturekit.cli import (
     doctor_command,
     generate_command,
     index_commands,
+    init_command,
     kg_commands,
     llm_commands,
     look_commands,
@@ -70,6 +71,10 @@ def root(
 
 app.command(epilog="Example: culturekit demo")(run_commands.demo)
 app.command(epilog="Example: culturekit run recipes/cube.yaml --until cspace")(run_commands.run)
+app.command(
+    epilog="Example: culturekit init pictures --cspace cspace.parquet --prompts prompts.parquet "
+    "--references references --encoder embedded"
+)(init_command.init)
 app.command(epilog="Example: culturekit plan recipes/cube.yaml")(run_commands.plan)
 app.command(
     epilog="Example: culturekit generate --backend 'simulated?temperature=2' --prompts prompts/prompts.parquet "

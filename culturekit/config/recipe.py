@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
-from culturekit.builders.prompts import PromptOptions
+from culturekit.config.annotations import Annotations
 from culturekit.config.checks import (
     checked_spec,
     existing_concept,
@@ -16,9 +16,12 @@ from culturekit.config.checks import (
     existing_hand,
     knows_truth,
     scorable,
+    seeing,
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.published import RecipePrompts, check_sources, checked_prompts, existing_published
+from culturekit.config.realism import Realism, Within
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan
@@ -32,11 +35,15 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import ChannelsName, ReleaseFormat
+from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References"]
+__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "Recipe", "References", "Tags"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+PICTURES_ONLY = ("embedded", "inception")
+"""Encoders that cannot read the names of artifacts."""
+
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
 
 
@@ -75,10 +82,18 @@ class Model(StrictModel):
 
 
 class References(StrictModel):
-    """Pictures that show each artifact as it is: the index is made from them."""
+    """Pictures that show each artifact as it is: the index is made from them.
+
+    Of a folder all pictures are taken, unless `per_artifact` is stated.
+    """
 
     backend: BackendSpec
     per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
+
+    @property
+    def counted(self) -> bool:
+        """Tell whether the recipe says how many pictures an artifact has."""
+        return "per_artifact" in self.model_fields_set
 
 
 class Audit(StrictModel):
@@ -113,6 +128,17 @@ class Instrument(StrictModel):
     channel: ChannelsName = "image"
 
 
+class Tags(Buying):
+    """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
+
+    `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. `budget` is the most
+    that may be spent on all models together, in US dollars.
+    """
+
+    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS)), AfterValidator(seeing)]
+    images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
+
+
 class Llm(Buying):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
@@ -122,13 +148,14 @@ class Llm(Buying):
 
 
 class Recipe(StrictModel):
-    """The CUBE evaluation, from the dump to the report."""
+    """The CUBE evaluation, from the dump, or from a cultural space that was published, to the report."""
 
     recipe: Literal["cube"]
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)]
+    cspace: Annotated[str, AfterValidator(existing_published)] | None = None
+    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)] = ()
     ingest: IngestOptions = IngestOptions()
-    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)]
+    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)] = ()
     countries: tuple[CountryCode, ...] | None = None
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
     llm: Llm = Llm()
@@ -136,39 +163,89 @@ class Recipe(StrictModel):
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
     release: tuple[ReleaseFormat, ...] = ()
     card: Annotated[str, AfterValidator(existing_hand)] | None = None
-    prompts: PromptOptions = PromptOptions(kinds=("cube", "underspecified"))
-    references: References
+    prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
+    references: References | None = None
     encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
     faithfulness: Faithfulness | None = None
+    tags: Tags | None = None
     audit: Audit | None = None
+    annotations: Annotations | None = Field(default=None, exclude_if=lambda given: given is None)
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
+    realism: Realism | None = None
+    within: Within | None = None
+
+    @model_validator(mode="after")
+    def artifacts_have_a_source(self) -> "Recipe":
+        """Make sure that artifacts come from one place, and that the index can know what they look like."""
+        check_sources(self.model_fields_set, cspace=self.cspace)
+        if self.references is not None:
+            return self
+        if parse_spec(self.encoder).name in PICTURES_ONLY:
+            raise ValueError(
+                f"references is missing: {self.encoder} knows artifacts by pictures only. Give references a folder "
+                "of pictures, or an encoder that also reads names, such as transformers:PATH of a CLIP model"
+            )
+        if self.diagnosis is not None:
+            raise ValueError("diagnosis looks at how references are recognised, and there are none: give references")
+        pictured = [one.name for one in self.instruments if one.channel != "text"]
+        if pictured:
+            raise ValueError(f"the instruments {', '.join(pictured)} need references, or channel: text")
+        return self
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Recipe":
         """Make sure that what one part asks for, another gives."""
         missing = sorted(set(self.images.kinds) - set(self.prompts.kinds))
-        if missing:
+        if missing and self.prompts.file is None:
             raise ValueError(f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}")
         if self.faithfulness is not None and self.quality in self.faithfulness.scorers:
             raise ValueError(f"faithfulness.scorers names {self.quality}, which scores as quality already")
+        unbuilt = sorted(set(self.within.kinds if self.within else ()) - set(self.prompts.kinds))
+        if unbuilt:
+            raise ValueError(f"within.kinds asks for prompts that prompts.kinds does not build: {', '.join(unbuilt)}")
+        if self.within is not None and self.scores.size > self.within.slots:
+            raise ValueError(
+                f"scores.size is {self.scores.size}, but within.slots makes only {self.within.slots} images a repeat: "
+                "no batch would be complete"
+            )
+        if self.scores.within != "none" and set(self.images.kinds) == {"underspecified"}:
+            raise ValueError(
+                "scores.within needs images of prompts that name a country, and images.kinds has none: "
+                "add the key `within`, which makes them beside the others"
+            )
         unknown = [model.name for model in self.models if not knows_truth(model.backend)]
         if self.audit is not None and self.audit.file is None and unknown:
             raise ValueError(
                 f"audit has simulated raters, who know only what simulated models drew, not {', '.join(unknown)}: "
                 "give audit.file, the answers of people"
             )
+        annotated = self.annotations
+        if annotated is not None and annotated.simulated is not None and unknown:
+            raise ValueError(
+                f"annotations.simulated: people know only what simulated models drew, not {', '.join(unknown)}"
+            )
+        if annotated is not None and not annotated.files and not {"cube", "within-country"} & set(self.images.kinds):
+            raise ValueError(
+                "annotations asks people whether images show their country, but images.kinds has no prompts that name "
+                "one: add cube, or within-country"
+            )
         if self.scores.size > self.images.slots and self.scores.partial == "drop":
             raise ValueError(
                 f"scores.size is {self.scores.size}, but images.slots makes only {self.images.slots} images a repeat: "
                 "no batch would be complete"
             )
-        if "cube" not in self.prompts.kinds:
+        if self.tags is not None and self.tags.images != "all" and self.tags.images < self.images.slots:
+            raise ValueError(
+                f"tags.images is {self.tags.images}, less than one repeat of {self.images.slots} images: "
+                "images are drawn by whole repeats"
+            )
+        if "cube" not in self.prompts.kinds and self.references is not None:
             raise ValueError(
                 "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"
             )

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
+from culturekit.generation.folder_options import FOLDER
+from culturekit.registry import parse_spec
 
-__all__ = ["COMPLETION", "CubeRun"]
+__all__ = ["COMPLETION", "REFERENCE_PROMPTS", "CubeRun"]
 
-COMPLETION = "completion"
+COMPLETION, REFERENCE_PROMPTS = "completion", "reference-prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,18 @@ class CubeRun:
     def references(self) -> Path:
         """The pictures that the index is made from."""
         return self.workdir / "references/images.parquet"
+
+    @property
+    def names_artifacts(self) -> bool:
+        """Whether references go by the names of artifacts: the prompts of a file need not name each of them."""
+        references = self.recipe.references
+        folder = references is not None and parse_spec(references.backend).name == FOLDER
+        return folder or self.recipe.prompts.file is not None
+
+    @property
+    def reference_prompts(self) -> Path:
+        """The prompts that the references answer."""
+        return self.workdir / f"{REFERENCE_PROMPTS}/prompts.parquet" if self.names_artifacts else self.prompts
 
     @property
     def index(self) -> Path:

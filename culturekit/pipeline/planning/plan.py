@@ -10,6 +10,7 @@ from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.planning.faithfulness import planned_answers, planned_graphs, planned_vqascore
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.planning.questions import planned_completion, planned_filter
+from culturekit.pipeline.planning.tags import planned_tags
 from culturekit.pipeline.planning.work import planned_images, planned_work
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
@@ -23,6 +24,7 @@ PLANNERS: Mapping[str, Callable[[ToPlan], PlannedStage]] = {
     "questions": planned_graphs,
     "answers": planned_answers,
     "vqascore": planned_vqascore,
+    "tag": planned_tags,
 }
 """Who plans the kinds of stages that may cost more than time."""
 

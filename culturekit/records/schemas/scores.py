@@ -5,6 +5,7 @@ from culturekit.records.tables import declare
 __all__ = [
     "ANSWER_COUNTS",
     "DESCRIPTOR_MATCHES",
+    "DISAGREEMENTS",
     "DISTRIBUTIONS",
     "EXAGGERATIONS",
     "QUESTION_RATES",
@@ -42,6 +43,14 @@ DISTRIBUTIONS = declare(
 """How many images of a model show each label: of the continent, the country, the artifact. The label is null for
 images without one; the shares of a level sum to 1. The limits of a share take batches, a repeat of a prompt each, as a
 sample; they are null with fewer than 20."""
+
+DISAGREEMENTS = declare(
+    "disagreements",
+    key="model concept level label_a label_b",
+    columns="model str, concept str?, level str, label_a str, label_b str, images u64, share f64",
+)
+"""How many images of a model two routes label differently: `label_a` by the one, `label_b` by the other, of the
+continent, the country or the artifact. The share is of the images for which both name a label of that level."""
 
 DESCRIPTOR_MATCHES = declare(
     "descriptor_matches",
