@@ -58,7 +58,7 @@ def render(data: ReportData) -> str:
 
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
     """Draw the scores of one instrument."""
-    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number, whole=instrument.whole))
 
 
 def template_text(name: str) -> str:
