@@ -14,6 +14,7 @@ from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
+from tests.report.faithful_pages import hostile_faithfulness
 
 __all__ = ["HOSTILE", "audited_page", "hostile_page", "page"]
 
@@ -173,6 +174,7 @@ def hostile_page(text: str) -> ReportData:
         trust=hostile_trust(text),
         shares=CountryShares({"BR": text}, (text,), {text: {"BR": NOTHING}}, {text: 3}, {"BR": 1.0}, ("BR",)),
         prompts=(PromptLine(text, text, text, ((0.5, 1), None)),),
+        faithfulness=hostile_faithfulness(text),
         differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1),),
     )
 
