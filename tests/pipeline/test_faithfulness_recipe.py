@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.storage.digests import digest_file
+from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress
 from tests.llm.server import RunningServer
 from tests.pipeline.faithful_runs import faithful_recipe, judge_of, judging_server, with_faithfulness
+from tests.verify.forging import change_table, reseal_all
 
 MODELS = ("broad", "empty", "narrow")
 
@@ -97,6 +100,23 @@ def test_the_report_says_what_was_asked_and_by_whom(run: Path) -> None:
     for text in ("seer-1", "DSG", "VQAScore", "unparsed", "known bias", "Is thing 3 shown?", "No scorer compared"):
         assert text in section, text
     assert section.count("<svg") == section.count("</svg>") == 3
+
+
+def test_a_verification_works_all_of_it_out_again(run: Path, tmp_path: Path) -> None:
+    found = verify_run(run)
+    assert [str(finding) for finding in found.findings if finding.severity == "broken"] == []
+    own = [verdict for verdict in found.verdicts if verdict.folder.startswith("faithfulness")]
+    assert own
+    assert {verdict.verdict for verdict in own} == {"verified"}
+    broken = Path(shutil.copytree(run, tmp_path / "run"))
+    change_table(
+        broken / "answers-broad/judgments.parquet",
+        lambda t: t.with_columns(choice=pl.when(pl.col("choice") == "no").then(pl.lit("yes")).otherwise("choice")),
+    )
+    reseal_all(broken)
+    problems = [str(finding) for finding in verify_run(broken).findings if finding.severity == "broken"]
+    assert any("the answer is not what the reply says" in problem for problem in problems)
+    assert any("faithfulness/scores.parquet" in problem and "(dsg, broad" in problem for problem in problems)
 
 
 def test_the_same_bytes_after_the_budget_ran_out_on_the_way(

@@ -10,9 +10,9 @@ __all__ = ["faithfulness", "hostile_faithfulness"]
 
 def faithfulness(*models: str) -> Faithfulness:
     """Two judges of some models, the last of which has no score by one of them."""
-    some = {model: Figure(0.5, 0.4, 0.6, 12, row) for row, model in enumerate(models)}
+    some: dict[str, Figure | None] = {model: Figure(0.5, 0.4, 0.6, 12, row) for row, model in enumerate(models)}
     looked = {model: LookedAt(48, 3, 2, 1, 4) for model in models}
-    lacking = {**some, models[-1]: None}
+    lacking: dict[str, Figure | None] = {**some, models[-1]: None}
     concepts = {"art": some, "cuisine": lacking}
     dsg = Instrument("dsg", "seer-1", "DSG", "these", "share", lacking, looked, concepts)
     clip = Instrument("quality", "clipscore:vit", "CLIPScore", "population", "share", some, looked, {"art": some})
