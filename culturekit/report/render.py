@@ -78,7 +78,7 @@ def policy_of(style: str, script: str | None = None) -> str:
 
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
     """Draw the scores of one instrument."""
-    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number, whole=instrument.whole))
 
 
 def template_text(name: str) -> str:

@@ -12,6 +12,7 @@ from culturekit.verify.comparisons import check_comparisons
 from culturekit.verify.completeness import check_complete
 from culturekit.verify.corrected_scores import check_corrected
 from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
+from culturekit.verify.faithfulness_scores import FAMILIES, check_faithfulness
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
 from culturekit.verify.realism_scores import check_realism
@@ -48,6 +49,8 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
                 check_realism(tree, stage, rows, ledger)
             if stage.manifest.stage == "score-stability":
                 check_stability(tree, stage, rows, ledger)
+            if stage.manifest.stage in FAMILIES:
+                check_faithfulness(tree, stage, rows, ledger)
             check_means(stage, rows, ledger)
 
 

@@ -14,7 +14,7 @@ from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import COMPARISON, SHOWN
 
-__all__ = ["score_stages"]
+__all__ = ["few_prompts", "score_stages"]
 
 
 def score_stages(run: CubeRun) -> list[Stage]:
