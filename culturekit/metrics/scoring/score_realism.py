@@ -131,7 +131,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     scores, values = [], []
     cells = cells_with_references(
         made, shown, reals, fakes, by=means.by, k=options.k, per_cell=options.per_cell, seed=options.seed,
-        left_out=left_out, whole=whole, fewest=options.fewest,
+        left_out=left_out, whole=whole, fewest=options.fewest, lenient=options.balanced,
     )  # fmt: skip
     for cell in cells:
         told = params_of(cell, options) | equal.told
