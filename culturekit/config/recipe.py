@@ -164,6 +164,8 @@ class Recipe(StrictModel):
                 f"scores.size is {self.scores.size}, but within.slots makes only {self.within.slots} images a repeat: "
                 "no batch would be complete"
             )
+        if self.realism is not None and self.scores.size < 2:
+            raise ValueError("realism measures how unlike the images of a batch are: scores.size is at least 2")
         if self.scores.within != "none" and set(self.images.kinds) == {"underspecified"}:
             raise ValueError(
                 "scores.within needs images of prompts that name a country, and images.kinds has none: "
