@@ -81,7 +81,7 @@ def check_terms(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Le
             wanted["target"] = options["target"]
         if about.get("size") not in {None, "whole"}:
             wanted["size"] = options["size"]
-        if about.get("labels") == "mapped" and "missing" in about:
+        if about.get("labels") in {"mapped", "tagged"} and "missing" in about:
             wanted |= {"missing": options["missing"], "partial": options["partial"]}
         stated = {**about, "benchmark": row["benchmark"], "unit": row["unit"]}
         wanted |= {"benchmark": options["benchmark"], "unit": "share"}

@@ -17,6 +17,7 @@ from culturekit.cli.scores import (
     questions,
     qvs,
     realism,
+    routes,
     spread,
     stability,
     within,
@@ -49,6 +50,10 @@ score_app.command(
     epilog="Example: culturekit score stability --scores clip=scores/scores.parquet "
     "--scores siglip=others/scores.parquet --out stability"
 )(stability.stability)
+score_app.command(
+    epilog="Example: culturekit score routes --a matches/matches.parquet --b tags/matches.parquet "
+    "--judgments tags/judgments.parquet --out routes"
+)(routes.routes)
 score_app.command(epilog="Example: culturekit score gaps --values scores/values.parquet --scheme cultivate --out gaps")(
     gaps.gaps
 )

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,10 +30,10 @@ def real(n: int = 40, *, concepts: tuple[str | None, ...] = ("art",)) -> tuple[p
         for number in range(n)
     ]  # fmt: skip
     vectors = np.random.default_rng(9).normal(size=(n, 6)).astype(np.float32)
-    return image_table(rows), LabelledVectors(vectors, [row["image_id"] for row in rows])
+    return image_table(rows), LabelledVectors(vectors, [str(row["image_id"]) for row in rows])
 
 
-def scores(given: RealismInput, **options: object) -> pl.DataFrame:
+def scores(given: RealismInput, **options: Any) -> pl.DataFrame:
     return score_realism(given, options=replace(RealismOptions(k=3), **options)).scores
 
 

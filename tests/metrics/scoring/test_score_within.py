@@ -42,7 +42,8 @@ def matches(shown: dict[tuple[str, str], list[str]]) -> pl.DataFrame:
 
 SHOWN = matches(
     {
-        ("a", "in-1"): ["xx", "xy"], ("a", "in-2"): ["xy", "xy"], ("a", "br-1"): ["xx", "xy"], ("a", "ng-1"): ["xy", "xy"],
+        ("a", "in-1"): ["xx", "xy"], ("a", "in-2"): ["xy", "xy"], ("a", "br-1"): ["xx", "xy"],
+        ("a", "ng-1"): ["xy", "xy"],
         ("b", "in-1"): ["xy", "xy"], ("b", "br-1"): ["x"], ("b", "open"): ["xy", "xx"],
     }
 )  # fmt: skip
