@@ -80,6 +80,7 @@ class RealismOptions:
         encoder: what made the vectors, as it stands in the params of every score.
         classifier: what made the probabilities.
         equal: whether as many images are drawn of every model, as the distances depend on how many there are.
+        most: images of a model at most, where numbers are made equal; None takes all that every model has.
         balanced: whether references of all concepts weigh the same, also where images are not parted by level.
         fewest: images, real and generated, that a cell of a level needs.
         means: levels, target, confidence and names.
@@ -92,6 +93,7 @@ class RealismOptions:
     encoder: Mapping[str, Any] = field(default_factory=dict)
     classifier: Mapping[str, Any] = field(default_factory=dict)
     equal: bool = True
+    most: int | None = None
     balanced: bool = False
     fewest: int = 0
     means: MeanOptions = field(default_factory=MeanOptions)
@@ -121,7 +123,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     )
     if made.is_empty() or shown.is_empty():
         raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")
-    equal = equal_images(made, seed=options.seed) if options.equal else Equal(made)
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     left_out[BEYOND] += equal.left_out
     made = equal.images
     whole = balanced_references(shown, made, seed=options.seed) if options.balanced else Equal(shown)
@@ -248,7 +250,7 @@ def class_rows(
 ) -> tuple[list[Row], list[Row]]:
     """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
     made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
-    equal = equal_images(made, seed=options.seed) if options.equal else Equal(made)
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     rows, values = [], []
     for cell in equal.images.partition_by("model", maintain_order=True):
         if cell.height < options.splits:

@@ -61,6 +61,17 @@ def test_every_model_has_the_number_of_the_one_with_fewest() -> None:
     assert not other.equals(equal.images)
 
 
+@pytest.mark.parametrize(("most", "wanted"), [(16, (9, 7)), (15, (8, 7)), (12, (6, 6)), (5, (3, 2)), (2, (1, 1))])
+def test_no_more_are_drawn_than_wanted_and_prompts_give_alike(most: int, wanted: tuple[int, int]) -> None:
+    images, _ = pictured(UNEQUAL)
+    equal = equal_images(images, seed=4, most=most)
+    counts = Counter(equal.images.select("model", "prompt_id").iter_rows())
+    assert {(counts[model, "p"], counts[model, "q"]) for model in "abc"} == {wanted}
+    assert equal.told.get("most") == (None if most == 16 else most)
+    alone = equal_images(images.filter(model="a"), seed=4, most=most).images
+    assert alone.height == most
+
+
 def test_models_without_a_common_prompt_have_the_smallest_number() -> None:
     images, _ = pictured({"a": {"p": 9}, "b": {"q": 5}})
     equal = equal_images(images, seed=0)
