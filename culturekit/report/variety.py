@@ -181,7 +181,7 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
         means={row["model"]: cell_of(row) for row in means.to_dicts()},
         over={model: int(told[model]["countries"]) for model in names},
         rows=tuple(sorted(rows, key=lambda row: row[0])),
-        unscored=tuple(unscored(told, names)),
+        unscored=tuple(unscored(told, models)),
     )
 
 
@@ -191,8 +191,10 @@ def figure_of(row: Mapping[str, Any]) -> Figure:
 
 
 def unscored(told: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Iterator[str]:
-    """Name the countries that a model has no score of."""
+    """Name the countries that a model has no score of, and the models that have none at all."""
     for model in models:
-        without = told[model].get("countries_without", [])
-        if without:
+        without = told.get(model, {}).get("countries_without", [])
+        if model not in told:
+            yield f"{model}: no image of a prompt that names a country."
+        elif without:
             yield f"{model}: no full batch of images of {', '.join(without)}, so its mean leaves {len(without)} out."

@@ -9,6 +9,7 @@ import pytest
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
+from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
@@ -136,6 +137,7 @@ def test_a_mean_over_countries_that_keeps_quiet_is_found(broken: Path) -> None:
     assert any("params.countries" in finding.problem for finding in verify_run(broken / "within").findings)
 
 
+@pytest.mark.slow
 def test_one_worker_gives_the_same_bytes(wider: Path, small_run: Path, tmp_path: Path) -> None:
     root = Path(shutil.copytree(small_run, tmp_path / "small"))
     go_on(root, MORE, workers=1)
@@ -166,6 +168,30 @@ def test_real_images_may_be_a_folder_of_pictures(wider: Path, broken: Path, tmp_
     same = go_on(broken, [*MORE, f"realism.real={wider / 'references'}"], workers=1)
     assert {name for name, state in same.items() if state != "reused"} == {"vectors-real", "realism", "report"}
     assert digest_file(broken / "realism/scores.parquet") == digest_file(wider / "realism/scores.parquet")
+
+
+@pytest.mark.parametrize("key", ["within.repeats=1", "scores.within=country"])
+def test_images_that_name_a_country_already_are_not_made_again(tmp_path: Path, key: str) -> None:
+    recipe = load_recipe(SMALL, ["images.kinds=[underspecified, within-country]", key])
+    stages = {stage.name: stage for stage in cube_stages(recipe, tmp_path)}
+    assert not any(name.startswith("within-") for name in stages)
+    assert stages["within"].inputs["matches-broad"] == tmp_path / "matches-broad/matches.parquet"
+    assert stages["scores"].options["within"] == "none"
+
+
+def test_inception_gives_features_and_its_own_probabilities(tmp_path: Path) -> None:
+    weights = tmp_path / "fid.safetensors"
+    weights.write_bytes(b"not looked at before it runs")
+    recipe = load_recipe(SMALL, [f"realism.encoder=inception:{weights}?device=cpu"])
+    stages = {stage.name: stage for stage in cube_stages(recipe, tmp_path)}
+    assert "give=features" in str(stages["vectors-broad"].options["encoder"])
+    beside = tmp_path / "vectors-broad"
+    assert stages["realism"].inputs["probs-broad-vectors"] == beside / "probabilities.npy"
+    assert stages["realism"].inputs["probs-broad-ids"] == beside / "ids.parquet"
+    other = load_recipe(SMALL, [f"realism.classes=inception:{weights}"])
+    apart = {stage.name: stage for stage in cube_stages(other, tmp_path)}
+    assert "embedded" in str(apart["vectors-broad"].options["encoder"])
+    assert apart["realism"].inputs["probs-broad-vectors"] == tmp_path / "classes-broad/probabilities.npy"
 
 
 def test_a_plan_counts_the_images_made_for_countries(wider: Path) -> None:

@@ -119,7 +119,11 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     if means.by and given.references is None:
         raise UsageError("levels need to know where the real images belong", expected="a table of the real images")
     shown = placed(
-        given.real.ids, given.references if means.by else None, means, what="real vectors", left_out=left_out
+        given.real.ids,
+        given.references if means.by or options.balanced else None,
+        means,
+        what="real vectors",
+        left_out=left_out,
     )
     if made.is_empty() or shown.is_empty():
         raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")

@@ -126,6 +126,16 @@ def test_concepts_with_too_few_images_are_counted() -> None:
     assert few.left_out["cells with fewer than 13 images, real or generated"] == 2
 
 
+def test_references_are_balanced_without_levels_too() -> None:
+    images, vectors = pictured({"a": {"p": 12}, "b": {"p": 12}})
+    references, shown = real(60, concepts=("art", "food", "food"))
+    data = RealismInput(shown, vectors, images, references)
+    told = [json.loads(text) for text in scores(data, balanced=True).filter(metric="frechet_distance")["params"]]
+    assert {(one["n_real"], one["per_concept"]) for one in told} == {(20, 20)}
+    told = [json.loads(text) for text in scores(data).filter(metric="frechet_distance")["params"]]
+    assert {(one["n_real"], one["references"]) for one in told} == {(60, "all")}
+
+
 def test_real_images_without_a_place_are_scored_over_all() -> None:
     data = given({"a": {"p": 12}, "b": {"p": 12}})
     assert data.references is not None
