@@ -140,12 +140,13 @@ def ranks(values: Mapping[str, float], *, descending: bool) -> dict[str, int]:
 
 
 def disagreements(diversity: VarietyColumn, looks: Sequence[VarietyColumn]) -> Iterator[str]:
-    """Name for each measure of looks the model that it sees most otherwise than diversity does."""
+    """Name for each measure of looks the model that it sees most otherwise, rather above than below what it shows."""
     for column in looks:
         both = [model for model in diversity.ranks if model in column.ranks]
         if len(both) < 2:
             continue
-        furthest = max(both, key=lambda model: abs(column.ranks[model] - diversity.ranks[model]))
+        above = {model: diversity.ranks[model] - column.ranks[model] for model in both}
+        furthest = max(both, key=lambda model: (abs(above[model]), above[model]))
         seen, shown = column.ranks[furthest], diversity.ranks[furthest]
         if seen == shown:
             yield f"By {column.title} the models rank as by {diversity.title}."

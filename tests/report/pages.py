@@ -1,6 +1,7 @@
 """Report data made by hand, harmless and hostile."""
 
 from dataclasses import replace
+from typing import Any
 
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares, Share
@@ -10,8 +11,10 @@ from culturekit.report.figures import Figure
 from culturekit.report.kernels import KernelTable
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
+from culturekit.report.realism import Cell, RealismColumn, RealismTable, RealismTables
 from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
+from culturekit.report.variety import Variety, VarietyColumn, WithinCountries
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
 
@@ -174,7 +177,26 @@ def hostile_page(text: str) -> ReportData:
         shares=CountryShares({"BR": text}, (text,), {text: {"BR": NOTHING}}, {text: 3}, {"BR": 1.0}, ("BR",)),
         prompts=(PromptLine(text, text, text, ((0.5, 1), None)),),
         differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1),),
+        **hostile_realism(text),
     )
+
+
+def hostile_realism(text: str) -> dict[str, Any]:
+    """A hostile text in every place of what is said of realism and variety."""
+    cell = Cell(text, text, 3, 1, text)
+    column = VarietyColumn(text, text, text, {text: cell}, {text: 1})
+    return {
+        "realism": RealismTables(
+            text,
+            text,
+            (RealismColumn(text, text, text),),
+            (RealismTable(text, 3, 3, ((text, (cell, None)),)),),
+            (text,),
+            {text: 1},
+        ),
+        "variety": Variety((text,), (column,), (text,), {text: 1}, (text,)),
+        "within": WithinCountries((text,), {text: cell}, {text: 1}, ((text, {text: (cell, figure(0.5, 1))}),), (text,)),
+    }  # fmt: skip
 
 
 def hostile_trust(text: str) -> Trust:
