@@ -5,8 +5,10 @@ from culturekit.report.countries import shares_in
 from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
 from culturekit.report.kernels import kernel_tables
+from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.provenance import caveats, stage_line, withheld
+from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.trust import trust_in
@@ -39,6 +41,8 @@ def collect(run: RunFolders) -> ReportData:
         shares=shares_in(run, [line.model for line in models]),
         prompts=tuple(prompt_lines(run, [line.model for line in models], kernel=HEADLINE_KERNEL)),
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
+        missing=tuple(missing_lines(run, scores)),
+        routes=routes_in(run, [line.model for line in models]),
     )
 
 

@@ -7,8 +7,10 @@ from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
 from culturekit.report.kernels import KernelTable
+from culturekit.report.missing import MissingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
+from culturekit.report.routes import TwoRoutes
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
 from culturekit.report.verdict import Verdict
@@ -38,6 +40,9 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    missing: tuple[MissingLine, ...] = ()
+    """What is missing of each model; empty where nothing is."""
+    routes: TwoRoutes | None = None
 
     @property
     def audited(self) -> bool:

@@ -30,13 +30,17 @@ from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
 from tests.conftest import HeardProgress
 from tests.faults.evaluating_model import SEEN
-from tests.faults.filter_kills import PRICE, ROOT, environment, killed
+from tests.faults.filter_kills import PRICE, ROOT, environment
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
 
 __all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count", "run_command"]
 
 CONCURRENCY = 8
+POLL = 0.03
+ASKING = 0.6
+"""How many of the kills come while questions are asked; the others come at any time."""
+MOST_REQUESTS = 60
 MODEL = "tests.faults.evaluating_model:answer"
 SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))
 
@@ -201,8 +205,10 @@ def one_round(
     """Run to the end, with kills on the way; when there were enough, without."""
     seen = 0
     while True:
-        patience = chance.uniform(0.3, longest) if result.kills < kills else 600.0
-        if not killed(command, patience, fine=(0, 1)):
+        enough = result.kills >= kills
+        seconds = 600.0 if enough else chance.uniform(0.3, longest)
+        more = chance.randrange(1, MOST_REQUESTS) if not enough and chance.random() < ASKING else sys.maxsize
+        if not killed_at(command, server, seconds=seconds if more == sys.maxsize else 600.0, requests=seen + more):
             return
         received = server.stats()["requests"]
         result.kills += 1
@@ -210,6 +216,22 @@ def one_round(
         seen = received
         stage = stage_at_work(out) or "between stages"
         result.at[stage] = result.at.get(stage, 0) + 1
+
+
+def killed_at(command: list[str], server: RunningServer, *, seconds: float, requests: int) -> bool:
+    """Start a command and kill it after some seconds, or once so many requests came; False when it had ended before."""
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment(), cwd=ROOT)
+    end = time.monotonic() + seconds
+    while process.poll() is None:
+        if time.monotonic() >= end or server.stats()["requests"] >= requests:
+            process.kill()
+            process.wait()
+            return True
+        time.sleep(POLL)
+    if process.returncode not in {0, 1}:
+        raise RuntimeError(f"the command ended with {process.returncode}")
+    return False
 
 
 def main() -> int:
@@ -220,7 +242,7 @@ def main() -> int:
     parser.add_argument("--references", type=int, default=3)
     parser.add_argument("--sample", default="all", help="images of each model that are tagged, or all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=6.0, help="seconds until a kill, at most")
+    parser.add_argument("--longest", type=float, default=20.0, help="seconds until a kill, at most")
     arguments = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
