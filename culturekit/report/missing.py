@@ -21,8 +21,8 @@ class MissingLine:
         model: its name.
         asked: images asked for.
         not_made: those of them that are not there, by status.
-        prompts: of which there is an image.
-        prompts_asked: of any model.
+        prompts: that enter its diversity over all prompts: there is a full batch of each.
+        prompts_asked: of which any model has an image.
         unmapped: images made that were mapped to nothing.
         abstained: images of which the mapping is not sure.
         unrated: images made without a quality.
@@ -52,13 +52,22 @@ def missing_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[MissingLine
     """Count what is missing of each model; nothing where nothing is missing of any."""
     images = {model: run.images(model) for model in run.models}
     asked = {prompt for table in images.values() for prompt in table["prompt_id"].drop_nulls()}
-    lines = [line_of(run, model, table, len(asked), scores) for model, table in images.items()]
+    scored = prompts_scored(run.values())
+    lines = [line_of(run, model, table, (scored.get(model, 0), len(asked)), scores) for model, table in images.items()]
     if not all(line.whole for line in lines):
         yield from lines
 
 
-def line_of(run: RunFolders, model: str, images: pl.DataFrame, prompts: int, scores: pl.DataFrame) -> MissingLine:
-    """Count what is missing of one model."""
+def prompts_scored(values: pl.DataFrame) -> dict[str, int]:
+    """Count the prompts of each model of which a batch was scored."""
+    known = values.filter(pl.col("metric") == "vs", pl.col("labels") == "mapped").drop_nulls(["prompt_id", "value"])
+    return dict(known.group_by("model").agg(pl.col("prompt_id").n_unique()).iter_rows())
+
+
+def line_of(
+    run: RunFolders, model: str, images: pl.DataFrame, prompts: tuple[int, int], scores: pl.DataFrame
+) -> MissingLine:
+    """Count what is missing of one model; `prompts` are those that are scored, and all."""
     made = images.filter(pl.col("status") == "ok")
     lost = images.filter(pl.col("status") != "ok").group_by("status").len().sort("status")
     nearest = run.matches(model).filter(pl.col("rank") == 1)
@@ -68,8 +77,7 @@ def line_of(run: RunFolders, model: str, images: pl.DataFrame, prompts: int, sco
         model,
         images.height,
         dict(lost.iter_rows()),
-        made["prompt_id"].drop_nulls().n_unique(),
-        prompts,
+        *prompts,
         made.join(nearest, on="image_id", how="anti").height,
         nearest.filter("abstained").height,
         0 if rated is None else made.join(rated, on="image_id", how="anti").height,

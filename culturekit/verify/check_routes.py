@@ -65,8 +65,9 @@ def parts_of(sides: Sides) -> Parts:
         row = sides.a[image]
         for concept in dict.fromkeys((row["concept"], None)):
             parts.setdefault((row["model"], concept), []).append(image)
-    concepts = Counter(model for model, concept in parts if concept is not None)
-    return {key: images for key, images in parts.items() if key[1] is not None or concepts[key[0]] != 1}
+    several = len({sides.a[image]["concept"] for image in sides.common}) > 1
+    named = {model for model, concept in parts if concept is not None}
+    return {key: own for key, own in parts.items() if key[1] is not None or several or key[0] not in named}
 
 
 def pairs_in(sides: Sides, images: Sequence[str], level: str) -> Iterator[tuple[str, str, str]]:
