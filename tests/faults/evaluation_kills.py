@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,12 +24,11 @@ from culturekit.builders.picture_files import read_picture
 from culturekit.config.load import load_recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.generate_stage import generate_stage
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.faults.evaluating_model import SEEN
 from tests.faults.filter_kills import PRICE, ROOT, environment
 from tests.llm.server import Fault, Rule, RunningServer, Script
@@ -38,6 +38,8 @@ __all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count",
 
 CONCURRENCY = 8
 POLL = 0.03
+ASKED = ("filter", "tags-*", "shown", "scores", "comparison", "routes", "report")
+"""The stages that ask, and those that only read what came of it."""
 ASKING = 0.6
 """How many of the kills come while questions are asked; the others come at any time."""
 MOST_REQUESTS = 60
@@ -120,15 +122,14 @@ def evaluation(folder: Path, *, repeats: int, references: int, sample: str) -> E
     drawn = folder / "drawn"
     (folder / "drawn.yaml").write_text(DRAWN, encoding="utf-8")
     plan = ImagePlan(repeats=repeats, slots=8, kinds=("underspecified",))
-    with LocalEngine(1) as engine:
-        progress = HeardProgress()
-        run_recipe(load_recipe(folder / "drawn.yaml"), drawn, engine=engine, progress=progress, until="prompts")
-        for name, backend in MODELS.items():
-            stage = generate_stage(
-                drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11, name=f"images-{name}",
-                cspace=drawn / "cspace/cspace.parquet",
-            )  # fmt: skip
-            run_stage(stage, drawn / stage.name, engine=engine, progress=progress)
+    engine, progress = HereEngine(), HeardProgress()
+    run_recipe(load_recipe(folder / "drawn.yaml"), drawn, engine=engine, progress=progress, until="prompts")
+    for name, backend in MODELS.items():
+        stage = generate_stage(
+            drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11, name=f"images-{name}",
+            cspace=drawn / "cspace/cspace.parquet",
+        )  # fmt: skip
+        run_stage(stage, drawn / stage.name, engine=engine, progress=progress)
     space = pl.read_parquet(drawn / "cspace/cspace.parquet").unique("artifact_id", keep="first", maintain_order=True)
     names = {row["artifact_id"]: [row["name"], row["country_name"]] for row in space.iter_rows(named=True)}
     shown: dict[str, list[str] | None] = {}
@@ -174,20 +175,32 @@ def stage_at_work(out: Path) -> str:
     return ", ".join(sorted(path.name[1:].removesuffix(".partial") for path in out.glob(".*.partial")))
 
 
-def kill_and_count(folder: Path, given: Evaluation, *, kills: int, seed: int, longest: float) -> Kills:
-    """Kill and resume until enough kills hit a run at work; a round ends when its run does."""
+def kill_and_count(
+    folder: Path, given: Evaluation, *, kills: int, seed: int, longest: float, only_asking: bool = False
+) -> Kills:
+    """Kill and resume until enough kills hit a run at work; a round ends when its run does.
+
+    With `only_asking` the undisturbed run is made in this process, and what is killed begins with all of it that asks
+    nobody: a short version of the same.
+    """
     os.environ[SEEN] = str(given.seen)
     chance = random.Random(seed)
+    whole = folder / "undisturbed"
     with server_process(SLOW, model=MODEL) as server:
         port = int(server.url.rpartition(":")[2])
         recipe = given.recipe(server)
-        ended(run_command(recipe, folder / "undisturbed"))
+        if only_asking:
+            run_recipe(load_recipe(recipe), whole, engine=HereEngine(), progress=HeardProgress())
+        else:
+            ended(run_command(recipe, whole))
         plain = server.stats()
-    expected = content(folder / "undisturbed")
+    expected = content(whole)
     result = Kills(files=len(expected))
     while result.kills < kills:
         result.rounds += 1
         out = folder / f"round-{result.rounds}"
+        if only_asking:
+            shutil.copytree(whole, out, ignore=shutil.ignore_patterns(*ASKED))
         with server_process(SLOW, model=MODEL, port=port) as server:
             one_round(run_command(recipe, out), out, server, result, chance=chance, kills=kills, longest=longest)
             stats = server.stats()
