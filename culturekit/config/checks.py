@@ -22,6 +22,7 @@ __all__ = [
     "existing_file",
     "existing_folder",
     "existing_hand",
+    "existing_project",
     "knows_truth",
     "scorable",
     "seeing",
@@ -36,6 +37,8 @@ HAND = "card.yaml"
 
 BLIND = "rules"
 """The judge that reads words only."""
+PROJECT = "project.json"
+"""What an annotation project keeps of itself."""
 
 TRUTHFUL = "simulated"
 """The backend whose images come with what they show."""
@@ -77,6 +80,15 @@ def existing_hand(name: str) -> str:
     """Accept the hand-written half of a data card."""
     if not (Path(name) / HAND).is_file():
         raise ValueError(f"there is no {HAND} in {name!r}; `culturekit card init {name}` begins one")
+    return name
+
+
+def existing_project(name: str) -> str:
+    """Accept the folder of an annotation project."""
+    if not (Path(name) / PROJECT).is_file():
+        raise ValueError(
+            f"there is no {PROJECT} in {name!r}; expected the folder that `culturekit annotate export` wrote"
+        )
     return name
 
 

@@ -18,7 +18,9 @@ from culturekit.cli.scores import (
     qvs,
     realism,
     routes,
+    spread,
     stability,
+    within,
 )
 
 __all__ = ["score_app"]
@@ -104,3 +106,15 @@ score_app.command(
     epilog="Example: culturekit score questions --images images/images.parquet "
     "--judgments judgments/judgments.parquet --questions questions.parquet --out scores"
 )(questions.questions)
+score_app.command(
+    epilog="Example: culturekit score pairs --images images/images.parquet --measure lpips:lpips.safetensors "
+    "--out pairs"
+)(spread.pairs)
+score_app.command(
+    epilog="Example: culturekit score spread --images images/images.parquet --vectors vectors --distances pairs "
+    "--out scores"
+)(spread.spread)
+score_app.command(
+    epilog="Example: culturekit score within --matches matches/matches.parquet --prompts prompts/prompts.parquet "
+    "--out scores"
+)(within.within)
