@@ -38,7 +38,10 @@ __all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count",
 
 CONCURRENCY = 8
 POLL = 0.03
-ASKED = ("filter", "tags-*", "shown", "scores", "comparison", "routes", "report")
+ASKED = (
+    "filter", "tags-*", "shown", "scores", "comparison", "routes", "questions", "answers-*", "vqascore-*", "faithfulness*",
+    "report",
+)  # fmt: skip
 """The stages that ask, and those that only read what came of it."""
 ASKING = 0.6
 """How many of the kills come while questions are asked; the others come at any time."""
@@ -61,6 +64,11 @@ models:
   judge: "openai:seer-1?base_url={url}&price={price}"
   images: {sample}
   concurrency: {concurrency}
+faithfulness:
+  questions: "openai:judge-1?base_url={url}&price={price}"
+  answers: "openai:seer-1?base_url={url}&price={price}"
+  vqascore: "openai:seer-1?base_url={url}&price={price}"
+  per_prompt: {per_prompt}
 """
 
 DRAWN = """\
@@ -97,7 +105,7 @@ class Evaluation:
         path = self.folder / "recipe.yaml"
         text = RECIPE.format(
             url=server.openai_url, price=PRICE, concurrency=CONCURRENCY, models=models,
-            repeats=self.repeats, references=self.references, sample=self.sample,
+            repeats=self.repeats, references=self.references, sample=self.sample, per_prompt=self.repeats,
         )  # fmt: skip
         path.write_text(text, encoding="utf-8")
         return path
