@@ -39,8 +39,8 @@ __all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count",
 CONCURRENCY = 8
 POLL = 0.03
 ASKED = (
-    "filter", "tags-*", "shown", "scores", "comparison", "routes", "questions", "answers-*", "vqascore-*", "faithfulness*",
-    "report",
+    "filter", "tags-*", "shown", "scores", "comparison", "routes", "questions", "answers-*", "vqascore-*",
+    "faithfulness*", "report",
 )  # fmt: skip
 """The stages that ask, and those that only read what came of it."""
 ASKING = 0.6
