@@ -55,7 +55,7 @@ def score_stage(
     return Stage(
         name,
         "score-qvs",
-        4,
+        5,
         run,
         {
             **matches,
@@ -100,11 +100,12 @@ def score(
     tables += [(table, quality, none_alike) for table in labelled.truth]
     tables += [(table, None, options) for table in labelled.limits]
     work.progress.begin(len(tables), "tables of matches")
+    several = len({concept for table, *_ in tables for concept in table["concept"].unique()}) > 1
     found, left_out = [], Counter[str]()
     for table, judged, how in tables:
         found.append(score_qvs(table, judged, options=how, countries=countries))
         left_out.update(found[-1].left_out)
-        if table["concept"].n_unique() > 1:
+        if several and table.height:  # also of a model that has images of one concept only: the others have more
             found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
         work.progress.advance(1)
     if images:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.bounds import BOUNDS, check_bounds
+from culturekit.verify.check_routes import check_routes
 from culturekit.verify.comparisons import check_comparisons
 from culturekit.verify.completeness import check_complete
 from culturekit.verify.corrected_scores import check_corrected
@@ -51,6 +52,9 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
                 check_stability(tree, stage, rows, ledger)
             if stage.manifest.stage in FAMILIES:
                 check_faithfulness(tree, stage, rows, ledger)
+            if stage.manifest.stage == "score-routes":
+                check_routes(tree, stage, rows, values_by_score(stage.folder / "values.parquet"), ledger)
+                check_terms(stage, [row for row in rows if row["metric"] in {"vs", "qvs"}], ledger)
             check_means(stage, rows, ledger)
 
 
