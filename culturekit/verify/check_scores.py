@@ -14,6 +14,7 @@ from culturekit.verify.corrected_scores import check_corrected
 from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
+from culturekit.verify.people_scores import check_agreement, check_meta
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.score_rows import SCORES_FILE, read_rows, wrong_row
 from culturekit.verify.stability import check_stability
@@ -39,6 +40,10 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
                 check_comparisons(tree, stage, rows, ledger)
             if stage.manifest.stage == "score-stability":
                 check_stability(tree, stage, rows, ledger)
+            if stage.manifest.stage == "annotate-aggregate":
+                check_agreement(stage, rows, ledger)
+            if stage.manifest.stage == "score-meta":
+                check_meta(tree, stage, rows, ledger)
             check_means(stage, rows, ledger)
 
 
