@@ -3,7 +3,7 @@
 import json
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
@@ -106,11 +106,11 @@ def fleiss(items: Items, level: str) -> float:
 
 def alpha(items: Items, level: str) -> float:
     """Hold the disagreement of pairs within items against that of all pairs of answers: Krippendorff's coincidences."""
-    together: Counter[tuple[Any, Any]] = Counter()
+    together: dict[tuple[Any, Any], float] = defaultdict(float)
     for said in items:
         for one, other in permutations(said, 2):
             together[one, other] += 1 / (len(said) - 1)
-    margins: Counter[Any] = Counter()
+    margins: dict[Any, float] = defaultdict(float)
     for (one, _), count in together.items():
         margins[one] += count
     total = math.fsum(margins.values())
