@@ -118,8 +118,9 @@ def kendall(pairs: NDArray[np.float64]) -> float:
     if len(pairs) < 2 or not (np.ptp(pairs, axis=0) > 0).all():
         return math.nan
     # The p value is not used; the asymptotic one costs nothing, and divides by zero for two pairs.
-    method = "asymptotic" if len(pairs) > 2 else "exact"
-    return float(kendalltau(pairs[:, 0], pairs[:, 1], method=method).statistic)
+    if len(pairs) == 2:
+        return float(kendalltau(pairs[:, 0], pairs[:, 1], method="exact").statistic)
+    return float(kendalltau(pairs[:, 0], pairs[:, 1], method="asymptotic").statistic)
 
 
 STATISTICS: dict[Correlation, Statistic] = {"spearman": spearman, "kendall": kendall, "pearson": pearson}
