@@ -25,6 +25,7 @@ __all__ = [
     "existing_project",
     "knows_truth",
     "scorable",
+    "seeing",
     "unique_names",
 ]
 
@@ -34,6 +35,8 @@ SAMPLE = "sample"
 HAND = "card.yaml"
 """The fields of the hand-written half of a data card."""
 
+BLIND = "rules"
+"""The judge that reads words only."""
 PROJECT = "project.json"
 """What an annotation project keeps of itself."""
 
@@ -113,6 +116,13 @@ def existing_concept(name: str) -> str:
         names = shipped_concepts()
         raise ValueError(f"there is no concept {name!r}{closest(name, names)}, or the path of a root config")
     return name
+
+
+def seeing(judge: str) -> str:
+    """Accept a judge that looks at pictures, as far as its name tells."""
+    if parse_spec(judge).name == BLIND:
+        raise ValueError(f"{BLIND} read words and look at no picture: name a vision model, such as openai:MODEL")
+    return judge
 
 
 def scorable(options: QvsOptions) -> QvsOptions:

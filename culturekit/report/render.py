@@ -13,7 +13,9 @@ from culturekit.report.charts import diversity_chart
 from culturekit.report.countries import Share
 from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import ReportData
+from culturekit.report.faithfulness import Instrument
 from culturekit.report.figures import Figure
+from culturekit.report.instrument_chart import instrument_chart
 from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
 
@@ -44,6 +46,7 @@ def render(data: ReportData) -> str:
         map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
         tints=TINTS,
         prompts_shown=PROMPTS_SHOWN,
+        instrument_chart=chart_of_instrument,
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
         people_charts=charts_of(data.people),
         style=Markup(style),
@@ -51,6 +54,11 @@ def render(data: ReportData) -> str:
         policy=policy,
     )
     return page + "\n"
+
+
+def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
+    """Draw the scores of one instrument."""
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
 
 
 def template_text(name: str) -> str:

@@ -53,7 +53,7 @@ def test_every_model_is_judged_on_the_same_prompts_by_the_people_asked_for(peopl
 
 def test_checks_repeats_and_the_careless_are_in_no_average(people_run: Path) -> None:
     counted = table(people_run, "ratings/annotations")
-    checks = table(people_run, "answers/annotation_checks")
+    checks = table(people_run, "taken-in/annotation_checks")
     assert {"check", "repeat"} == set(checks["kind"])
     key = ["item_id", "annotator", "scheme", "criterion"]
     assert counted.select(key).is_unique().all()
@@ -63,7 +63,7 @@ def test_checks_repeats_and_the_careless_are_in_no_average(people_run: Path) -> 
     manifest = read_manifest(people_run / "ratings")
     assert manifest is not None
     assert manifest.drops["flagged attention-failed"] > 0
-    assert counted.height + sum(manifest.drops.values()) == table(people_run, "answers/annotations").height
+    assert counted.height + sum(manifest.drops.values()) == table(people_run, "taken-in/annotations").height
     assert "simulated" in str(manifest.notes["caveat"])
 
 
@@ -136,7 +136,7 @@ TAMPERINGS = [
     ("ratings/choice_table", more("rate"), "rate is not what the answers give"),
     ("ratings/scores", more("value"), "the value is not what the answers give"),
     ("meta/values", more("value"), "is not what the tables of the image say"),
-    ("answers/annotations", more("value"), "mean is not what the answers give"),
+    ("taken-in/annotations", more("value"), "mean is not what the answers give"),
 ]
 QUICK = 2
 MARKS = [() if number < QUICK else (pytest.mark.slow,) for number in range(len(TAMPERINGS))]
@@ -181,11 +181,11 @@ def test_forms_wait_for_answers_and_answers_find_their_forms(tmp_path: Path) -> 
     assert names(recipe(tmp_path), tmp_path) == ["rated-sample", "to-rate"]
     (tmp_path / "answers.json").write_text("[]", encoding="utf-8")
     asked = recipe(tmp_path, files=f"[{tmp_path}/answers.json]")
-    assert names(asked, tmp_path) == ["rated-sample", "to-rate", "answers", "ratings", "meta"]
+    assert names(asked, tmp_path) == ["rated-sample", "to-rate", "taken-in", "ratings", "meta"]
 
 
 def test_tables_that_were_imported_before_need_no_forms(tmp_path: Path, people_run: Path) -> None:
-    asked = recipe(tmp_path, files=f"[{people_run}/answers/annotations.parquet]", keep="[attention-failed]")
+    asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", keep="[attention-failed]")
     ratings, meta = people_stages(CubeRun(asked, tmp_path))
     assert (ratings.name, meta.name) == ("ratings", "meta")
     assert {"annotations", "items", "quarantine-0", "checks-0"} == set(ratings.inputs)
@@ -221,7 +221,7 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, annotations: dict[st
 
 
 def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -> None:
-    asked = recipe(tmp_path, files=f"[{people_run}/answers/annotations.parquet]", only="[XX]")
+    asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", only="[XX]")
     ratings = people_stages(CubeRun(asked, tmp_path))[0]
 
     with pytest.raises(UsageError, match="nobody is in a pool"):
