@@ -198,7 +198,7 @@ def test_a_recipe_without_the_key_is_what_it_was(tmp_path: Path) -> None:
         PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n", encoding="utf-8"
     )
     plain = load_recipe(own)
-    assert "annotations" not in plain.model_dump(mode="json")
+    assert plain.annotations is None
     assert not {"to-rate", "ratings", "meta"} & {stage.name for stage in cube_stages(plain, tmp_path)}
 
 
