@@ -36,6 +36,7 @@ CONTRACT = {
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",
     "tag",
     "weights convert", "quality", "verify", "doctor",
+    "init",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

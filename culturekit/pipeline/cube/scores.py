@@ -50,7 +50,7 @@ def comparison_of(run: CubeRun) -> list[Stage]:
 
 
 def few_prompts(recipe: Recipe) -> bool:
-    """Tell whether the prompts are the same few for everybody: such as leave the culture open, unless stated otherwise."""
+    """Tell whether the prompts are the same few for everybody, as those are that leave the culture open."""
     return recipe.images.kinds == ("underspecified",) and recipe.scores.target == "these"
 
 
