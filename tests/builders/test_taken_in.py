@@ -60,7 +60,7 @@ def test_prompts_that_the_space_knows_nothing_of_are_named(public: Path, work: W
 
 def test_prompts_of_other_kinds_than_the_images_are_refused(public: Path, work: Work) -> None:
     take_space(work, public)
-    with pytest.raises(UsageError, match="images.kinds asks for; expected underspecified, found cube"):
+    with pytest.raises(UsageError, match=r"images\.kinds asks for; expected underspecified, found cube"):
         take_prompts(work, public, work.out / "cspace.parquet", ["underspecified"])
 
 
