@@ -1,29 +1,48 @@
 """What of two models' images cannot be compared as if only the models differed, read from their tables."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import polars as pl
 
-__all__ = ["Traits", "not_comparable", "traits_of"]
+__all__ = ["Slot", "Traits", "differ_in", "not_comparable", "traits_of"]
 
 UNKNOWN = "unknown"
+
+Slot: TypeAlias = tuple[str, int, int]
+"""prompt_id, repeat, slot."""
+
+SEEDS_COMPARED = 1_000
+"""Of so many slots, the first by prompt, two models' seeds are compared."""
+
+UNSENT = '"negative_text":"not sent|"negative_prompt_left_out":'
+CUT = '"prompt_cut":'
+"""How a backend says in `provider_params` what became of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """How images were made, as far as it bears on comparing them: each with how many images have it.
+    """How images were made, as far as it bears on comparing them: most with how many images have it.
 
-    `rewriter` is whether the provider rewrote prompts, `seeds` whether seeds were honoured, `sizes` are widths and
-    heights of the images there are; `unsent_negatives` counts
-    prompts whose negative part could not be sent.
+    Attributes:
+        rewriter: Whether the provider rewrote prompts.
+        seeds: Whether seeds were honoured.
+        sizes: Widths and heights of the images there are.
+        unsent_negatives: Prompts whose negative part was not sent, or had no effect.
+        versions: What answered, of the images there are.
+        cut_prompts: Prompts that were longer than a text encoder reads.
+        first_seeds: The seeds of some slots, the first.
     """
 
     rewriter: Mapping[str, int]
     seeds: Mapping[str, int]
     sizes: Mapping[str, int]
     unsent_negatives: int = 0
+    versions: Mapping[str, int] = field(default_factory=dict)
+    cut_prompts: int = 0
+    first_seeds: Mapping[Slot, int] = field(default_factory=dict)
 
     def noted(self) -> dict[str, object]:
         """Write the traits for a manifest."""
@@ -32,18 +51,32 @@ class Traits:
             "seed_honoured": dict(self.seeds),
             "sizes": dict(self.sizes),
             "negative_prompts_not_sent": self.unsent_negatives,
+            "versions": dict(self.versions),
+            "prompts_cut": self.cut_prompts,
         }
+
+
+Models: TypeAlias = Mapping[str, Traits]
 
 
 def traits_of(images: pl.DataFrame) -> Traits:
     """Read the traits of a table of images; those that were not made have no size."""
     made = images.filter(pl.col("status") == "ok")
     honoured = {True: "yes", False: "no", None: UNKNOWN}
+    slots = made.drop_nulls(["prompt_id", "repeat", "slot", "seed"]).sort("prompt_id", "repeat", "slot")
     return Traits(
         counted(made["rewriter"].to_list()),
         counted([honoured[value] for value in made["seed_honoured"].to_list()]),
         counted([f"{width}x{height}" for width, height in made.select("width", "height").iter_rows()]),
-        int(images["provider_params"].str.contains('"negative_text":"not sent', literal=True).sum()),
+        int(images["provider_params"].str.contains(UNSENT).sum()),
+        counted([version or UNKNOWN for version in made["model_version"].to_list()]),
+        int(images["provider_params"].str.contains(CUT, literal=True).sum()),
+        {
+            (prompt, repeat, slot): seed
+            for prompt, repeat, slot, seed in slots.head(SEEDS_COMPARED)
+            .select("prompt_id", "repeat", "slot", "seed")
+            .iter_rows()
+        },
     )
 
 
@@ -52,35 +85,103 @@ def counted(values: list[str]) -> dict[str, int]:
     return dict(sorted(Counter(values).items()))
 
 
-def not_comparable(models: Mapping[str, Traits]) -> list[str]:
+def not_comparable(models: Models) -> list[str]:
     """Say in sentences what is not comparable between models, or within one; nothing where all is alike."""
     found = {name: traits for name, traits in sorted(models.items()) if traits.rewriter}
-    warnings = []
-    if differs([traits.rewriter for traits in found.values()]):
-        warnings.append(
-            "Prompts were rewritten for some models and not, or nobody knows, for others: "
-            f"{told({name: traits.rewriter for name, traits in found.items()}, 'rewriter ')}. "
-            "A difference between them may be the rewriter's."
-        )
-    if differs([traits.seeds for traits in found.values()]):
-        warnings.append(
-            "Not all models honour seeds: "
-            f"{told({name: traits.seeds for name, traits in found.items()}, 'honoured: ')}. "
-            "Images of those that do not cannot be made again, and repeats are not paired between models."
-        )
-    if differs([traits.sizes for traits in found.values()]):
-        warnings.append(
-            "Images differ in size: "
-            f"{told({name: traits.sizes for name, traits in found.items()}, '')}. "
-            "Encoders see them scaled, and quality scores depend on size."
-        )
-    unsent = [name for name, traits in found.items() if traits.unsent_negatives]
-    if unsent and len(found) > len(unsent):
-        warnings.append(f"Negative prompts could not be sent to {', '.join(unsent)}; other models may have had them.")
-    return warnings
+    return [sentence for check in CHECKS.values() if (sentence := check(found))]
 
 
-def differs(counts: list[Mapping[str, int]]) -> bool:
+def differ_in(first: Traits, second: Traits) -> list[str]:
+    """Name what two models' images differ in besides the model."""
+    return [name for name, check in CHECKS.items() if check({"a": first, "b": second})]
+
+
+def by_rewriter(models: Models) -> str:
+    """Compare who wrote what was drawn."""
+    if not differs([traits.rewriter for traits in models.values()]):
+        return ""
+    return (
+        "Prompts were rewritten for some models and not, or nobody knows, for others: "
+        f"{told({name: traits.rewriter for name, traits in models.items()}, 'rewriter ')}. "
+        "A difference between them may be the rewriter's."
+    )
+
+
+def by_seeding(models: Models) -> str:
+    """Compare whether seeds count."""
+    if not differs([traits.seeds for traits in models.values()]):
+        return ""
+    return (
+        "Not all models honour seeds: "
+        f"{told({name: traits.seeds for name, traits in models.items()}, 'honoured: ')}. "
+        "Images of those that do not cannot be made again, and repeats are not paired between models."
+    )
+
+
+def by_seeds(models: Models) -> str:
+    """Compare the seeds of the slots that models have in common, where they count."""
+    seeded = [(name, traits.first_seeds) for name, traits in models.items() if set(traits.seeds) != {"no"}]
+    apart = [
+        name for place, (name, seeds) in enumerate(seeded) for _, before in seeded[:place]
+        if any(before[slot] != seed for slot, seed in seeds.items() if slot in before)
+    ]  # fmt: skip
+    if not apart:
+        return ""
+    return (
+        f"The same slots have other seeds in {', '.join(dict.fromkeys(apart))} than in {seeded[0][0]}: "
+        "they come from runs with different seeds, and images are not paired by them."
+    )
+
+
+def by_size(models: Models) -> str:
+    """Compare widths and heights."""
+    if not differs([traits.sizes for traits in models.values()]):
+        return ""
+    return (
+        "Images differ in size: "
+        f"{told({name: traits.sizes for name, traits in models.items()}, '')}. "
+        "Encoders see them scaled, and quality scores depend on size."
+    )
+
+
+def by_negatives(models: Models) -> str:
+    """Compare what became of negative prompts."""
+    unsent = [name for name, traits in models.items() if traits.unsent_negatives]
+    if not unsent or len(unsent) == len(models):
+        return ""
+    return f"Negative prompts could not be sent to {', '.join(unsent)}; other models may have had them."
+
+
+def by_cuts(models: Models) -> str:
+    """Compare how much of the prompts was read."""
+    cut = {name: traits.cut_prompts for name, traits in models.items() if traits.cut_prompts}
+    if not cut:
+        return ""
+    shown = ", ".join(f"{name} ({count:,} images)" for name, count in cut.items())
+    return f"Prompts were longer than a text encoder reads for {shown}: only their beginning counted there."
+
+
+def by_version(models: Models) -> str:
+    """Look for models that changed while they were asked."""
+    changed = {name: traits.versions for name, traits in models.items() if len(traits.versions) > 1}
+    if not changed:
+        return ""
+    return f"More than one version answered under one name: {told(changed, 'was ')}. Scores mix them."
+
+
+CHECKS: Mapping[str, Callable[[Models], str]] = {
+    "rewriter": by_rewriter,
+    "seeds honoured": by_seeding,
+    "seeds": by_seeds,
+    "size": by_size,
+    "negative prompts": by_negatives,
+    "prompts cut": by_cuts,
+    "versions": by_version,
+}
+"""What is looked at, under the name it has in tables; each gives a sentence, or nothing where all is alike."""
+
+
+def differs(counts: Sequence[Mapping[str, int]]) -> bool:
     """Tell whether a trait is not the same one for all images of all models."""
     return len({value for count in counts for value in count}) > 1
 

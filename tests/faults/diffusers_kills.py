@@ -2,15 +2,19 @@
 
 `python -m tests.faults.diffusers_kills --kills 200 --images 2000` makes a tiny pipeline, prints how it went, and ends
 with 0 when every file of the finished folder is that of an undisturbed run and no slot was made again but those that
-were in flight at a kill. torch and diffusers are imported once: each run is a fork that is killed as a process of its
-own is. This process itself starts no thread, for a fork has none of them: a fork makes the pipeline and the prompts,
-too.
+were in flight at a kill.
+
+torch, diffusers and the weights are loaded once: a run is a fork of this process that is killed as any other, a quarter
+of a second after its birth already at work. This process itself never computes, for a fork has none of its threads; a
+fork makes the pipeline and the prompts, too. Every `--whole`-th run is an interpreter of its own instead, which loads
+everything from its files, and is killed on the way as well.
 """
 
 import argparse
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +24,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from culturekit.generation.backend import ImageReply, ImageRequest
+from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file
 from tests.generation.tiny_pipelines import prompts_of, tiny
 
@@ -48,9 +54,10 @@ class Run:
 
 @dataclass
 class DiffusersKills:
-    """What came of it: kills, those after an image was made, images made, again, in flight at most; files apart."""
+    """What came of it: kills, those of whole interpreters and those after an image was made; images made, and again."""
 
     kills: int = 0
+    whole: int = 0
     hits: int = 0
     rounds: int = 0
     made: int = 0
@@ -99,34 +106,60 @@ def prepare(folder: Path, images: int) -> None:
     prompts_of(folder, images)
 
 
-def forked(do: Callable[[], None], *, after: float | None = None) -> bool:
-    """Do something in a process of its own and kill it after a while; tell whether it was killed before its end."""
+def lay_ready(run: Run) -> None:
+    """Import all that a run needs and load its weights, for forks to have them; nothing is computed here."""
+    from culturekit.cli import app, stages  # noqa: F401
+    from culturekit.generation.runner import backend_of
+    from culturekit.pipeline import generate_stage, run_stage  # noqa: F401
+
+    backend: Any = backend_of(str(parse_spec(run.backend)), None)
+    with backend.lanes(run.workers):
+        pass
+
+
+def forked(do: Callable[[], None], *, errors: Path) -> int:
+    """Do something in a process of its own; give its id."""
     sys.stdout.flush()
     child = os.fork()
-    if child == 0:
-        code = 70
-        try:
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 1)
-            do()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    if after is not None:
-        ends = time.monotonic() + after
-        while time.monotonic() < ends:
-            if os.waitpid(child, os.WNOHANG) != (0, 0):
-                return False
-            time.sleep(0.002)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return True
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise RuntimeError(f"the run ended with {os.waitstatus_to_exitcode(status)}")
-    return False
+    if child:
+        return child
+    code = 70
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        do()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def interpreter(run: Run, out: Path, *, errors: Path) -> int:
+    """Start the same run in an interpreter of its own; give its id."""
+    with errors.open("wb") as told:
+        return subprocess.Popen(
+            [sys.executable, "-m", __spec__.name, "--run", *map(str, (run.backend, run.prompts, run.log, out)),
+             "--workers", str(run.workers)],
+            stdout=subprocess.DEVNULL, stderr=told,
+        ).pid  # fmt: skip
+
+
+def ended(child: int, *, after: float | None, errors: Path) -> bool:
+    """Wait for a process, and kill it after a while; tell whether it came to its end before that."""
+    ends = None if after is None else time.monotonic() + after
+    while (found := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if ends is not None and time.monotonic() >= ends:
+            os.kill(child, signal.SIGKILL)
+            found = os.waitpid(child, 0)
+            break
+        time.sleep(0.002)
+    if os.WIFSIGNALED(found[1]):
+        return False
+    if os.waitstatus_to_exitcode(found[1]) != 0:
+        raise RuntimeError(errors.read_text(encoding="utf-8", errors="replace")[-3000:])
+    return True
 
 
 def files_of(out: Path) -> dict[str, str]:
@@ -135,32 +168,44 @@ def files_of(out: Path) -> dict[str, str]:
     return {path.relative_to(out).as_posix(): digest_file(path) for path in files}
 
 
-def kill_and_count(folder: Path, run: Run, *, kills: int, seed: int, longest: float) -> DiffusersKills:
-    """Kill and resume until enough kills hit a run at work."""
-    chance, result = random.Random(seed), DiffusersKills()
-    forked(partial(generate_logged, run, folder / "undisturbed"))
+def kill_and_count(folder: Path, run: Run, *, kills: int, seed: int, longest: float, whole: int = 0) -> DiffusersKills:
+    """Kill and resume until there were enough kills; each `whole`-th run is an interpreter of its own."""
+    chance, result, errors = random.Random(seed), DiffusersKills(), folder / "errors"
+    ended(forked(partial(generate_logged, run, folder / "undisturbed"), errors=errors), after=None, errors=errors)
     expected, once = files_of(folder / "undisturbed"), set(logged(run))
+    runs = 0
     while result.kills < kills:
         run.log.unlink()
         result.rounds += 1
         out = folder / f"round-{result.rounds}"
-        going = True
-        while going:
-            before = made_so_far(run)
-            after = chance.uniform(0, longest) if result.kills < kills else None
-            going = forked(partial(generate_logged, run, out), after=after)
-            result.kills += going
-            if going and made_so_far(run) > before:
+        done = False
+        while not done:
+            runs += 1
+            before, alone = made_so_far(run), bool(whole) and runs % whole == 0
+            after = chance.uniform(0, longest * (8 if alone else 1)) if result.kills < kills else None
+            child = (
+                interpreter(run, out, errors=errors) if alone
+                else forked(partial(generate_logged, run, out), errors=errors)
+            )  # fmt: skip
+            done = ended(child, after=after, errors=errors)
+            result.kills += not done
+            result.whole += not done and alone
+            if not done and made_so_far(run) > before:
                 result.hits += 1
                 result.most_again += run.in_flight
-        made = logged(run)
-        result.made += made.total()
-        result.again += made.total() - len(made)
-        found = files_of(out)
-        result.different += sorted(name for name in expected | found if found.get(name) != expected.get(name))
-        if set(made) != once:
-            result.different.append("which slots were made")
+        compare(run, out, expected, once, result)
     return result
+
+
+def compare(run: Run, out: Path, expected: dict[str, str], once: set[str], result: DiffusersKills) -> None:
+    """Count what a finished round made twice, and where its folder is not that of the undisturbed run."""
+    made = logged(run)
+    result.made += made.total()
+    result.again += made.total() - len(made)
+    found = files_of(out)
+    result.different += sorted(name for name in expected | found if found.get(name) != expected.get(name))
+    if set(made) != once:
+        result.different.append("which slots were made")
 
 
 def main() -> int:
@@ -171,22 +216,30 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=4.0, help="seconds to a kill, at most")
+    parser.add_argument("--longest", type=float, default=2.0, help="seconds to a kill, at most")
+    parser.add_argument("--whole", type=int, default=20, help="each so-manieth run is an interpreter of its own")
+    parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    import diffusers
-
-    for part in ("StableDiffusionXLPipeline", "AutoencoderKL", "UNet2DConditionModel", "EulerDiscreteScheduler"):
-        getattr(diffusers, part)
+    if given.run:
+        backend, prompts, log, out = given.run
+        generate_logged(Run(backend, Path(prompts), Path(log), given.workers, 0), Path(out))
+        return 0
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        forked(partial(prepare, folder, given.images))
+        errors = folder / "errors"
+        ended(forked(partial(prepare, folder, given.images), errors=errors), after=None, errors=errors)
         backend = f"diffusers:{folder / 'sdxl'}?steps=2&device=cpu&batch={given.batch}"
         run = Run(backend, folder / "prompts.parquet", folder / "log", given.workers, given.batch)
-        result = kill_and_count(folder, run, kills=given.kills, seed=given.seed, longest=given.longest)
+        lay_ready(run)
+        result = kill_and_count(
+            folder, run, kills=given.kills, seed=given.seed, longest=given.longest, whole=given.whole
+        )
     sys.stdout.write(
-        f"{result.kills} kills, {result.hits} of them while images were made, in {result.rounds} rounds "
-        f"(diffusers {diffusers.__version__}): {result.made:,} images made, {result.again:,} of them again, at most "
-        f"{result.most_again:,} were in flight; {len(result.different)} files different\n"
+        f"{result.kills} kills, {result.hits} of them after images were made and {result.whole} of whole interpreters, "
+        f"in {result.rounds} rounds of {given.images:,} images: {result.made:,} made, {result.again:,} of them again, "
+        f"at most {result.most_again:,} were in flight; {len(result.different)} files different; "
+        f"{time.monotonic() - began:.0f} s\n"
     )
     return 0 if result.fine else 1
 

@@ -1,6 +1,6 @@
 import polars as pl
 
-from culturekit.generation.comparability import Traits, not_comparable, traits_of
+from culturekit.generation.comparability import Traits, differ_in, not_comparable, traits_of
 from culturekit.records.schemas import IMAGES
 
 
@@ -39,3 +39,36 @@ def test_negative_prompts_that_were_not_sent_count() -> None:
 
 def test_a_model_without_images_differs_from_none() -> None:
     assert not_comparable({"a": Traits({}, {}, {}), "b": traits_of(table({}))}) == []
+
+
+def test_a_negative_prompt_that_a_pipeline_heeds_not_counts_as_unsent() -> None:
+    left_out = traits_of(table({"provider_params": '{"negative_prompt_left_out":"fog"}'}))
+    assert "could not be sent to a" in not_comparable({"a": left_out, "b": traits_of(table({}))})[0]
+
+
+def test_prompts_that_were_cut_and_versions_that_changed_are_said() -> None:
+    cut = traits_of(table({"provider_params": '{"prompt_cut":{"tokenizer":[90,77]}}'}, {}))
+    assert "for a (1 images): only their beginning" in not_comparable({"a": cut, "b": traits_of(table({}))})[0]
+    mixed = traits_of(table({"model_version": "v1"}, {"model_version": "v1"}, {"model_version": "v2"}))
+    assert not_comparable({"a": mixed}) == [
+        "More than one version answered under one name: a was v1 (2), v2 (1). Scores mix them."
+    ]
+    one, other = (traits_of(table({"model_version": version})) for version in ("v1", "v2"))
+    assert not_comparable({"a": one, "b": other}) == [], "two models are two versions"
+
+
+def test_other_seeds_for_the_same_slot_are_said_where_seeds_count() -> None:
+    slot = {"prompt_id": "p", "repeat": 0, "slot": 1}
+    one, other = (traits_of(table({**slot, "seed": seed})) for seed in (5, 6))
+    assert "other seeds in b than in a" in not_comparable({"a": one, "b": other})[0]
+    assert not_comparable({"a": one, "b": one}) == []
+    elsewhere = traits_of(table({**slot, "slot": 2, "seed": 6}))
+    assert not_comparable({"a": one, "b": elsewhere}) == []
+    ignored = [traits_of(table({**slot, "seed": seed, "seed_honoured": False})) for seed in (5, 6)]
+    assert not_comparable({"a": ignored[0], "b": ignored[1]}) == []
+
+
+def test_two_models_differ_in_what_a_table_can_name() -> None:
+    a, b = traits_of(table({})), traits_of(table({"rewriter": "on", "height": 9}))
+    assert differ_in(a, b) == ["rewriter", "size"]
+    assert differ_in(a, a) == []

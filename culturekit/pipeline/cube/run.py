@@ -74,6 +74,16 @@ class CubeRun:
         """Name what the images of a model really show."""
         return self.workdir / f"truth-{model}/matches.parquet"
 
+    def asking(self, *, besides: str) -> tuple[Path, ...]:
+        """Name the folders of the stages that ask models for words, besides one: they share the budget."""
+        recipe, wanted = self.recipe, self.recipe.faithfulness
+        names = ["filter", *([] if recipe.completion is None else [COMPLETION])]
+        if wanted is not None:
+            judges = [name for name in ("answers", "vqascore") if getattr(wanted, name) is not None]
+            names += ["questions"] if wanted.questions is not None else []
+            names += [f"{judge}-{model}" for judge in judges for model in self.names]
+        return tuple(self.workdir / name for name in names if name != besides)
+
     def all_matches(self) -> dict[str, Path]:
         """Name the matches of every model, by the folder they lie in."""
         return {f"matches-{name}": self.matches(name) for name in self.names}

@@ -76,7 +76,7 @@ def filter_run(run: CubeRun) -> FilterRun:
     """Describe the filter of a run; the graph tells the judge what the classes of candidates are called."""
     recipe, workdir = run.recipe, run.workdir
     candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
-    llm = replace(recipe.llm.options(), beside=() if recipe.completion is None else (workdir / COMPLETION,))
+    llm = replace(recipe.llm.options(), beside=run.asking(besides="filter"))
     return FilterRun(candidates, tuple(scoped_concepts(recipe)), recipe.judge, workdir / "filter", graph, llm)
 
 
@@ -95,5 +95,5 @@ def completion_run(run: CubeRun) -> CompleteRun:
         recipe.judge,
         workdir / COMPLETION,
         recipe.completion or CompletionLimits(),
-        replace(recipe.llm.options(), beside=(workdir / "filter",)),
+        replace(recipe.llm.options(), beside=run.asking(besides=COMPLETION)),
     )
