@@ -21,6 +21,15 @@ from culturekit.storage.tables import read_table
 
 __all__ = ["score_stage"]
 
+ENOUGH = 5
+"""A prompt with so many batches' worth of images may be taken for its shares."""
+
+FEW_IMAGES = (
+    "Most prompts have {usual:.0f} images. Corrected diversity goes by shares of labels in a prompt, and with fewer "
+    "than {enough} images to batches of {size} it is too low and its intervals too narrow, for all models alike: with "
+    "8 images by up to 0.05. The order of the models can be read, the values cannot be held against others."
+)
+
 
 def score_stage(
     matches: Mapping[str, Path],
@@ -116,8 +125,18 @@ def score(
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+    notes = few_images_of(labelled.mapped, options.size) if audits is not None else {}
     apart = not_comparable({name_of(table): traits_of(table) for table in images if table.height})
-    return replace(outcome, notes={**outcome.notes, "not_comparable": apart}) if apart else outcome
+    notes |= {"not_comparable": apart} if apart else {}
+    return replace(outcome, notes={**outcome.notes, **notes}) if notes else outcome
+
+
+def few_images_of(matches: Sequence[pl.DataFrame], size: int) -> dict[str, object]:
+    """Warn where a prompt has so few images that the correction, which goes by shares, understates diversity."""
+    images = pl.concat([table.filter(pl.col("rank") == 1).select("model", "prompt_id") for table in matches])
+    usual = images.group_by("model", "prompt_id").len()["len"].median()
+    few = usual is not None and float(str(usual)) < ENOUGH * size
+    return {"caveat": FEW_IMAGES.format(usual=usual, size=size, enough=ENOUGH * size)} if few else {}
 
 
 def name_of(images: pl.DataFrame) -> str:
