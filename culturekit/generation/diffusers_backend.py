@@ -11,7 +11,7 @@ from typing import Any
 
 from culturekit.generation.backend import ImageBackend, ImageReply, ImageRequest
 from culturekit.generation.diffusers_calls import call_of
-from culturekit.generation.diffusers_devices import Place, kept_threads, places_of
+from culturekit.generation.diffusers_devices import Place, free_memory, kept_threads, places_of
 from culturekit.generation.diffusers_folder import PipelineFolder, find_pipeline, lora_files
 from culturekit.generation.diffusers_lane import DiffusersLane
 from culturekit.generation.diffusers_loading import Loaded, float32_vae, load, quiet
@@ -80,6 +80,11 @@ class DiffusersBackend:
                 yield [first, *(self.beside(first) for _ in range(workers - 1))]
             else:
                 yield self.laid
+
+    def release(self) -> None:
+        """Let go of the weights, in the memory of the devices too; lanes that are asked for later load them again."""
+        self.laid = []
+        free_memory()
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer requests of one size, in order."""

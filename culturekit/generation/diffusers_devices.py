@@ -1,5 +1,6 @@
 """Where lanes work: every GPU with weights of its own, or the CPU with one thread for each lane's arithmetic."""
 
+import gc
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from typing import Any
 from culturekit.generation.diffusers_options import Options
 from culturekit.torch_places import chosen_device, chosen_dtype
 
-__all__ = ["Place", "kept_threads", "places_of"]
+__all__ = ["Place", "free_memory", "kept_threads", "places_of"]
 
 BATCH_ON_GPU = 4
 
@@ -47,6 +48,14 @@ def places_of(options: Options) -> list[Place]:
         )
         for device in devices
     ]
+
+
+def free_memory() -> None:
+    """Give back what nobody holds any more; pipelines hold themselves in circles."""
+    torch = importlib.import_module("torch")
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 @contextmanager

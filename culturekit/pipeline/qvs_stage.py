@@ -7,13 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.metrics.scoring.score_bounds import score_bounds
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.pipeline.family_stage import write_scored
 from culturekit.pipeline.public_files import prompts_table
+from culturekit.pipeline.scores.made_alike import noted, traits_by_model
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
@@ -115,13 +115,7 @@ def score(
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
-    apart = not_comparable({name_of(table): traits_of(table) for table in images if table.height})
-    return replace(outcome, notes={**outcome.notes, "not_comparable": apart}) if apart else outcome
-
-
-def name_of(images: pl.DataFrame) -> str:
-    """Name the model of a table of images."""
-    return str(images["model"][0])
+    return noted(outcome, traits_by_model(images))
 
 
 def countries_of(prompts: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from culturekit.report.countries import shares_in
 from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
 from culturekit.report.kernels import kernel_tables
+from culturekit.report.making import making_in
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.provenance import caveats, stage_line, withheld
 from culturekit.report.run_folders import RunFolders
@@ -39,6 +40,7 @@ def collect(run: RunFolders) -> ReportData:
         shares=shares_in(run, [line.model for line in models]),
         prompts=tuple(prompt_lines(run, [line.model for line in models], kernel=HEADLINE_KERNEL)),
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
+        making=making_in(run, [line.model for line in models]),
     )
 
 

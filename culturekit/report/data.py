@@ -7,6 +7,7 @@ from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
 from culturekit.report.kernels import KernelTable
+from culturekit.report.making import Making
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
 from culturekit.report.shots import Shot
@@ -38,6 +39,7 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    making: Making | None = None
 
     @property
     def audited(self) -> bool:

@@ -106,6 +106,7 @@ class RunFolders:
                 *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
                 *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
                 pl.Field("p_corrected", pl.Float64),
+                pl.Field("differ_in", pl.List(pl.String)),
             ]
         )
         scores = found.with_row_index("row").drop("metric")
