@@ -68,7 +68,7 @@ class DiffusersBackend:
 
     @contextmanager
     def lanes(self, workers: int) -> Iterator[Sequence[DiffusersLane]]:
-        """Lay a lane ready for each device, or on a CPU one for each worker around the same weights."""
+        """Lay a lane ready for each device, with its own weights, or on one CPU for each worker around the same."""
         with ExitStack() as stack:
             stack.enter_context(quiet())
             if not self.laid:
@@ -76,6 +76,7 @@ class DiffusersBackend:
                 self.laid = [self.lane(place) for place in self.places]
             if self.places[0].threads:
                 stack.enter_context(kept_threads())
+            if self.places[0].threads and len(self.places) == 1:
                 first = self.laid[0]
                 yield [first, *(self.beside(first) for _ in range(workers - 1))]
             else:
