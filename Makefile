@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 WORK := kg,llm,report,stats,faiss-cpu,dev
 REST := sources,embed,openclip,generate,publish,scale
 
-.PHONY: demo test lint env env-all bench bench-full docs clean
+.PHONY: demo test test-thorough lint env env-all bench bench-full docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/core
@@ -16,6 +16,9 @@ demo: .venv/core
 
 test: .venv/env
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-thorough: .venv/env
+	CULTUREKIT_THOROUGH=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not external and not gpu'
 
 lint: .venv/env
 	$(BIN)/ruff check .

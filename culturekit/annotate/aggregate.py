@@ -7,8 +7,9 @@ import polars as pl
 
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.rating_tables import careful, choice_table, in_pools, named, rating_table
+from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
 from culturekit.errors import UsageError
-from culturekit.metrics.scoring.rating_pools import PoolsBy
+from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.score_agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.score_meta import MetaOptions, score_meta
 from culturekit.metrics.scoring.scored import Scored
@@ -33,6 +34,7 @@ class AggregateOptions:
         confidence: of the intervals.
         resamples: of each bootstrap.
         seed: of the bootstrap.
+        only: the pools whose answers count; all, without any.
     """
 
     by: PoolsBy = "region"
@@ -40,10 +42,16 @@ class AggregateOptions:
     confidence: float = 0.95
     resamples: int = 2000
     seed: int = 0
+    only: tuple[str, ...] = ()
 
 
 def aggregate_answers(
-    work: Work, annotations: pl.DataFrame, items: pl.DataFrame, values: pl.DataFrame | None, options: AggregateOptions
+    work: Work,
+    annotations: pl.DataFrame,
+    items: pl.DataFrame,
+    values: pl.DataFrame | None,
+    options: AggregateOptions,
+    aside: SetAside = NOTHING_ASIDE,
 ) -> Outcome:
     """Write the tables of what people said.
 
@@ -53,8 +61,10 @@ def aggregate_answers(
         items: conforms to RATED_ITEMS.
         values: conforms to VALUES: metrics of the same items, or None.
         options: how to put answers together.
+        aside: what was set aside before, to be told beside the tables.
     """
     kept, drops = careful(annotations, options.keep)
+    kept, elsewhere = of_pools(kept, options)
     if kept.is_empty():
         raise UsageError(
             "no answer is left", expected="answers without flags, or --keep", found=f"{annotations.height} answers"
@@ -63,7 +73,7 @@ def aggregate_answers(
     ratings, choices = rating_table(answers), choice_table(answers)
     said = agreement(kept, options)
     correlated = None if values is None else correlations(kept, values, options)
-    drops |= {"answers about unknown items": strange, **said.left_out}
+    drops |= {"of other pools": elsewhere, "answers about unknown items": strange, **said.left_out, **aside.quarantine}
     drops = {reason: count for reason, count in sorted(drops.items()) if count}
     write_table(work.out, RATING_TABLE, ratings)
     write_table(work.out, CHOICE_TABLE, choices)
@@ -81,7 +91,19 @@ def aggregate_answers(
         SCORES.name: scores.height,
         VALUES.name: said.values.height,
     }
-    return Outcome(counts, drops)
+    return Outcome(counts, drops, aside.notes)
+
+
+def of_pools(annotations: pl.DataFrame, options: AggregateOptions) -> tuple[pl.DataFrame, int]:
+    """Leave out the answers of pools that do not count, and count them; a pool that nobody is in is a mistake."""
+    if not options.only:
+        return annotations, 0
+    found = set(in_pools(annotations, options.by)["annotator_region"])
+    absent = sorted(set(options.only) - found)
+    if absent:
+        raise UsageError("nobody is in a pool", found=", ".join(absent), expected=", ".join(sorted(found)))
+    kept = annotations.filter(pool_of(options.by).is_in(options.only))
+    return kept, annotations.height - kept.height
 
 
 def agreement(kept: pl.DataFrame, options: AggregateOptions) -> Scored:

@@ -11,6 +11,7 @@ import polars as pl
 
 from culturekit.builders.geo_tag_question import TASK, GeoTag, geo_tag_request, geo_tag_wording
 from culturekit.builders.geo_tag_rows import reconciled, tag_rows
+from culturekit.builders.image_sample import ImageSample, drawn, sample_note
 from culturekit.builders.known_artifacts import KnownArtifacts
 from culturekit.builders.picture_files import read_picture
 from culturekit.llm.answers import LlmOptions, answers
@@ -34,10 +35,15 @@ def tag_images(
     client: Client | FreeClient,
     *,
     cspace: Path | None = None,
+    sample: ImageSample | None = None,
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
-    """Ask a model what each image shows, and write its answers as matches; every reply is kept as it came."""
-    images = image_rows(images_path)
+    """Ask a model what each image shows, and write its answers as matches; every reply is kept as it came.
+
+    With a sample only the images drawn are asked about, and nothing is said of the others.
+    """
+    every = image_rows(images_path)
+    images = drawn(every, sample)
     work.progress.begin(images.height, "images")
     tagged = TaggedImages(images_path.parent, client.model, None if cspace is None else KnownArtifacts(cspace))
     with closing(answers(client, tagged.requests(work, images), work=work, llm=llm)) as answered:
@@ -58,7 +64,7 @@ def tag_images(
     return Outcome(
         counts | ({QUARANTINED: set_aside} if set_aside else {}),
         dict(sorted(Counter(reason for _, _, _, reason, _ in tagged.drops).items())),
-        tagged.notes(client.caveat),
+        {**tagged.notes(client.caveat), **sample_note(every, images, sample)},
     )
 
 

@@ -127,5 +127,5 @@ def aggregate(
     from culturekit.pipeline.annotate_stages import AggregateFiles, aggregate_stage
 
     options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed)
-    files = AggregateFiles(annotations, items, values or (), quality or ())
+    files = AggregateFiles.beside(annotations, items=items, values=values or (), quality=quality or ())
     run_one(aggregate_stage(files, options), out, also=also, wait=wait, as_json=as_json)

@@ -15,16 +15,19 @@ from culturekit.cli import (
     doctor_command,
     generate_command,
     index_commands,
+    init_command,
     kg_commands,
     llm_commands,
     look_commands,
     metric_commands,
     quality_command,
+    questions_commands,
     root_commands,
     run_commands,
     space_commands,
     tag_command,
     verify_command,
+    vqascore_command,
     weights_commands,
 )
 from culturekit.cli.scores.app import score_app
@@ -68,6 +71,10 @@ def root(
 
 app.command(epilog="Example: culturekit demo")(run_commands.demo)
 app.command(epilog="Example: culturekit run recipes/cube.yaml --until cspace")(run_commands.run)
+app.command(
+    epilog="Example: culturekit init pictures --cspace cspace.parquet --prompts prompts.parquet "
+    "--references references --encoder embedded"
+)(init_command.init)
 app.command(epilog="Example: culturekit plan recipes/cube.yaml")(run_commands.plan)
 app.command(
     epilog="Example: culturekit generate --backend 'simulated?temperature=2' --prompts prompts/prompts.parquet "
@@ -81,6 +88,10 @@ app.command(
     epilog="Example: culturekit quality --images images/images.parquet --scorer clipscore:transformers:clip "
     "--prompts prompts/prompts.parquet --out quality"
 )(quality_command.quality)
+app.command(
+    epilog="Example: culturekit vqascore --images images/images.parquet --prompts prompts/prompts.parquet "
+    "--llm 'openai:gpt-4o-mini' --out vqascore --budget 20"
+)(vqascore_command.vqascore)
 app.command(epilog="Example: culturekit report runs/cube --out page")(run_commands.report)
 app.command(epilog="Example: culturekit audit cube_1k.json --fix mended.json")(audit_command.audit)
 app.command(epilog="Example: culturekit trace 'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'")(
@@ -100,6 +111,7 @@ app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")
 app.add_typer(space_commands.prompts_app, name="prompts")
+app.add_typer(questions_commands.questions_app, name="questions")
 app.add_typer(index_commands.index_app, name="index")
 app.add_typer(score_app, name="score")
 app.add_typer(card_commands.card_app, name="card")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Wait
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
 from culturekit.cli.stages import run_one
 
 __all__ = ["tag"]
@@ -23,6 +23,11 @@ def tag(
         Path | None,
         typer.Option(help="Cultural space whose artifacts the names are reconciled with. [names stay as said]"),
     ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many images of each model and concept, by whole repeats. [all]"),
+    ] = None,
+    seed: Seed = 0,
     plan: Annotated[bool, typer.Option("--plan", help="Say what it would ask and cost; nothing is sent.")] = False,
     budget: Budget = None,
     concurrency: Concurrency = 16,
@@ -36,13 +41,15 @@ def tag(
     as_json: AsJson = False,
 ) -> None:
     """Ask a vision model which artifact each image shows: the alternative to `index map`."""
+    from culturekit.builders.image_sample import ImageSample
     from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.tag_stage import plan_tag, tag_plan_lines, tag_stage
 
+    draw = None if sample is None else ImageSample(sample, seed)
     if plan:
-        planned = plan_tag(images, llm, out, batch=batch)
+        planned = plan_tag(images, llm, out, sample=draw, batch=batch)
         for line in [json.dumps(asdict(planned))] if as_json else [*tag_plan_lines(planned), "nothing was sent"]:
             print(line)
         return
-    stage = tag_stage(images, llm, cspace=cspace, llm=LlmOptions(budget, concurrency, batch))
+    stage = tag_stage(images, llm, cspace=cspace, sample=draw, llm=LlmOptions(budget, concurrency, batch))
     run_one(stage, out, also=also, wait=wait, as_json=as_json, fresh=fresh)

@@ -22,8 +22,10 @@ __all__ = [
     "existing_file",
     "existing_folder",
     "existing_hand",
+    "existing_project",
     "knows_truth",
     "scorable",
+    "seeing",
     "unique_names",
 ]
 
@@ -32,6 +34,11 @@ SAMPLE = "sample"
 
 HAND = "card.yaml"
 """The fields of the hand-written half of a data card."""
+
+BLIND = "rules"
+"""The judge that reads words only."""
+PROJECT = "project.json"
+"""What an annotation project keeps of itself."""
 
 TRUTHFUL = "simulated"
 """The backend whose images come with what they show."""
@@ -76,6 +83,15 @@ def existing_hand(name: str) -> str:
     return name
 
 
+def existing_project(name: str) -> str:
+    """Accept the folder of an annotation project."""
+    if not (Path(name) / PROJECT).is_file():
+        raise ValueError(
+            f"there is no {PROJECT} in {name!r}; expected the folder that `culturekit annotate export` wrote"
+        )
+    return name
+
+
 def existing_folder(backend: str) -> str:
     """Accept a backend; one that takes a folder of images needs it, and the list that it names, to be there."""
     spec = parse_spec(backend)
@@ -100,6 +116,13 @@ def existing_concept(name: str) -> str:
         names = shipped_concepts()
         raise ValueError(f"there is no concept {name!r}{closest(name, names)}, or the path of a root config")
     return name
+
+
+def seeing(judge: str) -> str:
+    """Accept a judge that looks at pictures, as far as its name tells."""
+    if parse_spec(judge).name == BLIND:
+        raise ValueError(f"{BLIND} read words and look at no picture: name a vision model, such as openai:MODEL")
+    return judge
 
 
 def scorable(options: QvsOptions) -> QvsOptions:

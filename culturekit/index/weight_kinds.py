@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-__all__ = ["KINDS", "Kind", "KnownKind", "Shapes", "recognised"]
+__all__ = ["KINDS", "LPIPS", "Kind", "KnownKind", "Shapes", "recognised"]
 
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 """The shape of each tensor by its name."""
 
 Kind: TypeAlias = Literal[
     "hpsv2.0", "hpsv2.1", "open-clip", "transformers-clip", "transformers-siglip", "transformers-dinov2",
-    "transformers-bert", "imagereward", "lpips", "fid-inception", "inception",
+    "transformers-bert", "imagereward", "lpips", "lpips-backbone", "fid-inception", "inception",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -27,6 +27,9 @@ CLIP_NAMES = (
     r"(text\.)?(positional_embedding|text_projection|token_embedding\.weight|attn_mask|cls_emb|ln_final\..+|transformer\..+)"
     r"|visual\..+|logit_(scale|bias)"
 )
+PLAIN = r"(features|classifier)\..+"
+"""The names of torchvision's AlexNet, VGG and SqueezeNet."""
+
 BLOCKS = r"Conv2d_(1a_3x3|2a_3x3|2b_3x3|3b_1x1|4a_3x3)|Mixed_(5[bcd]|6[a-e]|7[abc])"
 
 
@@ -70,6 +73,15 @@ SIGNATURES = (
         "lpips",
         {f"lin{layer}.model.1.weight": "1,*,1,1" for layer in range(5)},
         r"(lins?\.?\d\.model\.1\.weight)|net\..+|scaling_layer\..+",
+    ),
+    Signature("lpips-backbone", {"features.0.weight": "64,3,11,11", "features.10.weight": "256,256,3,3"}, PLAIN),
+    Signature(
+        "lpips-backbone",
+        {"features.0.weight": "64,3,3,3", "features.26.weight": "512,512,3,3", "features.28.weight": "512,512,3,3"},
+        PLAIN,
+    ),
+    Signature(
+        "lpips-backbone", {"features.0.weight": "64,3,3,3", "features.12.expand3x3.weight": "256,64,3,3"}, PLAIN
     ),
     Signature(
         "imagereward",
@@ -164,6 +176,9 @@ def variant_of(kind: Kind, shapes: Shapes) -> str:
     if kind == "lpips":
         layers = sorted(name for name in shapes if re.fullmatch(r"lin\d\.model\.1\.weight", name))
         return LPIPS.get(tuple(shapes[name][1] for name in layers), "unknown network")
+    if kind == "lpips-backbone":
+        other = "VGG-16" if "features.28.weight" in shapes else "SqueezeNet"
+        return "AlexNet" if shapes["features.0.weight"][2] == 11 else other
     if kind == "open-clip" and "visual.proj" in shapes:
         width, _, patch, _ = shapes["visual.conv1.weight"]
         depth = len({name.split(".")[3] for name in shapes if name.startswith("visual.transformer.resblocks.")})

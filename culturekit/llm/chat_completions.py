@@ -11,6 +11,7 @@ from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.plain_completions import plain_reply
 from culturekit.llm.schemas import response_format
+from culturekit.llm.token_listing import MOST_LISTED, listed_tokens
 from culturekit.llm.untrusted import user_message
 
 __all__ = ["compose", "read", "wire"]
@@ -21,7 +22,8 @@ STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": "
 def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; whatever is random in it depends on its sample."""
     limit = settings.limit(request)
-    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    slots = tuple(map(slot_of, request.images))
+    key = (request.instructions, request.reply, request.sample, limit, slots, bool(request.weighed))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -34,11 +36,18 @@ def body_of(request: Request, settings: Settings, data: str) -> dict[str, Any]:
             {"role": "system", "content": request.instructions},
             {"role": "user", "content": user_content(request, settings, data)},
         ],
-        "response_format": response_format(request.reply, settings.dialect),
+        **wanted(request, settings),
         settings.limit_field: settings.limit(request),
         **settings.sampling(request.sample),
     }
     return body | {"reasoning_effort": settings.effort} if settings.effort else body
+
+
+def wanted(request: Request, settings: Settings) -> dict[str, Any]:
+    """Write what is wanted back: an answer of a shape, or how probable the first tokens of one are."""
+    if request.weighed:
+        return {"logprobs": True, "top_logprobs": MOST_LISTED}
+    return {"response_format": response_format(request.reply, settings.dialect)}
 
 
 def user_content(request: Request, settings: Settings, data: str) -> str | list[dict[str, Any]]:
@@ -81,7 +90,8 @@ def any_reply(raw: bytes) -> Reply:
     said, refusal = content_text(message.get("content")), text(message.get("refusal"))
     reason = text(choices[0].get("finish_reason"))
     stop, detail = ending(said, refusal, reason)
-    return Reply(said or refusal, usage(body.get("usage"), said or refusal), stop, detail, version)
+    counts = usage(body.get("usage"), said or refusal)
+    return Reply(said or refusal, counts, stop, detail, version, listed_tokens(choices[0].get("logprobs")))
 
 
 def ending(said: str, refusal: str, reason: str) -> tuple[Stop, str]:

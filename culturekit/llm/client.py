@@ -55,7 +55,8 @@ class Request:
     `instructions` are ours and constant within a task. `data` comes from outside and is never trusted: a client sends
     it as escaped JSON, fenced, apart from the instructions. `reply` is the shape of the answer; `allowed` lists, for
     some of its keys, the values that this very request allows, such as the id it is about. `sample` tells apart
-    several answers to the same question.
+    several answers to the same question. With `weighed` no answer in words is wanted, but how probable the reply begins
+    with each of these texts: the shape is then a listing of tokens, and the reply's `tokens` fill it.
     """
 
     task: str
@@ -66,6 +67,7 @@ class Request:
     images: tuple[Image, ...] = ()
     sample: int = 0
     max_tokens: int = 256
+    weighed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the raw bytes of a reply say: its text, why it ended, what it cost."""
+    """What the raw bytes of a reply say: its text, why it ended, what it cost.
+
+    `tokens` are beginnings of the reply and the natural logarithms of their probabilities, where these were asked for.
+    """
 
     text: str
     usage: Usage = Usage()
     stop: Stop = "end"
     detail: str = ""
     model_version: str = ""
+    tokens: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from culturekit.llm.gemini_settings import GeminiSettings
 from culturekit.llm.image_slots import encoded, filled, slot_of
 from culturekit.llm.json_values import counted, decoded, record, records, text
 from culturekit.llm.schemas import schema_of
+from culturekit.llm.token_listing import refuse_weighing
 from culturekit.llm.untrusted import user_message
 
 __all__ = ["compose", "read", "wire"]
@@ -19,6 +20,7 @@ GARBLED = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONS
 
 def compose(request: Request, settings: GeminiSettings, templates: BodyTemplates) -> Outgoing:
     """Write a request."""
+    refuse_weighing(request, "Google")
     limit = settings.limit(request)
     key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))

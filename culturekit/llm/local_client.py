@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
 from culturekit.llm.client_options import LocalOptions
 from culturekit.llm.cut_replies import how_cut
-from culturekit.llm.json_values import counted, decoded, record, text
+from culturekit.llm.json_values import counted, decoded, record, records, text
 from culturekit.llm.local_model import LocalModel, Turn
 from culturekit.llm.repair import expected_shape
 from culturekit.llm.shape_reading import shape_of
@@ -68,9 +69,8 @@ class LocalClient:
     def compose(self, request: Request) -> Outgoing:
         """Write down all that decides the reply."""
         limit = self.settings.max_tokens or request.max_tokens
-        shape = expected_shape(shape_of(request.reply).root)
-        body = {
-            "instructions": f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}",
+        body: dict[str, object] = {
+            "instructions": request.instructions if request.weighed else with_shape(request),
             "data": user_message(request.data),
             "images": [image.sha256 for image in request.images],
             "max_new_tokens": limit,
@@ -78,6 +78,7 @@ class LocalClient:
             "dtype": self.settings.dtype,
             "temperature": self.settings.temperature,
             "top_p": self.settings.top_p,
+            **({"weighed": list(request.weighed)} if request.weighed else {}),
         }
         return Outgoing(canonical_json(body), request.images, request.sample, limit)
 
@@ -97,6 +98,8 @@ class LocalClient:
         with self.turn:
             if self.loaded is None or stopped.is_set():
                 raise Failure("connection", "the question was called off")
+            if body.weighed:
+                return msgspec.json.encode(self.loaded.weigh(body, outgoing.images))
             said = self.loaded.generate(body, outgoing.images, seconds=self.settings.timeout, stopped=stopped)
         if said.stop == "time":
             raise Failure("timeout", f"no whole reply within {self.settings.timeout:g} s")
@@ -111,11 +114,24 @@ class LocalClient:
         usage = Usage(counted(body.get("input_tokens")), counted(body.get("output_tokens")))
         if body.get("stop") == "length":
             return Reply(said, usage, "length", how_cut(said), self.model)
-        return Reply(said, usage, "end", "", self.model)
+        tokens = tuple(filter(None, map(one_token, records(body.get("tokens")))))
+        return Reply(said, usage, "end", "", self.model, tokens)
 
     async def close(self) -> None:
         """Let go of the model."""
         self.loaded = None
+
+
+def with_shape(request: Request) -> str:
+    """Write the instructions with the shape of the reply, to which nothing else holds the model."""
+    shape = expected_shape(shape_of(request.reply).root)
+    return f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}"
+
+
+def one_token(item: dict[str, Any]) -> tuple[str, float] | None:
+    """Read a beginning of a reply and its probability as `send` wrote them; what was no number stands there as null."""
+    logprob = item.get("logprob")
+    return (text(item.get("token")), float(logprob)) if isinstance(logprob, int | float) else None
 
 
 def make(spec: Spec) -> LocalClient:

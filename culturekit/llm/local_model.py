@@ -13,9 +13,11 @@ from PIL import Image as Picture
 
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.llm.client import Image
+from culturekit.llm.local_weighing import weighed_texts
+from culturekit.llm.token_listing import WeighedToken
 from culturekit.torchvision_schemas import mend_torchvision
 
-__all__ = ["Generated", "LocalModel", "Turn"]
+__all__ = ["Generated", "LocalModel", "Turn", "Weighed"]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -27,6 +29,7 @@ class Turn(msgspec.Struct, frozen=True):
     seed: int
     temperature: float | None
     top_p: float | None
+    weighed: tuple[str, ...] = ()
 
 
 class Generated(msgspec.Struct, frozen=True):
@@ -36,6 +39,16 @@ class Generated(msgspec.Struct, frozen=True):
     stop: Literal["end", "length", "time"]
     input_tokens: int
     output_tokens: int
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """How probable a reply begins with each of some texts; nothing was generated."""
+
+    text: str
+    stop: Literal["end"]
+    input_tokens: int
+    output_tokens: int
+    tokens: list[WeighedToken]
 
 
 class LocalModel:
@@ -80,6 +93,15 @@ class LocalModel:
         ended = bool(tokens) and tokens[-1] in self.ends()
         stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
         return Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
+
+    def weigh(self, turn: Turn, images: Sequence[Image]) -> Weighed:
+        """Say how probable it is that the reply begins with each of some texts."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        found = weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+        likeliest = max(found, key=lambda item: item.logprob)
+        return Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
 
     def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
         """Write a question as the model was taught to read it."""

@@ -19,10 +19,11 @@ class Message(msgspec.Struct, gc=False):
 
 
 class Choice(msgspec.Struct, gc=False):
-    """An answer that came to its end."""
+    """An answer that came to its end; no probabilities of tokens stand beside it."""
 
     message: Message
     finish_reason: Literal["stop"]
+    logprobs: None = None
 
 
 class InputDetails(msgspec.Struct, gc=False):

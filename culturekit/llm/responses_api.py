@@ -10,6 +10,7 @@ from culturekit.llm.image_slots import data_url, filled, slot_of
 from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.schemas import response_format
+from culturekit.llm.token_listing import refuse_weighing
 from culturekit.llm.untrusted import user_message
 
 __all__ = ["compose", "read", "wire"]
@@ -19,6 +20,7 @@ LEAST_TOKENS = 16
 
 def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; nothing of it is to be stored by the provider."""
+    refuse_weighing(request, "the responses API")
     limit = max(settings.limit(request), LEAST_TOKENS)
     key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text, limit))

@@ -10,6 +10,7 @@ from culturekit.llm.client import Failure, FailureKind, Reply, Request, Stop
 from culturekit.llm.outcomes import Answered, RowOutcome
 from culturekit.llm.repair import repair_request
 from culturekit.llm.reply_reading import ParseFailure, read_reply
+from culturekit.llm.token_listing import listing
 
 __all__ = ["CLOSING", "Row", "failed", "failure_text", "heard", "reading_of"]
 
@@ -46,6 +47,8 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
     if reply.stop == "unreadable":
         text = f"a reply that cannot be read{f': {reply.detail}' if reply.detail else ''}"
         return tried(replace(row, text=reply.text or row.text), text, tries=tries, charged=charged)
+    if row.request.weighed:
+        return weighed(row, reply)
     if reply.stop != "end":
         return Answered(STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
     answer = read_reply(row.request, reply.text)
@@ -54,6 +57,21 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
     if row.repairing:
         return Answered("invalid", detail=answer.code, raw=reply.text)
     return Row(repair_request(row.request, answer), repairing=True, text=reply.text)
+
+
+def weighed(row: Row, reply: Reply) -> Answered:
+    """Take in how probable beginnings of a reply are; a reply without that is not asked for again, as nothing changes.
+
+    That the reply breaks off is what was asked for. What was recorded or written by hand has the listing as its text.
+    """
+    if reply.stop in ("refusal", "blocked"):
+        return Answered(STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
+    text = listing(reply.tokens) if reply.tokens else reply.text
+    answer = read_reply(row.request, text)
+    if isinstance(answer, ParseFailure):
+        detail = answer.code if reply.tokens else "the reply says nothing of the probabilities of its tokens"
+        return Answered("invalid", detail=detail, raw=text)
+    return Answered("ok", answer, raw=text)
 
 
 def reading_of(step: Row | Answered | None, reply: Reply) -> str:

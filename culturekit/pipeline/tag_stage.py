@@ -1,12 +1,13 @@
 """The stage from images to what a vision model says they show, and what it would cost."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.geo_tag import TaggedImages, image_rows, tag_images
 from culturekit.builders.geo_tag_question import TASK, geo_tag_wording
+from culturekit.builders.image_sample import ImageSample, drawn
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import FreeClient
@@ -26,7 +27,13 @@ DEFAULTS = LlmOptions()
 
 
 def tag_stage(
-    images: Path, judge: str, *, cspace: Path | None = None, llm: LlmOptions = DEFAULTS, name: str = "tag"
+    images: Path,
+    judge: str,
+    *,
+    cspace: Path | None = None,
+    sample: ImageSample | None = None,
+    llm: LlmOptions = DEFAULTS,
+    name: str = "tag",
 ) -> Stage:
     """Ask a vision model what images show; what `llm` says of money and speed decides no answer."""
     client = CLIENTS.make(judge)
@@ -35,7 +42,12 @@ def tag_stage(
         "tag",
         1,
         lambda work: tag_images(
-            work, images, client, cspace=None if cspace is None else space_table(cspace, work.scratch), llm=llm
+            work,
+            images,
+            client,
+            cspace=None if cspace is None else space_table(cspace, work.scratch),
+            sample=sample,
+            llm=llm,
         ),
         {
             "images": images,
@@ -44,7 +56,12 @@ def tag_stage(
             **({} if cspace is None else {"cspace": cspace}),
             **judge_inputs(judge),
         },
-        {**judge_options(judge, client), "task": TASK, "wording": digest_bytes(geo_tag_wording().encode())},
+        {
+            **judge_options(judge, client),
+            "task": TASK,
+            "wording": digest_bytes(geo_tag_wording().encode()),
+            **({} if sample is None else {"sample": asdict(sample)}),
+        },
         packages=("msgspec", "pillow", "polars", "pycountry"),
     )
 
@@ -62,10 +79,10 @@ class TagPlan:
     cost: CostPlan | None
 
 
-def plan_tag(images: Path, judge: str, out: Path, *, batch: bool = False) -> TagPlan:
-    """Plan, offline: every picture is read, nothing is sent."""
+def plan_tag(images: Path, judge: str, out: Path, *, sample: ImageSample | None = None, batch: bool = False) -> TagPlan:
+    """Plan, offline: every picture that is drawn is read, nothing is sent."""
     client = CLIENTS.make(judge)
-    rows = image_rows(images)
+    rows = drawn(image_rows(images), sample)
     tagged = TaggedImages(images.parent, client.model, None)
     instructions = geo_tag_wording()
     asked = filter(None, (tagged.about(row, instructions) for row in rows.iter_rows(named=True)))

@@ -4,13 +4,17 @@ from culturekit.report.by_prompt import prompt_lines
 from culturekit.report.countries import shares_in
 from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
+from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.kernels import kernel_tables
 from culturekit.report.making import making_in
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
+from culturekit.report.people import people_in
 from culturekit.report.provenance import caveats, stage_line, withheld
+from culturekit.report.realism import realism_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.trust import trust_in
+from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import verdict_on
 from culturekit.version import VERSION
 
@@ -39,8 +43,13 @@ def collect(run: RunFolders) -> ReportData:
         trust=trust_in(run, scores),
         shares=shares_in(run, [line.model for line in models]),
         prompts=tuple(prompt_lines(run, [line.model for line in models], kernel=HEADLINE_KERNEL)),
+        faithfulness=faithfulness_in(run, [line.model for line in models]),
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
         making=making_in(run, [line.model for line in models]),
+        realism=realism_in(run, [line.model for line in models]),
+        variety=variety_in(run, scores, [line.model for line in models]),
+        within=within_in(run, [line.model for line in models]),
+        people=people_in(run),
     )
 
 

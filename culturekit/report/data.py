@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
+from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.kernels import KernelTable
 from culturekit.report.making import Making
 from culturekit.report.model_lines import ModelLine
+from culturekit.report.people import People
 from culturekit.report.provenance import StageLine
+from culturekit.report.realism import RealismTables
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
+from culturekit.report.variety import Variety, WithinCountries
 from culturekit.report.verdict import Verdict
 
 __all__ = ["ReportData"]
@@ -40,6 +44,11 @@ class ReportData:
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
     making: Making | None = None
+    faithfulness: Faithfulness | None = None
+    realism: RealismTables | None = None
+    variety: Variety | None = None
+    within: WithinCountries | None = None
+    people: People | None = None
 
     @property
     def audited(self) -> bool:

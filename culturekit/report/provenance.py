@@ -46,7 +46,8 @@ def withheld(run: RunFolders) -> Iterator[str]:
 
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
-    stages = ["filter", "index", *(f"quality-{model}" for model in run.models)]
+    stages = [name for name in run.stages if name in {"filter", "cspace", "index"}]
+    stages += [f"quality-{model}" for model in run.models]
     stages += [name for model in run.models if (name := f"audit-{model}") in run.stages]
     notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
     notes += [str(each) for each in run.manifest("scores").notes.get(NOT_COMPARABLE, ())]

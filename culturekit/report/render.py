@@ -13,7 +13,11 @@ from culturekit.report.charts import diversity_chart
 from culturekit.report.countries import Share
 from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import ReportData
+from culturekit.report.faithfulness import Instrument
 from culturekit.report.figures import Figure
+from culturekit.report.instrument_chart import instrument_chart
+from culturekit.report.people import People
+from culturekit.report.people_metrics import correlation_chart
 
 __all__ = ["render"]
 
@@ -35,19 +39,26 @@ def render(data: ReportData) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    environment.filters |= {"tint": tint, "limits": limits, "chance": chance}
+    environment.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
     page = environment.get_template("report.html").render(
         data=data,
         world=Markup(world()) if data.shares else "",
         map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
         tints=TINTS,
         prompts_shown=PROMPTS_SHOWN,
+        instrument_chart=chart_of_instrument,
         chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
+        people_charts=charts_of(data.people),
         style=Markup(style),
         script=Markup(script),
         policy=policy,
     )
     return page + "\n"
+
+
+def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
+    """Draw the scores of one instrument."""
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
 
 
 def template_text(name: str) -> str:
@@ -95,6 +106,24 @@ def chance(p: float | None) -> str:
     if p is None or math.isnan(p):
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def estimate(found: tuple[float | None, float | None, float | None] | None) -> Markup:
+    """Write a value with its limits below it; a dash where there is none."""
+    if found is None or found[0] is None or math.isnan(found[0]):
+        return Markup("–")
+    value, low, high = found
+    text = f"{value:.2f}"
+    if low is not None and high is not None:
+        text += f'<span class="sub">{low:.2f} to {high:.2f}</span>'
+    return Markup(text.replace("-", "\N{MINUS SIGN}"))
+
+
+def charts_of(people: People | None) -> list[Markup]:
+    """Draw how metrics follow people, a chart for each thing that was rated."""
+    lines = () if people is None else people.metrics
+    ratings = dict.fromkeys(line.rating for line in lines)
+    return [Markup(correlation_chart(lines, rating=rating, number=n)) for n, rating in enumerate(ratings, start=1)]
 
 
 def count(value: int) -> str:

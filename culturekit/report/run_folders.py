@@ -22,13 +22,38 @@ from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["COMPARISON", "CULTURE_FREE", "DIAGNOSIS", "SHOWN", "RunFolders"]
+__all__ = [
+    "COMPARISON",
+    "CULTURE_FREE",
+    "DIAGNOSIS",
+    "FAITHFULNESS",
+    "FAITHFULNESS_COMPARISON",
+    "META",
+    "RATINGS",
+    "REALISM",
+    "ROUTES",
+    "SHOWN",
+    "SPREAD",
+    "WITHIN",
+    "RunFolders",
+]
 
 CULTURE_FREE = "floor-culture-free"
 """The model that pictures of nothing stand under."""
 
 SHOWN, COMPARISON, DIAGNOSIS = "shown", "comparison", "diagnosis"
 """The folders that say which countries models show, how far models are apart, and what the mapping is worth."""
+
+FAITHFULNESS, FAITHFULNESS_COMPARISON = "faithfulness", "faithfulness-comparison"
+"""The folders that say whether images show what was asked for, and how far models are apart in that."""
+REALISM, SPREAD, WITHIN = "realism", "spread", "within"
+"""The folders that say how images look beside real ones, how unlike one another, and how diverse inside a country."""
+ROUTES = "routes"
+"""The folder that holds nearest artifacts and a model's tags against each other."""
+
+
+RATINGS, META = "ratings", "meta"
+"""The folders that say how people rate the images, and how well metrics follow them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +144,13 @@ class RunFolders:
         """Say how near pictures of nothing are to what they are mapped to, where that was tried."""
         return self.manifest(f"matches-{CULTURE_FREE}").notes["similarity"] if DIAGNOSIS in self.stages else None
 
-    def references(self) -> pl.DataFrame:
-        """Read the reference pictures."""
-        return read_table(self.root / "references/images.parquet", IMAGES)
+    def references(self) -> pl.DataFrame | None:
+        """Read the reference pictures; None where artifacts are known by their names."""
+        return self.table("references", IMAGES)
+
+    def reference_prompts(self) -> pl.DataFrame | None:
+        """Read which artifact each prompt of the references names, where they have prompts of their own."""
+        return self.table("reference-prompts", PROMPTS)
 
     def space(self) -> pl.DataFrame:
         """Read the cultural space."""

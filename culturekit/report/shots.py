@@ -46,7 +46,7 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
     """Give the shots of a run; `thumbnails` learns which pictures to copy under which names."""
     tables = EvidenceTables(run.root / "cspace")
     prompts = run.prompts()
-    references = run.references()
+    references = shown_by(run)
     for model in run.models:
         shown = first_batches(run.images(model))
         matches = run.matches(model).filter(pl.col("image_id").is_in(shown["image_id"].implode()))
@@ -81,9 +81,20 @@ def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:
     return sorted(rows.iter_rows())
 
 
-def picture_of(references: pl.DataFrame, artifact_ids: list[str]) -> dict[str, tuple[str, str]]:
+def shown_by(run: RunFolders) -> pl.DataFrame | None:
+    """Say of each reference picture which artifact it shows: the truth, or what its name says."""
+    references, prompts = run.references(), run.reference_prompts()
+    if references is None or "truth_artifact_id" in references.columns:
+        return references
+    if prompts is None:
+        return None
+    named = prompts.select("prompt_id", truth_artifact_id="artifact_id")
+    return references.join(named, on="prompt_id", how="left", maintain_order="left")
+
+
+def picture_of(references: pl.DataFrame | None, artifact_ids: list[str]) -> dict[str, tuple[str, str]]:
     """Find a reference picture of each artifact: its image id and path."""
-    if "truth_artifact_id" not in references.columns:
+    if references is None:
         return {}
     shown = references.filter(pl.col("truth_artifact_id").is_in(artifact_ids), pl.col("status") == "ok")
     first = shown.sort("image_id").unique("truth_artifact_id", keep="first", maintain_order=True)

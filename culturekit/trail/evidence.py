@@ -14,6 +14,9 @@ from culturekit.trail.upstream import manifest_of, upstream
 
 __all__ = ["ArtifactEvidence", "DumpPlace", "EvidenceTables", "PathNode", "Said"]
 
+PUBLISHED = "published"
+"""The role of the file in the manifest of a cultural space that was taken in as it was."""
+
 CLASS_PROPERTIES = ("P31", "P279")
 COUNTRY_PROPERTIES = ("P495", "P17")
 
@@ -55,24 +58,32 @@ class PathNode:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactEvidence:
-    """The path that made an item an artifact, and the countries it states; empty for what a model completed."""
+    """The path that made an item an artifact, and the countries it states; empty for what a model completed.
+
+    `published` is the file that says so, where the cultural space was taken in as somebody released it.
+    """
 
     artifact_id: str
     name: str
     concept: str
     path: tuple[PathNode, ...]
     countries: tuple[Said, ...]
+    published: str = ""
 
 
 class EvidenceTables:
     """The tables behind a cultural space, found from it stage by stage."""
 
     def __init__(self, cspace_folder: Path) -> None:
-        """Open the cultural space, what the filter kept, and the graph."""
+        """Open the cultural space, what the filter kept, and the graph; of a published space nothing lies behind it."""
+        self.space = read_table(cspace_folder / "cspace.parquet", CSPACE)
+        inputs = manifest_of(cspace_folder).inputs
+        self.published = inputs[PUBLISHED].name if PUBLISHED in inputs else ""
+        if self.published:
+            return
         kept_path = upstream(cspace_folder, "kept")
         candidates_folder = upstream(kept_path.parent, "candidates").parent
         self.graph = upstream(candidates_folder, "graph")
-        self.space = read_table(cspace_folder / "cspace.parquet", CSPACE)
         self.kept = read_table(kept_path, KEPT)
         self.items = read_table(self.graph / "items.parquet", ITEMS)
         self.statements = read_table(self.graph / "statements.parquet", STATEMENTS)
@@ -84,6 +95,8 @@ class EvidenceTables:
 
     def of(self, artifacts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArtifactEvidence]:
         """Collect the evidence of artifacts, each an (artifact_id, concept)."""
+        if self.published:
+            return {(qid, concept): self.stated(qid, concept) for qid, concept in sorted(set(artifacts))}
         wanted = pl.DataFrame(sorted(set(artifacts)), schema={"qid": pl.String, "concept": pl.String}, orient="row")
         rows = self.kept.join(wanted, on=["qid", "concept"], how="semi")
         numbers = {int(qid[1:]) for row in rows.iter_rows(named=True) for qid in [*row["path"], *row["country_qids"]]}
@@ -91,6 +104,13 @@ class EvidenceTables:
         items = {row["qid"]: row for row in known.iter_rows(named=True)}
         said = self.said_by(numbers, items)
         return {(row["qid"], row["concept"]): self.evidence(row, items, said) for row in rows.iter_rows(named=True)}
+
+    def stated(self, artifact_id: str, concept: str) -> ArtifactEvidence:
+        """Give what a published space says of an artifact: its name, and the QIDs of its path."""
+        own = self.space.filter(pl.col("artifact_id") == artifact_id, pl.col("concept") == concept).sort("country")
+        row = own.row(0, named=True)
+        path = tuple(PathNode(qid, row["name"] if qid == row["qid"] else qid, (), None) for qid in row["path"])
+        return ArtifactEvidence(artifact_id, row["name"], concept, path, (), self.published)
 
     def said_by(self, numbers: Iterable[int], items: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Said]]:
         """List what items say with the properties that make paths and countries."""

@@ -36,7 +36,9 @@ def image_lines(trail: Trail) -> Iterator[str]:
     if trail.evidence is not None:
         yield f"artifact   {trail.evidence.name} ({trail.evidence.artifact_id}) in {trail.evidence.concept}"
         for node in trail.evidence.path:
-            yield f"  path     {node_text(node)}"
+            yield f"  path     {node_text(node, trail.evidence.published)}"
+        if trail.evidence.published:
+            yield f"  source   {trail.evidence.published}, a published cultural space: no dump was read"
         for said in trail.evidence.countries:
             yield f"  country  {said_text(said)}"
     if trail.dump_line is not None:
@@ -58,10 +60,10 @@ def interval_text(trail: Trail) -> str:
     return "" if low is None or high is None else f" [{low:.4f}, {high:.4f}]"
 
 
-def node_text(node: PathNode) -> str:
+def node_text(node: PathNode, published: str = "") -> str:
     """Write an item of the path, what it says of the one before it, and its place."""
     said = "; ".join(said_text(statement) for statement in node.said)
-    place = f"  <- {node.place}" if node.place else "  (only mentioned in the dump)"
+    place = f"  <- {node.place}" if node.place else "" if published else "  (only mentioned in the dump)"
     return f"{node.qid} {node.label}{f': {said}' if said else ''}{place}"
 
 

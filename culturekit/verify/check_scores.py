@@ -14,10 +14,13 @@ from culturekit.verify.corrected_scores import check_corrected
 from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
+from culturekit.verify.realism_scores import check_realism
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.score_rows import SCORES_FILE, read_rows, wrong_row
+from culturekit.verify.spread_scores import check_spread
 from culturekit.verify.stability import check_stability
 from culturekit.verify.value_means import check_means
+from culturekit.verify.within_scores import check_within
 
 __all__ = ["check_scores"]
 
@@ -37,6 +40,12 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
                 check_qvs_stage(tree, stage, rows, ledger)
             if stage.manifest.stage == "score-compare":
                 check_comparisons(tree, stage, rows, ledger)
+            if stage.manifest.stage == "score-within":
+                check_within(tree, stage, rows, values_by_score(stage.folder / "values.parquet"), ledger)
+            if stage.manifest.stage == "score-spread":
+                check_spread(tree, stage, rows, values_by_score(stage.folder / "values.parquet"), ledger)
+            if stage.manifest.stage == "score-realism":
+                check_realism(tree, stage, rows, ledger)
             if stage.manifest.stage == "score-stability":
                 check_stability(tree, stage, rows, ledger)
             check_means(stage, rows, ledger)
@@ -72,7 +81,7 @@ def check_terms(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Le
             wanted["target"] = options["target"]
         if about.get("size") not in {None, "whole"}:
             wanted["size"] = options["size"]
-        if about.get("labels") == "mapped" and "missing" in about:
+        if about.get("labels") in {"mapped", "tagged"} and "missing" in about:
             wanted |= {"missing": options["missing"], "partial": options["partial"]}
         stated = {**about, "benchmark": row["benchmark"], "unit": row["unit"]}
         wanted |= {"benchmark": options["benchmark"], "unit": "share"}

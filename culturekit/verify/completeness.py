@@ -70,12 +70,16 @@ def collections_in(table: pl.DataFrame) -> Iterator[tuple[str, str | None, str]]
     """List the models and concepts of a table, and each model over its concepts where there are several."""
     for model, concept in table.select("model", "concept").unique().iter_rows():
         method = table.filter(pl.col("model") == model)["method"][0]
-        labels = "truth" if method == "truth" else "mapped"
-        yield model, concept, labels
+        yield model, concept, kind_of(method)
     if table["concept"].n_unique() > 1:
         for model in table["model"].unique():
             method = table.filter(pl.col("model") == model)["method"][0]
-            yield model, None, "truth" if method == "truth" else "mapped"
+            yield model, None, kind_of(method)
+
+
+def kind_of(method: str) -> str:
+    """Say what labels are called that a method gave."""
+    return {"truth": "truth", "vlm": "tagged"}.get(method, "mapped")
 
 
 def check_corrected_count(

@@ -33,8 +33,11 @@ CONTRACT = {
     "score gaps", "score meta", "score ahead", "score c3", "score qvs", "score distribution",
     "score audit-sample", "metrics list", "metrics show", "config schema", "score task1", "score task2",
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
+    "score pairs", "score spread", "score within",
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",
+    "score routes",
     "tag",
+    "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""

@@ -66,7 +66,7 @@ def kill_and_count(folder: Path, *, kills: int, concurrency: int, seed: int, lon
         with server_process(SLOW, model=MODEL) as server:
             command = completion_command(given, out, server, concurrency=concurrency)
             seen, patience = 0, longest
-            while killed(command, chance.uniform(0.5, patience), fine=(0, 1)):
+            while killed(command, chance.uniform(0.5, patience) if result.kills < kills else None, fine=(0, 1)):
                 received = server.stats()["requests"]
                 result.kills += 1
                 patience *= 1.3  # on a busy machine starting alone may take longer

@@ -14,6 +14,7 @@ from culturekit.kg.diff_rows import diff_totals
 from culturekit.kg.graph_diff import diff_graphs
 from culturekit.records.schemas import CANDIDATES, DIFF
 from culturekit.storage.tables import read_table, write_table
+from tests.effort import examples
 from tests.kg.worlds import Said, make_graph
 
 world = st.lists(
@@ -38,7 +39,7 @@ def manners(said: list[Said]) -> dict[tuple[str, str, str], str]:
     return {key: "; ".join(sorted(manner)) for key, manner in found.items()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(a=world, b=world, width=st.sampled_from([1, 2, 100]))
 def test_graphs_differ_as_their_statements_do(
     a: list[Said], b: list[Said], width: int, tmp_path_factory: pytest.TempPathFactory

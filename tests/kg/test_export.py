@@ -11,6 +11,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.graph_formats import graphml, node_link, ntriples
 from culturekit.kg.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
 from culturekit.records.choices import GraphDirection
+from tests.effort import examples
 from tests.kg.worlds import Said, make_graph
 
 rdflib = pytest.importorskip("rdflib")
@@ -63,7 +64,7 @@ def test_networkx_reads_the_others_with_labels_and_every_rank(tmp_path: Path) ->
         }  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(label=st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_any_label_comes_back_as_it_was(label: str) -> None:
     edge = StatedEdge(1, "P31", 0, 1, "normal", False, True, True)

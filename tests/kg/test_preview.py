@@ -12,6 +12,7 @@ from culturekit.kg.concepts import Concept, Exclusions, load_concept, with_hops
 from culturekit.kg.explain import explain
 from culturekit.kg.preview import Preview, PreviewOptions, preview
 from culturekit.kg.preview_text import preview_lines
+from tests.effort import examples
 from tests.kg.worlds import Said, concept_of, make_graph
 
 BRAZIL, FRANCE = 155, 142
@@ -46,7 +47,7 @@ statements = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(world=statements, roots=st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True), scoped=st.booleans())
 def test_counts_are_those_of_a_naive_walk(
     world: list[Said], roots: list[int], scoped: bool, tmp_path_factory: pytest.TempPathFactory

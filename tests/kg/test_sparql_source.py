@@ -23,6 +23,7 @@ from culturekit.kg.sparql_source import extract_from_endpoint
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.package_data import shipped
 from tests.conftest import HeardProgress, HereEngine
+from tests.effort import examples
 from tests.kg.sparql_server import Endpoint, serving
 from tests.kg.wikidata_rdf import as_rdf
 
@@ -229,7 +230,7 @@ def test_any_world_gives_the_same_candidates(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(**GIVEN)
 def test_very_many_worlds_give_the_same_candidates(
     world: list[dict[str, Any]],

@@ -11,6 +11,7 @@ from culturekit.kg.extract import extract
 from culturekit.kg.preview import PreviewOptions, preview
 from culturekit.records.work import Work
 from tests.conftest import HeardProgress, HereEngine
+from tests.effort import examples
 from tests.kg.worlds import Said, concept_of, make_graph
 
 statements = st.lists(
@@ -42,7 +43,7 @@ concepts = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(world=statements, concept=concepts, heir=st.booleans())
 def test_extract_preview_and_explain_agree(
     world: list[Said], concept: Concept, heir: bool, tmp_path_factory: pytest.TempPathFactory

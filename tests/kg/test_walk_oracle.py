@@ -14,6 +14,7 @@ from culturekit.kg.concepts import Concept, Exclusions, Root
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.storage.tables import read_table
+from tests.effort import examples
 from tests.kg.walk_worlds import ITEMS, Naive, Said, World, graph_of, hands, loops
 
 worlds = st.lists(
@@ -73,7 +74,7 @@ def check_rows(out: Path, walks: Mapping[str, Naive]) -> None:
     assert sorted(drops) == sorted(dropped)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(world=worlds, found=several, block=st.sampled_from([1, 2, 5, 1 << 19]), replaced=st.booleans())
 def test_the_walk_finds_what_a_naive_walk_finds(
     world: World, found: Sequence[Concept], block: int, replaced: bool, tmp_path_factory: pytest.TempPathFactory
@@ -91,7 +92,7 @@ def test_the_walk_finds_what_a_naive_walk_finds(
     assert outcome.notes["ground"] == loops(list(walks.values()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(world=worlds, found=several)
 def test_authors_semantics_has_a_row_for_every_way(
     world: World, found: Sequence[Concept], tmp_path_factory: pytest.TempPathFactory

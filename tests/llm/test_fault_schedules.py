@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from culturekit.llm.client import Failure, Quota
 from culturekit.llm.outcomes import OUTCOMES
+from tests.effort import examples
 from tests.llm.fake_client import Verdict, answer_for, questions
 from tests.llm.simulated_wire import Provider, SimulatedWire, Turn
 
@@ -58,7 +59,7 @@ def check_hints(wire: SimulatedWire) -> None:
         assert not any(came < exchange.sent < until for came, until in hints)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=examples(2000), deadline=None)
 @given(
     st.randoms(use_true_random=False),
     st.lists(st.integers(0, 5), min_size=len(FAULTS) - 1, max_size=len(FAULTS) - 1),
@@ -139,7 +140,7 @@ def test_a_hint_longer_than_patience_ends_the_run_at_once() -> None:
     assert wire.now < 1002.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 64), st.floats(0.0, 0.004))
 def test_a_budget_is_never_overshot(chance: random.Random, concurrency: int, budget: float) -> None:
     def provider(identifier: str, _: int, now: float) -> Turn:

@@ -297,7 +297,17 @@ def test_a_run_whose_manifests_were_only_written_again_is_verified(run_copy: Pat
     assert broken(verify_run(run_copy)) == ""
 
 
-@pytest.mark.parametrize("name", TAMPERINGS)
+IN_EVERY_RUN = 3
+"""One tampering in so many; the others are slow tests."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if number % IN_EVERY_RUN else [])
+        for number, name in enumerate(TAMPERINGS)
+    ],
+)
 def test_a_tampering_is_found(name: str, run_copy: Path) -> None:
     tampering = TAMPERINGS[name]
     tampering.change(run_copy)

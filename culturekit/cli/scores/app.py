@@ -17,7 +17,10 @@ from culturekit.cli.scores import (
     questions,
     qvs,
     realism,
+    routes,
+    spread,
     stability,
+    within,
 )
 
 __all__ = ["score_app"]
@@ -47,6 +50,10 @@ score_app.command(
     epilog="Example: culturekit score stability --scores clip=scores/scores.parquet "
     "--scores siglip=others/scores.parquet --out stability"
 )(stability.stability)
+score_app.command(
+    epilog="Example: culturekit score routes --a matches/matches.parquet --b tags/matches.parquet "
+    "--judgments tags/judgments.parquet --out routes"
+)(routes.routes)
 score_app.command(epilog="Example: culturekit score gaps --values scores/values.parquet --scheme cultivate --out gaps")(
     gaps.gaps
 )
@@ -99,3 +106,15 @@ score_app.command(
     epilog="Example: culturekit score questions --images images/images.parquet "
     "--judgments judgments/judgments.parquet --questions questions.parquet --out scores"
 )(questions.questions)
+score_app.command(
+    epilog="Example: culturekit score pairs --images images/images.parquet --measure lpips:lpips.safetensors "
+    "--out pairs"
+)(spread.pairs)
+score_app.command(
+    epilog="Example: culturekit score spread --images images/images.parquet --vectors vectors --distances pairs "
+    "--out scores"
+)(spread.spread)
+score_app.command(
+    epilog="Example: culturekit score within --matches matches/matches.parquet --prompts prompts/prompts.parquet "
+    "--out scores"
+)(within.within)

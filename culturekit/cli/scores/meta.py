@@ -11,15 +11,36 @@ from culturekit.cli.stages import run_one
 __all__ = ["meta"]
 
 PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
+Level: TypeAlias = Literal["item", "prompt"]
 
 
 def meta(
-    values: Annotated[list[Path], typer.Option(help="Table of values of metrics; repeat it for more than one.")],
     out: Out,
+    values: Annotated[
+        list[Path] | None, typer.Option(help="Table of values of metrics; repeat it for more than one.")
+    ] = None,
     annotations: Annotated[Path | None, typer.Option(help="What people answered about the same items.")] = None,
     human: Annotated[
         list[Path] | None, typer.Option(help="Table of values that are ratings by people; repeatable.")
     ] = None,
+    quality: Annotated[
+        list[Path] | None, typer.Option(help="Scores of single images to hold against people; repeatable.")
+    ] = None,
+    matches: Annotated[
+        list[Path] | None,
+        typer.Option(help="What images were mapped to: similarity, margins, the country asked for; repeatable."),
+    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help="What images were asked for; with --matches.")] = None,
+    choice: Annotated[
+        list[str] | None,
+        typer.Option(help="A choice in words, such as yes, whose share is a rating too; repeatable."),
+    ] = None,
+    level: Annotated[
+        Level, typer.Option(help="Correlate single items, or the means of each model's items of a prompt.")
+    ] = "item",
+    people_only: Annotated[
+        bool, typer.Option("--people-only", help="Leave out how metrics follow each other.")
+    ] = False,
     method: Annotated[
         list[str] | None, typer.Option(help="spearman, kendall or pearson; repeatable. [all three]")
     ] = None,
@@ -38,10 +59,11 @@ def meta(
     as_json: AsJson = False,
 ) -> None:
     """Correlate metrics with ratings by people, pool by pool, and metrics with each other."""
+    from culturekit.errors import UsageError
     from culturekit.metrics.scoring.score_meta import MetaOptions
     from culturekit.metrics.statistics.correlations import CORRELATIONS, as_correlation
     from culturekit.pipeline.scores.country_groups import country_groups
-    from culturekit.pipeline.scores.meta_stage import meta_stage
+    from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
 
     options = MetaOptions(
         methods=tuple(map(as_correlation, dict.fromkeys(method))) if method else CORRELATIONS,
@@ -51,6 +73,12 @@ def meta(
         confidence=confidence,
         resamples=resamples,
         seed=seed,
+        choices=tuple(sorted(set(choice or ()))),
+        people_only=people_only,
+        level=level,
     )
-    stage = meta_stage(values, options, annotations=annotations, human=human or ())
+    if not values and not matches:
+        raise UsageError("there is nothing to hold against people", expected="--values, or --matches and --quality")
+    automatic = AutomaticFiles(tuple(quality or ()), tuple(matches or ()), prompts) if quality or matches else None
+    stage = meta_stage(values or (), options, annotations=annotations, human=human or (), automatic=automatic)
     run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -14,17 +14,21 @@ __all__ = ["realism"]
 
 def realism(
     real: Annotated[Path, typer.Option(help="Folder of vectors of real images.")],
-    fake: Annotated[Path, typer.Option(help="Folder of vectors of generated images, ids their image ids.")],
+    fake: Annotated[
+        list[Path], typer.Option(help="Folder of vectors of generated images, ids their image ids; repeatable.")
+    ],
     out: Out,
     images: Annotated[
-        Path | None, typer.Option(help="Table of the generated images: model, prompt, country, object. [one model]")
+        list[Path] | None,
+        typer.Option(help="Table of generated images: model, prompt, country, object; repeatable. [one model]"),
     ] = None,
     references: Annotated[Path | None, typer.Option(help="Table of the real images; --by needs it.")] = None,
     prompts: Annotated[
         Path | None, typer.Option(help="Prompts of the images, where their table lacks country or object.")
     ] = None,
     probs: Annotated[
-        Path | None, typer.Option(help="Folder of class probabilities, as vectors; adds the inception score.")
+        list[Path] | None,
+        typer.Option(help="Folder of class probabilities, as vectors; adds the inception score; repeatable."),
     ] = None,
     k: Annotated[int, typer.Option(min=1, help="Neighbourhoods reach to the k-th neighbour.")] = 5,
     splits: Annotated[int, typer.Option(min=1, help="Of the inception score.")] = 10,
@@ -36,6 +40,16 @@ def realism(
     ] = None,
     target: Target = None,
     model: Annotated[str, typer.Option(help="Whose images they are, where no table says it.")] = "images",
+    equal: Annotated[
+        bool,
+        typer.Option("--equal/--all", help="As many images of every model, drawn by --seed; or all that there are."),
+    ] = True,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Equally many references of each object, over its countries in turn.")
+    ] = False,
+    fewest: Annotated[
+        int, typer.Option(min=0, help="Images, real and generated, without which a cell of --by is left out.")
+    ] = 0,
     seed: Seed = 0,
     also: Also = None,
     wait: Wait = False,
@@ -44,8 +58,18 @@ def realism(
     """Score precision, recall, density, coverage, Fréchet and kernel distance, and the inception score."""
     from culturekit.metrics.scoring.score_realism import RealismOptions
     from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
+    from culturekit.pipeline.scores.value_files import numbered
 
     means = mean_options(by, scheme, groups, target, benchmark="realism", model=model)
-    options = RealismOptions(k=k, splits=splits, per_cell=per_cell, seed=seed, means=means)
-    files = RealismFiles(real, fake, images, references, prompts, probs)
+    options = RealismOptions(
+        k=k, splits=splits, per_cell=per_cell, seed=seed, equal=equal, balanced=balanced, fewest=fewest, means=means
+    )
+    files = RealismFiles(
+        real,
+        numbered("fake", fake),
+        numbered("images", images or ()),
+        references,
+        prompts,
+        numbered("probs", probs or ()),
+    )
     run_one(realism_stage(files, options), out, also=also, wait=wait, as_json=as_json)

@@ -106,5 +106,50 @@ VS_WORST = Metric(
     pitfalls=BOUNDS_PITFALLS,
 )
 
-DIVERSITY = (QUALITY, QVS, VS, VS_BEST, VS_WORST)
+SPREAD_INPUTS = ("images: image_id, model, prompt_id, repeat, slot, concept",)
+
+SPREAD_PITFALLS = (
+    "It knows what images look like, not what they show: eight dishes of one country photographed in eight ways are "
+    "varied to it, eight countries drawn in one style are not. Read it beside vs.",
+    "Noise looks unlike noise: images that show nothing can be the most varied of all.",
+)
+
+MEAN_COSINE = Metric(
+    name="mean_cosine",
+    title="Mean cosine within a batch (called coverage on CUBE's slides)",
+    formula="(1/N^2) sum over all i, j of cos(x_i, x_j), the diagonal included, per batch of N = 8, averaged like vs",
+    low=0.0,
+    high=1.0,
+    direction="lower",
+    unit="cosine",
+    paper=CUBE,
+    inputs=(*SPREAD_INPUTS, "a folder of vectors of the images"),
+    pitfalls=(
+        "It has nothing to do with the coverage of PRDC (prdc_coverage). Low values mean varied images.",
+        "The diagonal adds 1/N: compare values of the same batch size only. Encoders differ in how near to 1 all "
+        "cosines lie: compare values of one encoder only.",
+        *SPREAD_PITFALLS,
+    ),
+    licence="that of the encoder named in params.encoder",
+)
+
+MEAN_LPIPS = Metric(
+    name="mean_lpips",
+    title="Mean LPIPS within a batch",
+    formula="mean over the N(N-1)/2 pairs of a batch of N = 8 of LPIPS(x_i, x_j), averaged like vs",
+    low=0.0,
+    high=float("inf"),
+    direction="higher",
+    unit="distance",
+    paper="Zhang et al. 2018, The Unreasonable Effectiveness of Deep Features as a Perceptual Metric",
+    inputs=(*SPREAD_INPUTS, "pair_distances: measure, model, prompt_id, repeat, batch, distance"),
+    pitfalls=(
+        "Networks (AlexNet, VGG-16, SqueezeNet) and the size of the pictures give different numbers: params.measure "
+        "says which, and only scores of one measure compare.",
+        *SPREAD_PITFALLS,
+    ),
+    licence="that of the weights named in params.measure (published heads: BSD-2-Clause)",
+)
+
+DIVERSITY = (MEAN_COSINE, MEAN_LPIPS, QUALITY, QVS, VS, VS_BEST, VS_WORST)
 """In alphabetical order."""

@@ -230,8 +230,39 @@ STABILITY = describe(
     direction="higher",
 )
 
+ROUTES = ("matches: image_id, model, concept, rank, continent, country, artifact, abstained, of two routes",)
+ROUTE_PITFALLS = (
+    "Two routes that agree can be wrong in the same way: agreement is no accuracy. Only an audit by people tells.",
+    "n are the images for which both routes name a label of the level; params count those of which a route abstained, "
+    "said that nothing is shown, or got no answer, and the images that both routes have (common).",
+)
+
+ROUTE_AGREEMENT = describe(
+    "route_agreement",
+    "Agreement of two routes",
+    "share of images to which two routes (params.between) give the same label of params.level; Wilson's interval for "
+    "as many independent images as scatter like the batches",
+    paper="Wilson 1927; Cameron, Gelbach and Miller 2011",
+    inputs=ROUTES,
+    pitfalls=(*ROUTE_PITFALLS, "Where a model shows mostly one country, routes agree by chance: read route_kappa."),
+    low=0.0,
+    direction="higher",
+    unit="share",
+)
+
+ROUTE_KAPPA = describe(
+    "route_kappa",
+    "Agreement of two routes beyond chance",
+    "Cohen's kappa of the labels of params.level by two routes (params.between); t interval from the jackknife over "
+    "batches",
+    paper="Cohen 1960; Efron and Stein 1981",
+    inputs=ROUTES,
+    pitfalls=(*ROUTE_PITFALLS, "It is low where nearly all labels are the same: read route_agreement beside it."),
+    direction="higher",
+)
+
 STATISTICS = (
     COHEN, FLEISS, GROUP_GAP, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
-    MODEL_DIFFERENCE, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, UNANIMOUS,
+    MODEL_DIFFERENCE, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, ROUTE_AGREEMENT, ROUTE_KAPPA, UNANIMOUS,
 )  # fmt: skip
 """In alphabetical order of their names."""

@@ -15,6 +15,9 @@ from culturekit.records.tables import Table
 
 __all__ = ["ImageCollection", "Repeats", "checked", "image_collections", "quality_by_scorer"]
 
+LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
+"""What labels are called, by the method that gave them; all others are `mapped`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
@@ -57,8 +60,8 @@ class ImageCollection:
 
     @property
     def label_kind(self) -> str:
-        """`truth` for labels that are known, `mapped` for labels that a method found."""
-        return "truth" if self.method == "truth" else "mapped"
+        """`truth` for labels that are known, `tagged` for those that a model named, `mapped` for nearest artifacts."""
+        return LABEL_KINDS.get(self.method.partition(" ")[0], "mapped")
 
     def quality(self, scores: pl.DataFrame) -> NDArray[np.float64]:
         """Look up a quality table of one scorer, float64 (n_images,), NaN where it lacks an image."""

@@ -1,8 +1,8 @@
 """Which real images the images of a model are held against: all of them, or equally many from every cell."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.realism.balanced_references import balanced_sample
 from culturekit.metrics.realism.features import unduplicated
+from culturekit.metrics.scoring.equal_images import Equal
 from culturekit.metrics.scoring.image_levels import LEVELS, Level, cells_of
 from culturekit.metrics.scoring.scored import Row
 from culturekit.metrics.scoring.value_sets import own_generator
@@ -26,13 +27,15 @@ class Cell:
         place: model, and the columns of the level.
         images: the generated ones, as `placed` gives them.
         references: the real ones.
-        per_cell: how many real ones were drawn of each cell; None where all are meant.
+        per_cell: how many real ones were drawn of each cell; None where no level is meant.
+        told: how the real ones were drawn where no level is meant; empty where all are meant.
     """
 
     place: Row
     images: pl.DataFrame
     references: pl.DataFrame
     per_cell: int | None
+    told: Mapping[str, object] = field(default_factory=dict)
 
 
 def cells_with_references(
@@ -46,19 +49,31 @@ def cells_with_references(
     per_cell: int | None,
     seed: int,
     left_out: Counter[str],
+    whole: Equal | None = None,
+    fewest: int = 0,
 ) -> Iterator[Cell]:
-    """Give each model with all references, then, at each level, each cell with balanced ones."""
+    """Give each model with all references or those of `whole`, then, at each level, each cell with balanced ones.
+
+    References of `whole` that were drawn in equal numbers of each concept serve the level of concepts, too, and copies
+    count there as they do over all.
+    """
     for place, images in cells_of(made, ()):
-        yield Cell(place, images, shown, None)
+        yield Cell(place, images, shown if whole is None else whole.images, None, {} if whole is None else whole.told)
     if not by:
         return
-    usable = without_copies(shown, reals, "real images with the vector of another", left_out)
-    models = [
-        without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
-        for images in made.partition_by("model", maintain_order=True)
-    ]
-    drawn, each = balanced(usable, pl.concat(models), by=by, per_cell=per_cell, seed=seed, left_out=left_out)
-    for place, images in cells_of(pl.concat(models), by):
+    evenly = whole is not None and bool(whole.told) and set(by) == {("concept",)}
+    if whole is not None and evenly:
+        drawn, each, told = whole.images, None, whole.told
+        parted = made
+    else:
+        told = {}
+        usable = without_copies(shown, reals, "real images with the vector of another", left_out)
+        parted = pl.concat([
+            without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
+            for images in made.partition_by("model", maintain_order=True)
+        ])  # fmt: skip
+        drawn, each = balanced(usable, parted, by=by, per_cell=per_cell, seed=seed, left_out=left_out)
+    for place, images in cells_of(parted, by):
         columns = [name for name in place if name != "model"]
         if not columns:
             continue
@@ -66,7 +81,10 @@ def cells_with_references(
         if min(images.height, references.height) <= k:
             left_out[f"cells with at most {k} images, real or generated"] += 1
             continue
-        yield Cell(place, images, references, each)
+        if min(images.height, references.height) < fewest:
+            left_out[f"cells with fewer than {fewest} images, real or generated"] += 1
+            continue
+        yield Cell(place, images, references, each, told)
 
 
 def without_copies(

@@ -27,6 +27,15 @@ from culturekit.metrics.statistics.chance_corrected import (
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.corrections import CORRECTIONS
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
+from culturekit.metrics.statistics.drawn_agreement import (
+    MOST_CHOICES,
+    drawn_alpha,
+    drawn_cohen,
+    drawn_fleiss,
+    drawn_pairwise,
+    drawn_unanimous,
+)
+from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
@@ -107,14 +116,16 @@ def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row
     answers = pool.answers
     about = {"annotators": answers["annotator"].n_unique(), "answers": answers.height}
     level: Level = options.level if pool.numeric else "nominal"
+    drawn = drawn_statistics(table, level)
     for metric, statistic in statistics_of(level).items():
         extra = {**about, "level": level} if metric == "krippendorff_alpha" else about
-        answer = over_items(table, statistic, pool, metric, options)
+        answer = over_items(table, statistic, drawn.get(metric), pool, metric, options)
         params = with_reason({**named(pool, options), **extra}, answer, FEW_ITEMS)
         yield statistic_row(metric, model=PEOPLE, benchmark=pool.scheme, answer=answer, params=params, group=pool.pool)
     pairs = pool.of_annotators()
     if pairs is not None:
-        answer = over_items(pairs, lambda both: cohen_kappa(both[0].tolist(), both[1].tolist()), pool, "cohen", options)
+        many = drawn_cohen(pairs) if len(np.unique(pairs)) <= MOST_CHOICES else None
+        answer = over_items(pairs, cohen_of, many, pool, "cohen", options)
         params = with_reason({**named(pool, options), **about}, answer, FEW_ITEMS)
         yield statistic_row(
             "cohen_kappa", model=PEOPLE, benchmark=pool.scheme, answer=answer, params=params, group=pool.pool
@@ -131,6 +142,25 @@ def statistics_of(level: Level) -> dict[str, Statistic]:
     }
 
 
+def cohen_of(pairs: NDArray[np.float64]) -> float:
+    """Compute Cohen's kappa of the answers of two annotators, (2, n_items)."""
+    return cohen_kappa(pairs[0].tolist(), pairs[1].tolist())
+
+
+def drawn_statistics(table: NDArray[np.float64], level: Level) -> dict[str, Drawn]:
+    """Name the same statistics of many draws of items at once, where answers are few enough for that."""
+    choices = np.unique(table[np.isfinite(table)])
+    if not 0 < len(choices) <= MOST_CHOICES:
+        return {}
+    counts = counts_of(table).astype(np.float64)
+    return {
+        "krippendorff_alpha": drawn_alpha(counts, choices, level=level),
+        "fleiss_kappa": drawn_fleiss(counts),
+        "pairwise_agreement": drawn_pairwise(counts),
+        "unanimous_agreement": drawn_unanimous(counts),
+    }
+
+
 def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
     """Count answers, (most answers, n_items), as (n_items, n_choices)."""
     choices = np.unique(table[np.isfinite(table)])
@@ -138,7 +168,12 @@ def counts_of(table: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def over_items(
-    table: NDArray[np.float64], statistic: Statistic, pool: PoolRatings, metric: str, options: AgreementOptions
+    table: NDArray[np.float64],
+    statistic: Statistic,
+    drawn: Drawn | None,
+    pool: PoolRatings,
+    metric: str,
+    options: AgreementOptions,
 ) -> Interval:
     """Compute a statistic of all items, and its limits by drawing items again."""
     items = table.shape[1]
@@ -147,10 +182,11 @@ def over_items(
         return Interval(value, math.nan, math.nan, items, "population")
     return bootstrap(
         np.arange(items),
-        statistic=lambda drawn: statistic(table[:, drawn.astype(np.int64)]),
+        statistic=lambda chosen: statistic(table[:, chosen.astype(np.int64)]),
         confidence=options.confidence,
         resamples=options.resamples,
         rng=own_generator(options.seed, metric, pool.scheme, pool.criterion, pool.pool),
+        drawn=lambda _: drawn,
     )
 
 

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -30,6 +31,9 @@ FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 
 SERIES = ("metric", "params")
 
+Level: TypeAlias = Literal["item", "prompt"]
+LEVELS: tuple[Level, ...] = ("item", "prompt")
+
 
 @dataclass(frozen=True, slots=True)
 class MetaOptions:
@@ -43,6 +47,9 @@ class MetaOptions:
         confidence: of the intervals.
         resamples: of each bootstrap.
         seed: of the bootstrap.
+        choices: of questions answered in words, the choices whose share among an item's annotators is a rating.
+        people_only: leave out how metrics follow each other.
+        level: `item` correlates single items; `prompt` the means of each model's items of a prompt.
     """
 
     methods: tuple[Correlation, ...] = CORRELATIONS
@@ -52,6 +59,9 @@ class MetaOptions:
     confidence: float = 0.95
     resamples: int = 2000
     seed: int = 0
+    choices: tuple[str, ...] = ()
+    people_only: bool = False
+    level: Level = "item"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +104,13 @@ def score_meta(
         raise argument_error("methods", "at least one correlation", options.methods)
     for method in options.methods:
         check_choice("methods", method, CORRELATIONS)
+    check_choice("level", options.level, LEVELS)
     check_count("resamples", options.resamples)
     known, unknown = known_values(values)
     metrics = metric_series(known)
     people = [*rated(annotations, options), *([] if human is None else metric_series(known_values(human)[0]))]
     rows = [row for a, b in itertools.product(metrics, people) for row in rows_of("human_correlation", a, b, options)]
-    for a, b in itertools.combinations(metrics, 2):
+    for a, b in () if options.people_only else itertools.combinations(metrics, 2):
         rows += rows_of("metric_correlation", a, b, options)
     if not rows:
         raise UsageError(
@@ -126,19 +137,20 @@ def metric_series(known: pl.DataFrame) -> list[Series]:
 
 
 def rated(annotations: pl.DataFrame | None, options: MetaOptions) -> Iterator[Series]:
-    """Give the item means of each pool as a series; choices in words have none."""
+    """Give the item means of each pool as a series; of choices in words, the shares of those asked for."""
     if annotations is None:
         return
     for pool in pooled_ratings(annotations, by=options.by)[0]:
-        if pool.numeric:
-            about: dict[str, object] = {
-                "scheme": pool.scheme,
-                "criterion": pool.criterion,
-                "pool": pool.pool,
-                "pools_by": options.by,
-            }
-            means = pool.item_means()
-            yield Series(about, pl.DataFrame({"item": list(means), "value": list(means.values())}))
+        about: dict[str, object] = {
+            "scheme": pool.scheme,
+            "criterion": pool.criterion,
+            "pool": pool.pool,
+            "pools_by": options.by,
+        }
+        for choice in [None] if pool.numeric else options.choices:
+            means = pool.item_means(choice)
+            of_choice = {} if choice is None else {"choice": choice}
+            yield Series({**about, **of_choice}, pl.DataFrame({"item": list(means), "value": list(means.values())}))
 
 
 def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator[Row]:
@@ -146,6 +158,8 @@ def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator
     on = ["item", "model"] if "model" in b.items.columns and metric == "metric_correlation" else ["item"]
     other = b.items.select(*on, other="value")
     both = a.items.join(other, on=on).sort("model", "item")
+    if options.level == "prompt":
+        both = of_prompts(both)
     models = sorted(both["model"].unique())
     for model in [ALL, *models] if len(models) > 1 else models:
         of_model = both if model == ALL else both.filter(pl.col("model") == model)
@@ -159,6 +173,12 @@ def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator
                 .partition_by("side", maintain_order=True)
             ):
                 yield from correlations(metric, a, b, part, options, model=model, group=part["side"][0])
+
+
+def of_prompts(both: pl.DataFrame) -> pl.DataFrame:
+    """Average both scores over the items of each model's prompts."""
+    means = [pl.col(name).sort().mean() for name in ("value", "other")]
+    return both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
 
 
 def correlations(
@@ -180,6 +200,7 @@ def correlations(
             "with": b.about,
             "method": method,
             "prompts": both["unit_id"].n_unique(),
+            **({} if options.level == "item" else {"level": options.level}),
             **({"scheme": options.scheme} if group else {}),
         }
         params = with_reason(params, answer, FEW)

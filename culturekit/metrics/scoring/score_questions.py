@@ -17,7 +17,7 @@ from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
 
-__all__ = ["DSG", "VQASCORE", "QuestionInput", "QuestionOptions", "score_questions"]
+__all__ = ["ANSWERED", "DSG", "VQASCORE", "QuestionInput", "QuestionOptions", "score_questions"]
 
 DSG, VQASCORE = "dsg", "vqascore"
 """The tasks of the judgments: answers to a prompt's questions, and the probability of yes."""
@@ -59,14 +59,15 @@ class QuestionOptions:
     means: MeanOptions = field(default_factory=lambda: MeanOptions(benchmark="questions"))
 
 
-def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored:
+def score_questions(given: QuestionInput, *, options: QuestionOptions, required: bool = True) -> Scored:
     """Score each model by what was said of its images, each judge and scorer by itself.
 
     An image enters DSG only if every question of its prompt was answered. Judgments that failed, and answers that
     are neither yes nor no, answer nothing; images that lack an answer are counted, and stand in the values with none.
 
     Raises:
-        UsageError: an option breaks its rule, tables do not conform, or there is nothing to score.
+        UsageError: an option breaks its rule, tables do not conform, or there is nothing to score and a score is
+            `required`.
     """
     check_choice("denominator", options.denominator, ("all", "valid"))
     check_levels(options.means.by)
@@ -81,7 +82,7 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
         parts += vqa_rows(images, judgments, options, left_out)
     if given.quality is not None:
         parts += quality_rows(images, checked(given.quality, QUALITY), options, left_out)
-    if not any(rows for rows, _ in parts):
+    if required and not any(rows for rows, _ in parts):
         raise UsageError(
             "there is nothing to score",
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",

@@ -10,15 +10,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.class_scores import split_scores
 from culturekit.metrics.realism.coverage_scatter import coverage_interval
+from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import check_same_width, feature_rows
 from culturekit.metrics.realism.gaussians import frechet_distance
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
 from culturekit.metrics.realism.kernel_means import kernel_distance_interval
 from culturekit.metrics.realism.manifolds import Neighbourhoods, neighbourhoods
 from culturekit.metrics.realism.neighbours import RadiiCache
+from culturekit.metrics.scoring.equal_images import Equal, balanced_references, equal_images
 from culturekit.metrics.scoring.image_levels import (
     MeanOptions,
     check_levels,
@@ -31,11 +32,20 @@ from culturekit.metrics.scoring.image_levels import (
 from culturekit.metrics.scoring.reference_cells import Cell, cells_with_references
 from culturekit.metrics.scoring.score_c3 import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.value_sets import with_reason
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 
 __all__ = ["RealismInput", "RealismOptions", "score_realism"]
 
+BEYOND = "generated images beyond as many as every model has"
+
+KERNEL_TARGETS: Mapping[str, str] = {"population": "population", "these": "images"}
+
+FEW_UNITS = f"fewer than {FEWEST_PROMPTS} prompts or images on a side"
+
 NO_FRECHET_INTERVAL = "its bias depends on n, and resampled images would add to it"
+
+NO_INCEPTION_INTERVAL = "its bias depends on n, and its splits are not independent samples of prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,9 @@ class RealismOptions:
         seed: of these draws.
         encoder: what made the vectors, as it stands in the params of every score.
         classifier: what made the probabilities.
+        equal: whether as many images are drawn of every model, as the distances depend on how many there are.
+        balanced: whether references of all concepts weigh the same, also where images are not parted by level.
+        fewest: images, real and generated, that a cell of a level needs.
         means: levels, target, confidence and names.
     """
 
@@ -78,15 +91,19 @@ class RealismOptions:
     seed: int = 0
     encoder: Mapping[str, Any] = field(default_factory=dict)
     classifier: Mapping[str, Any] = field(default_factory=dict)
+    equal: bool = True
+    balanced: bool = False
+    fewest: int = 0
     means: MeanOptions = field(default_factory=MeanOptions)
 
 
 def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     """Score the images of every model against all real images, and at each level against as many of every cell.
 
-    Images are taken in order of their ids. At a level copies count as nothing: of images with equal vectors, real
-    or of one model, all are left out; the real ones are then drawn in equal numbers from every cell that
-    some model made images for. A cell with too few images for k is left out and counted.
+    Images are taken in order of their ids, as many of every model unless `equal` is off. At a level copies count as
+    nothing: of images with equal vectors, real or of one model, all are left out; the real ones are then drawn in
+    equal numbers from every cell that some model made images for. A cell with too few images for k, or fewer than
+    `fewest`, is left out and counted.
 
     Raises:
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
@@ -104,15 +121,21 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     )
     if made.is_empty() or shown.is_empty():
         raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")
+    equal = equal_images(made, seed=options.seed) if options.equal else Equal(made)
+    left_out[BEYOND] += equal.left_out
+    made = equal.images
+    whole = balanced_references(shown, made, seed=options.seed) if options.balanced else Equal(shown)
+    left_out["real images beyond equally many of each concept"] += whole.left_out
     target = target_of(made, means)
     cache: RadiiCache = {}
     scores, values = [], []
     cells = cells_with_references(
         made, shown, reals, fakes, by=means.by, k=options.k, per_cell=options.per_cell, seed=options.seed,
-        left_out=left_out,
+        left_out=left_out, whole=whole, fewest=options.fewest,
     )  # fmt: skip
     for cell in cells:
-        rows, behind = cell_rows(cell, reals, fakes, options, target=target, cache=cache)
+        told = params_of(cell, options) | equal.told
+        rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
         scores += rows
         values += behind
     if given.probs is not None:
@@ -128,6 +151,7 @@ def cell_rows(
     fakes: NDArray[np.floating],
     options: RealismOptions,
     *,
+    params: Mapping[str, object],
     target: Target,
     cache: RadiiCache,
 ) -> tuple[list[Row], list[Row]]:
@@ -138,7 +162,6 @@ def cell_rows(
     codes = np.arange(len(fake)) if prompts is None else np.unique(prompts, return_inverse=True)[1]
     groups = codes if target == "population" else np.arange(len(fake))
     place = {**cell.place, "benchmark": options.means.benchmark}
-    params = params_of(cell, options)
     try:
         found = neighbourhoods(real, fake, k=options.k, groups=groups, cache=cache)
     except UsageError as error:
@@ -150,21 +173,28 @@ def cell_rows(
     rows, values = prdc_rows(cell, found, coverage, place, params, prompts, target, confidence)
     distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
     counts = {"n_fake": len(fake)}
-    own = {**params, **counts, "no_interval": NO_FRECHET_INTERVAL}
+    own = {**params, **counts, **name_of("frechet_distance", options), "no_interval": NO_FRECHET_INTERVAL}
     rows.append(row_of({**place, "metric": "frechet_distance"}, distance, own))
-    own = {**params, "target": "population" if target == "population" else "images"}
     kernel = kernel_answer(real, fake, groups, confidence)
+    own = {**params, **name_of("kernel_distance", options), "target": KERNEL_TARGETS[target]}
+    own = with_reason(own, kernel, FEW_UNITS)
     rows.append(row_of({**place, "metric": "kernel_distance"}, kernel, own))
     return rows, values
+
+
+def name_of(metric: str, options: RealismOptions) -> dict[str, object]:
+    """Say what a distance may be called on these vectors."""
+    return {"called": called(metric, options.encoder)}
 
 
 def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
     """Say what every score of a cell depends on."""
     balanced = {"references": "balanced", "per_cell": cell.per_cell, "seed": options.seed, "copies": "left out"}
     scheme = {"scheme": options.means.scheme} if cell.place.get("group") else {}
-    whole = {"references": "all", "copies": "kept"}
+    whole = dict(cell.told) or {"references": "all", "copies": "kept"}
     return {
         "encoder": dict(options.encoder),
+        "licence": licence_of(options.encoder),
         "n_real": cell.references.height,
         **(whole if cell.per_cell is None else {**balanced, **scheme}),
     }
@@ -218,12 +248,17 @@ def class_rows(
 ) -> tuple[list[Row], list[Row]]:
     """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
     made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
+    equal = equal_images(made, seed=options.seed) if options.equal else Equal(made)
     rows, values = [], []
-    for cell in made.partition_by("model", maintain_order=True):
+    for cell in equal.images.partition_by("model", maintain_order=True):
         if cell.height < options.splits:
-            raise argument_error("splits", f"at most {cell.height}, the images of {cell['model'][0]!r}", options.splits)
+            left_out[f"models with fewer than {options.splits} images, the splits of the inception score"] += 1
+            continue
         splits = split_scores(probs.vectors[cell["row"].to_numpy()], splits=options.splits)
-        params = {"encoder": dict(options.classifier), "splits": options.splits, "n_fake": cell.height}
+        params = {
+            "encoder": dict(options.classifier), "licence": licence_of(options.classifier), "splits": options.splits,
+            "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.told,
+        }  # fmt: skip
         place = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
         rows.append(row_of(place, Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these"), params))
         parts = pl.DataFrame({"image_id": [f"split {number}" for number in range(len(splits))], "value": splits})

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
-from culturekit.metrics.statistics.clustering import Keys, check_confidence, clustered
+from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, clustered
+from culturekit.metrics.statistics.drawn_correlations import (
+    MOST_FOR_KENDALL,
+    drawn_kendall,
+    drawn_pearson,
+    drawn_spearman,
+)
+from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
 
@@ -58,9 +65,24 @@ def correlate(
     if len(data.names) < FEWEST_CLUSTERS:
         return Interval(statistic(data.rows), math.nan, math.nan, len(pairs), "population")
     answer = bootstrap(
-        pairs, statistic=statistic, clusters=clusters, confidence=confidence, resamples=resamples, rng=rng
+        pairs,
+        statistic=statistic,
+        clusters=clusters,
+        confidence=confidence,
+        resamples=resamples,
+        rng=rng,
+        drawn=lambda found: many_draws(found, method),
     )
     return replace(answer, low=max(answer.low, -1.0), high=min(answer.high, 1.0))
+
+
+def many_draws(data: Clustered, method: Correlation) -> Drawn | None:
+    """Make the correlation of many draws at once; None where draw after draw is quicker."""
+    if method == "pearson":
+        return drawn_pearson(data, pearson)
+    if method == "spearman":
+        return drawn_spearman(data)
+    return drawn_kendall(data) if len(data.names) <= MOST_FOR_KENDALL else None
 
 
 def as_correlation(name: str) -> Correlation:

@@ -17,6 +17,7 @@ from culturekit.metrics.statistics.clustering import (
     clustered,
     finite_rows,
 )
+from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = ["Method", "Statistic", "bootstrap"]
@@ -47,6 +48,7 @@ def bootstrap(
     method: Method = "BCa",
     resamples: int = 9999,
     rng: np.random.Generator,
+    drawn: Callable[[Clustered], Drawn | None] | None = None,
 ) -> Interval:
     """Say how certain a statistic is, by drawing clusters again with replacement.
 
@@ -66,6 +68,8 @@ def bootstrap(
         method: `BCa`, `percentile` or `basic`.
         resamples: how many are drawn.
         rng: where the draws come from.
+        drawn: makes of the clusters the same statistic of many draws at once, or None where that is no shortcut; the
+            draws are the same with and without it.
 
     Returns:
         The statistic and its limits. Where the statistic is the same in every resample the width is zero. Limits
@@ -82,7 +86,9 @@ def bootstrap(
     value = float(statistic(data.rows))
     low, high = (math.nan, math.nan)
     if len(data.names) > 1 and math.isfinite(value):
-        low, high = limits(data, statistic, value, confidence, method, resamples, rng)
+        many = None if drawn is None else drawn(data)
+        of_clusters = one_by_one(data, statistic) if many is None else many
+        low, high = limits(data, of_clusters, value, confidence, method, resamples, rng)
     return Interval(value, low, high, len(data.rows), "population")
 
 
@@ -96,9 +102,14 @@ def check_statistic(statistic: Statistic) -> None:
         )
 
 
+def one_by_one(data: Clustered, statistic: Statistic) -> Drawn:
+    """Compute the statistic of each draw of clusters, one after the other."""
+    return lambda drawn: np.array([float(statistic(data.take(row))) for row in drawn])
+
+
 def limits(
     data: Clustered,
-    statistic: Statistic,
+    of_clusters: Drawn,
     value: float,
     confidence: float,
     method: Method,
@@ -111,14 +122,15 @@ def limits(
     numbers = np.arange(len(data.names))
     batch = max(1, MEMORY // len(numbers))
 
-    def of_clusters(drawn: NDArray[np.int64]) -> float:
-        return float(statistic(data.take(drawn)))
+    def of_rows(drawn: NDArray[np.int64], axis: int = -1) -> NDArray[np.float64]:
+        """Take draws as scipy gives them: the clusters along the last axis, which is the only one it asks for."""
+        return of_clusters(np.atleast_2d(drawn)).reshape(np.shape(drawn)[:axis])
 
     with warnings.catch_warnings():
         # Of resamples in which the statistic is not defined scipy would warn; they are counted below.
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         drawn = stats.bootstrap(
-            (numbers,), of_clusters, n_resamples=resamples, batch=batch, vectorized=False, method="percentile", rng=rng
+            (numbers,), of_rows, n_resamples=resamples, batch=batch, vectorized=True, method="percentile", rng=rng
         )
     known = drawn.bootstrap_distribution[np.isfinite(drawn.bootstrap_distribution)]
     if len(known) < KNOWN_SHARE * resamples:
@@ -130,13 +142,13 @@ def limits(
         low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
         return (low, high) if method == "percentile" else (2 * value - high, 2 * value - low)
     drawn.bootstrap_distribution = known
-    return bca_limits(drawn, numbers, of_clusters, value, level, batch)
+    return bca_limits(drawn, numbers, of_rows, value, level, batch)
 
 
 def bca_limits(
     drawn: Any,  # noqa: ANN401 - scipy's BootstrapResult, whose class is private
     numbers: NDArray[np.int64],
-    of_clusters: Callable[[NDArray[np.int64]], float],
+    of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]],
     value: float,
     level: float,
     batch: int,
@@ -154,10 +166,10 @@ def bca_limits(
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         answer = stats.bootstrap(
             (numbers,),
-            of_clusters,
+            of_rows,
             n_resamples=0,
             batch=batch,
-            vectorized=False,
+            vectorized=True,
             method="BCa",
             confidence_level=level,
             bootstrap_result=drawn,

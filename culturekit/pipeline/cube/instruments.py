@@ -1,6 +1,6 @@
 """Other encoders and channels map the same images: whether they rank the models alike."""
 
-from culturekit.config.recipe import Instrument
+from culturekit.config.recipe_parts import Instrument
 from culturekit.index.build import IndexFiles, IndexOptions
 from culturekit.index.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
@@ -25,7 +25,7 @@ def stages_of(one: Instrument, run: CubeRun) -> list[Stage]:
     """Index, map and score with one of them; its folders carry its name."""
     recipe, workdir = run.recipe, run.workdir
     references = None if one.channel == "text" else run.references
-    files = IndexFiles(run.space, references=references, prompts=run.prompts if references else None)
+    files = IndexFiles(run.space, references=references, prompts=run.reference_prompts if references else None)
     index = index_stage(files, IndexOptions(one.encoder, one.channel), name=f"index-{one.name}")
     folder = workdir / f"index-{one.name}"
     mapped = {name: f"matches-{name}-by-{one.name}" for name in run.names}

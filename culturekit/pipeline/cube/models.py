@@ -1,35 +1,16 @@
-"""Images of each model made, mapped and rated; before that, the references and the index made from them."""
+"""Images of each model made, mapped and rated."""
 
 from culturekit.config.checks import knows_truth
-from culturekit.config.recipe import Model
-from culturekit.generation.runner import ImagePlan
-from culturekit.index.build import IndexFiles, IndexOptions
+from culturekit.config.recipe_parts import Model
 from culturekit.index.mapping_options import MappingInputs
 from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.image_stages import quality_stage, truth_stage
-from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.stage import Stage
 
-__all__ = ["index_stages", "model_stages"]
-
-
-def index_stages(run: CubeRun) -> list[Stage]:
-    """Draw the references and build the index from them."""
-    recipe = run.recipe
-    references = generate_stage(
-        run.prompts,
-        ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",)),
-        backend=recipe.references.backend,
-        model="references",
-        seed=recipe.seed,
-        name="references",
-        cspace=run.space,
-    )
-    files = IndexFiles(run.space, references=run.references, prompts=run.prompts)
-    return [references, index_stage(files, IndexOptions(recipe.encoder, "image"))]
+__all__ = ["model_stages"]
 
 
 def model_stages(run: CubeRun, model: Model) -> list[Stage]:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
+from culturekit.generation.folder_options import FOLDER
+from culturekit.registry import parse_spec
 
-__all__ = ["COMPLETION", "CubeRun"]
+__all__ = ["COMPLETION", "REFERENCE_PROMPTS", "CubeRun"]
 
-COMPLETION = "completion"
+COMPLETION, REFERENCE_PROMPTS = "completion", "reference-prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,18 @@ class CubeRun:
         return self.workdir / "references/images.parquet"
 
     @property
+    def names_artifacts(self) -> bool:
+        """Whether references go by the names of artifacts: the prompts of a file need not name each of them."""
+        references = self.recipe.references
+        folder = references is not None and parse_spec(references.backend).name == FOLDER
+        return folder or self.recipe.prompts.file is not None
+
+    @property
+    def reference_prompts(self) -> Path:
+        """The prompts that the references answer."""
+        return self.workdir / f"{REFERENCE_PROMPTS}/prompts.parquet" if self.names_artifacts else self.prompts
+
+    @property
     def index(self) -> Path:
         """The folder of the index."""
         return self.workdir / "index"
@@ -59,6 +73,16 @@ class CubeRun:
     def truth(self, model: str) -> Path:
         """Name what the images of a model really show."""
         return self.workdir / f"truth-{model}/matches.parquet"
+
+    def asking(self, *, besides: str) -> tuple[Path, ...]:
+        """Name the folders of the stages that ask models for words, besides one: they share the budget."""
+        recipe, wanted = self.recipe, self.recipe.faithfulness
+        names = ["filter", *([] if recipe.completion is None else [COMPLETION])]
+        if wanted is not None:
+            judges = [name for name in ("answers", "vqascore") if getattr(wanted, name) is not None]
+            names += ["questions"] if wanted.questions is not None else []
+            names += [f"{judge}-{model}" for judge in judges for model in self.names]
+        return tuple(self.workdir / name for name in names if name != besides)
 
     def all_matches(self) -> dict[str, Path]:
         """Name the matches of every model, by the folder they lie in."""

@@ -1,7 +1,9 @@
 """All models scored together, and compared."""
 
+from dataclasses import replace
 from pathlib import Path
 
+from culturekit.config.recipe import Recipe
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.cube.diagnosis import limits_of
@@ -26,7 +28,7 @@ def scores_of(run: CubeRun) -> Stage:
     return score_stage(
         run.all_matches(),
         {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names},
-        recipe.scores,
+        replace(recipe.scores, within="none"),
         truth={f"truth-{name}": run.truth(name) for name in run.truthful},
         audits=audits_of(run),
         limits=limits_of(run),
@@ -41,13 +43,18 @@ def comparison_of(run: CubeRun) -> list[Stage]:
     if len(recipe.models) < 2:
         return []
     options = ComparisonOptions(
-        target="these" if recipe.images.kinds == ("underspecified",) else "population",
+        target="these" if few_prompts(recipe) else "population",
         confidence=recipe.scores.confidence,
         seed=recipe.seed,
     )
     alike = len(run.truthful) == len(run.names)
     images = [] if alike else [run.images(name) for name in run.names]
     return [comparison_stage([run.workdir / "scores/values.parquet"], options, images=images, name=COMPARISON)]
+
+
+def few_prompts(recipe: Recipe) -> bool:
+    """Tell whether prompts are the same few for everybody: such as leave the culture open, unless stated otherwise."""
+    return recipe.images.kinds == ("underspecified",) and recipe.scores.target == "these"
 
 
 def audits_of(run: CubeRun) -> dict[str, Path]:

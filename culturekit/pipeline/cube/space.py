@@ -16,12 +16,28 @@ from culturekit.pipeline.cube.run import COMPLETION, CubeRun
 from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
 from culturekit.pipeline.stage import Stage
+from culturekit.pipeline.taken_stages import taken_prompts_stage, taken_space_stage
 
 __all__ = ["completion_run", "filter_run", "space_stages"]
 
 
 def space_stages(run: CubeRun) -> list[Stage]:
-    """List the stages that make the cultural space and the prompts from it."""
+    """List the stages that make the cultural space, or take in a published one, and the prompts."""
+    published = run.recipe.cspace
+    space = making_stages(run) if published is None else [taken_space_stage(Path(published))]
+    return [*space, asked_stage(run)]
+
+
+def asked_stage(run: CubeRun) -> Stage:
+    """Build the prompts, or take in those of a file."""
+    recipe = run.recipe
+    if recipe.prompts.file is not None:
+        return taken_prompts_stage(Path(recipe.prompts.file), run.space, recipe.images.kinds)
+    return prompts_stage(run.space, prompt_options(run), seed=recipe.seed)
+
+
+def making_stages(run: CubeRun) -> list[Stage]:
+    """List the stages that make the cultural space from a dump."""
     recipe, workdir = run.recipe, run.workdir
     concepts = scoped_concepts(recipe)
     return [
@@ -31,7 +47,6 @@ def space_stages(run: CubeRun) -> list[Stage]:
         *([] if recipe.completion is None else [completion_run(run).stage(COMPLETION)]),
         release_stage([released_from(run)], concepts, recipe.popularity, recipe.release),
         *([] if recipe.card is None else [card_stage(workdir / "cspace", Path(recipe.card))]),
-        prompts_stage(run.space, prompt_options(run), seed=recipe.seed),
     ]
 
 
@@ -45,8 +60,8 @@ def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
 
 def prompt_options(run: CubeRun) -> PromptOptions:
     """Say which prompts to build; statements of the public layout are those of the run, unless others are named."""
-    prompts = run.recipe.prompts
-    if not prompts.public_layout or prompts.statements is not None:
+    prompts, stated = run.recipe.prompts.built(), run.recipe.prompts.statements
+    if not prompts.public_layout or stated is not None or run.recipe.cspace is not None:
         return prompts
     return replace(prompts, statements=str(released_from(run)))
 
@@ -61,7 +76,7 @@ def filter_run(run: CubeRun) -> FilterRun:
     """Describe the filter of a run; the graph tells the judge what the classes of candidates are called."""
     recipe, workdir = run.recipe, run.workdir
     candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
-    llm = replace(recipe.llm.options(), beside=() if recipe.completion is None else (workdir / COMPLETION,))
+    llm = replace(recipe.llm.options(), beside=run.asking(besides="filter"))
     return FilterRun(candidates, tuple(scoped_concepts(recipe)), recipe.judge, workdir / "filter", graph, llm)
 
 
@@ -80,5 +95,5 @@ def completion_run(run: CubeRun) -> CompleteRun:
         recipe.judge,
         workdir / COMPLETION,
         recipe.completion or CompletionLimits(),
-        replace(recipe.llm.options(), beside=(workdir / "filter",)),
+        replace(recipe.llm.options(), beside=run.asking(besides=COMPLETION)),
     )

@@ -4,11 +4,17 @@ from pathlib import Path
 
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.cube.diagnosis import diagnosis_stages
+from culturekit.pipeline.cube.faithfulness import faithfulness_stages
+from culturekit.pipeline.cube.index import index_stages
 from culturekit.pipeline.cube.instruments import instrument_stages, stability_of
-from culturekit.pipeline.cube.models import index_stages, model_stages
+from culturekit.pipeline.cube.models import model_stages
+from culturekit.pipeline.cube.people import people_stages
+from culturekit.pipeline.cube.realism import realism_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import score_stages
 from culturekit.pipeline.cube.space import space_stages
+from culturekit.pipeline.cube.tags import routes_of, tag_stages
+from culturekit.pipeline.cube.within import within_stages
 from culturekit.pipeline.report_stage import report_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders
@@ -25,7 +31,13 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *(stage for model in recipe.models for stage in model_stages(run, model)),
         *diagnosis_stages(run),
         *instrument_stages(run),
+        *tag_stages(run),
         *score_stages(run),
+        *routes_of(run),
         *stability_of(run),
+        *faithfulness_stages(run),
+        *realism_stages(run),
+        *within_stages(run),
+        *people_stages(run),
     ]
     return [*stages, report_stage(RunFolders(workdir, run.names, tuple(stage.name for stage in stages)))]

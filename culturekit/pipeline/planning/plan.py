@@ -7,8 +7,10 @@ from culturekit.config.recipe import Recipe
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.known_inputs import known_records
+from culturekit.pipeline.planning.faithfulness import planned_answers, planned_graphs, planned_vqascore
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.planning.questions import planned_completion, planned_filter
+from culturekit.pipeline.planning.tags import planned_tags
 from culturekit.pipeline.planning.work import planned_images, planned_work
 from culturekit.pipeline.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
@@ -19,6 +21,10 @@ PLANNERS: Mapping[str, Callable[[ToPlan], PlannedStage]] = {
     "filter": planned_filter,
     "completion": planned_completion,
     "generate": planned_images,
+    "questions": planned_graphs,
+    "answers": planned_answers,
+    "vqascore": planned_vqascore,
+    "tag": planned_tags,
 }
 """Who plans the kinds of stages that may cost more than time."""
 

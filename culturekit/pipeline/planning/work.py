@@ -6,18 +6,23 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.builders.prompt_templates import templates
+from culturekit.builders.taken_in import count_of_kinds
+from culturekit.config.recipe_parts import References
 from culturekit.generation.folder_listing import list_folder
+from culturekit.generation.folder_options import FOLDER, folder_of
 from culturekit.generation.image_services import is_paid
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.index.shuffled_pictures import SHUFFLED
 from culturekit.kg.concepts import load_concept
 from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.cube.within import within_plan
 from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.stage import Stage
+from culturekit.registry import parse_spec
 from culturekit.report.run_folders import CULTURE_FREE
 
-__all__ = ["planned_images", "planned_work"]
+__all__ = ["planned_images", "planned_work", "prompt_count"]
 
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
@@ -29,17 +34,20 @@ BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1
 def planned_images(plan: ToPlan) -> PlannedStage:
     """Plan images: dollars of those that are bought, minutes of the others."""
     stage, recipe = plan.stage, plan.run.recipe
-    model = next((each for each in recipe.models if f"images-{each.name}" == stage.name), None)
-    backend = recipe.references.backend if stage.name == "references" else model.backend if model else ""
+    own = stage.name.removeprefix("within-")
+    model = next((each for each in recipe.models if f"images-{each.name}" == own), None)
+    references = recipe.references if stage.name == "references" else None
+    backend = references.backend if references else model.backend if model else ""
     if not backend or not is_paid(backend):
         return planned_work(plan)
     units = units_of(stage, plan.run)[0]
     batch = model is not None and model.buying.batch
     if not stage.inputs["prompts"].is_file():
-        each = price_of_each(backend, recipe.images, batch=batch)
+        each = price_of_each(backend, images_of(stage, plan.run), batch=batch)
         dollars = None if units is None else units * each
         return PlannedStage(stage.name, plan.state, units, "images", None, None, None, None, dollars)
-    images = ImagePlan(slots=recipe.references.per_artifact, kinds=("cube",)) if model is None else recipe.images
+    made = images_of(stage, plan.run)
+    images = ImagePlan(slots=references.per_artifact, kinds=("cube",)) if references else made
     out = plan.run.workdir / stage.name
     bought = plan_images(stage.inputs["prompts"], images, backend=backend, seed=recipe.seed, out=out, batch=batch)
     left = bought.calls - bought.bought
@@ -57,7 +65,7 @@ def planned_work(plan: ToPlan) -> PlannedStage:
 
 def units_of(stage: Stage, run: CubeRun) -> tuple[int | None, str]:
     """Count what a stage works on, as far as that can be known now."""
-    images = run.recipe.images
+    images = images_of(stage, run)
     if stage.kind == "ingest":
         return sum(path.stat().st_size for path in stage.inputs.values()), "bytes"
     if stage.kind == "generate" and "folder" in stage.trees:
@@ -65,15 +73,37 @@ def units_of(stage: Stage, run: CubeRun) -> tuple[int | None, str]:
     if stage.kind in {"map", "quality", "truth"} or (stage.kind == "generate" and stage.name != "references"):
         prompts = prompt_count(images.kinds, run)
         return None if prompts is None else prompts * repeats_of(stage, run) * images.slots, "images"
-    if stage.kind in {"generate", "index"}:
-        prompts = prompt_count(("cube",), run)
-        return None if prompts is None else prompts * run.recipe.references.per_artifact, "images"
+    references = run.recipe.references
+    if stage.kind in {"generate", "index"} and references is not None:
+        return reference_count(references, run), "images"
     return None, ""
+
+
+def images_of(stage: Stage, run: CubeRun) -> ImagePlan:
+    """Say which images a stage makes or maps: those for scores within countries are others."""
+    within = within_plan(run) if stage.name.startswith("within-") else None
+    return within or run.recipe.images
+
+
+def reference_count(references: References, run: CubeRun) -> int | None:
+    """Count the pictures of artifacts: those of a folder, or so many of each."""
+    spec = parse_spec(references.backend)
+    if spec.name == FOLDER and not references.counted:
+        return len(list_folder(folder_of(spec)).pictures)
+    if run.names_artifacts:
+        table = run.reference_prompts
+        return (
+            pl.scan_parquet(table).select(pl.len()).collect().item() * references.per_artifact
+            if table.is_file()
+            else None
+        )
+    prompts = prompt_count(("cube",), run)
+    return None if prompts is None else prompts * references.per_artifact
 
 
 def repeats_of(stage: Stage, run: CubeRun) -> int:
     """Say how often a stage repeats each prompt: for floor and shuffled images, which only compare, less often."""
-    repeats, diagnosis = run.recipe.images.repeats, run.recipe.diagnosis
+    repeats, diagnosis = images_of(stage, run).repeats, run.recipe.diagnosis
     if diagnosis is None or not stage.name.endswith((CULTURE_FREE, SHUFFLED)):
         return repeats
     return min(diagnosis.floor_repeats, repeats)
@@ -84,7 +114,9 @@ def prompt_count(kinds: Sequence[str], run: CubeRun) -> int | None:
     if run.prompts.is_file():
         prompts = pl.read_parquet(run.prompts, columns=["kind"])
         return prompts.filter(pl.col("kind").is_in(list(kinds))).height
-    if set(kinds) != {"underspecified"}:
+    if run.recipe.prompts.file is not None:
+        return count_of_kinds(Path(run.recipe.prompts.file), kinds)
+    if set(kinds) != {"underspecified"} or run.recipe.cspace is not None:
         return None
     concepts = [load_concept(name).concept for name in run.recipe.concepts]
     return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)

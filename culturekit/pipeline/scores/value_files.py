@@ -9,12 +9,17 @@ from culturekit.errors import UsageError
 from culturekit.records.schemas import VALUES
 from culturekit.storage.tables import read_table
 
-__all__ = ["read_values", "roles"]
+__all__ = ["numbered", "read_values", "roles"]
 
 
 def roles(role: str, paths: Sequence[Path]) -> dict[str, Path]:
     """Name the files of one kind, in the order given: `values-0`, `values-1`."""
     return {f"{role}-{number}": path for number, path in enumerate(paths)}
+
+
+def numbered(role: str, paths: Sequence[Path]) -> dict[str, Path]:
+    """Name the files of one kind; a single one has no number."""
+    return {role: paths[0]} if len(paths) == 1 else roles(role, paths)
 
 
 def read_values(paths: Sequence[Path]) -> pl.DataFrame:

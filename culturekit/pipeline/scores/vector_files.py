@@ -1,6 +1,7 @@
 """Folders of vectors as inputs of a score: their files, what made them, and where images belong."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,22 @@ from culturekit.index.vector_folder import load_vectors
 from culturekit.metrics.scoring.score_c3 import LabelledVectors
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.storage.arrays import save_rows
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
-__all__ = ["identity_behind", "images_with_prompts", "labelled", "one_identity", "vector_inputs"]
+__all__ = [
+    "gathered",
+    "identity_behind",
+    "images_with_prompts",
+    "labelled",
+    "one_identity",
+    "one_identity_of_all",
+    "tables_of_images",
+    "vector_inputs",
+]
+
+ROWS_AT_ONCE = 16_384
 
 UNKNOWN = {"name": "unknown"}
 """Of vectors whose folder has no manifest with an encoder."""
@@ -28,19 +41,26 @@ def vector_inputs(folders: Mapping[str, Path | None]) -> dict[str, Path]:
         f"{role}-{part}": path
         for role, folder in folders.items()
         if folder is not None
-        for part, path in {"vectors": vectors_in(folder, role), "ids": folder / "ids.parquet"}.items()
+        for part, path in {"vectors": vectors_in(folder, role), "ids": folder_of(folder) / "ids.parquet"}.items()
     }
+
+
+def folder_of(path: Path) -> Path:
+    """Give the folder of vectors, or of a file in it."""
+    return path.parent if path.suffix == ".npy" else path
 
 
 def vectors_in(folder: Path, role: str) -> Path:
     """Name the file of vectors; class probabilities may stand in a folder of features, beside those."""
+    if folder.suffix == ".npy":
+        return folder
     beside = folder / "probabilities.npy"
-    return beside if role == "probs" and beside.is_file() else folder / "vectors.npy"
+    return beside if role.startswith("probs") and beside.is_file() else folder / "vectors.npy"
 
 
 def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
-    """Open a folder of vectors, or the class probabilities in it."""
-    vectors, ids = load_vectors(folder)
+    """Open a folder of vectors, or the class probabilities in it: the folder, or the file with them."""
+    vectors, ids = load_vectors(folder_of(folder))
     path = vectors_in(folder, role)
     return LabelledVectors(vectors if path.name == "vectors.npy" else probabilities_in(path, len(ids)), ids)
 
@@ -56,7 +76,7 @@ def probabilities_in(path: Path, rows: int) -> Vectors:
 
 def identity_behind(folder: Path) -> dict[str, Any]:
     """Say what made the vectors of a folder: everything that its manifest says of the encoder."""
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder_of(folder))
     identity = {} if manifest is None else manifest.notes.get("identity", {})
     return dict(identity) or dict(UNKNOWN)
 
@@ -74,6 +94,48 @@ def one_identity(first: Path, second: Path) -> dict[str, Any]:
             hint="Encode both with one.",
         )
     return other if identity == UNKNOWN else identity
+
+
+def one_identity_of_all(folders: Sequence[Path]) -> dict[str, Any]:
+    """Give the encoder of all folders; those that are known must be one."""
+    known = [folder for folder in folders if identity_behind(folder) != UNKNOWN]
+    for first, other in pairwise(known):
+        one_identity(first, other)
+    return identity_behind(known[0]) if known else dict(UNKNOWN)
+
+
+def gathered(folders: Sequence[Path], scratch: Path, *, role: str = "") -> LabelledVectors:
+    """Open the vectors of several folders as one; more than one are copied into a scratch file, not into memory."""
+    parts = [labelled(folder, role=role) for folder in folders]
+    if len(parts) == 1:
+        return parts[0]
+    widths = {part.vectors.shape[1] for part in parts}
+    if len(widths) > 1:
+        raise UsageError(
+            "the vectors are not of one length", where=", ".join(map(str, folders)), expected="one encoder",
+            found=" and ".join(map(str, sorted(widths))),
+        )  # fmt: skip
+    ids = [name for part in parts for name in part.ids]
+    blocks = (
+        part.vectors[start : start + ROWS_AT_ONCE] for part in parts for start in range(0, len(part.ids), ROWS_AT_ONCE)
+    )
+    save_rows(scratch, blocks, shape=(len(ids), widths.pop()), dtype=np.float32)
+    return LabelledVectors(np.load(scratch, mmap_mode="r", allow_pickle=False), ids)
+
+
+def tables_of_images(paths: Sequence[Path], prompts: Path | None, scratch: Path) -> pl.DataFrame:
+    """Read tables of images as one, with what places an image; an image in two of them is a mistake."""
+    names = [*IMAGES.columns, "concept", "country"]
+    tables = [images_with_prompts(path, prompts, scratch) for path in paths]
+    whole = pl.concat([table.select(name for name in names if name in table.columns) for table in tables],
+                      how="diagonal")  # fmt: skip
+    twice = whole.filter(pl.col("image_id").is_duplicated())
+    if twice.height:
+        raise UsageError(
+            "two tables have the same image", where=", ".join(map(str, paths)), found=repr(twice["image_id"].sort()[0]),
+            hint="Give each table once.",
+        )  # fmt: skip
+    return whole
 
 
 def images_with_prompts(images: Path, prompts: Path | None, scratch: Path) -> pl.DataFrame:

@@ -16,6 +16,7 @@ __all__ = [
     "PROMPTS",
     "PROPOSALS",
     "QUESTIONS",
+    "QUESTION_GRAPHS",
     "QUOTAS",
     "ROUNDS",
     "STATEMENTS",
@@ -179,6 +180,15 @@ QUESTIONS = declare(
     "questions",
     key="prompt_id question_id",
     columns="prompt_id str, question_id str, parents list[str], text str, kind str",
+    optional="fact str",
 )
 """Questions about the images of a prompt; one whose parents are not all answered yes means nothing. `kind` is what is
-asked for, such as entity, attribute, relation or global."""
+asked for, such as entity, attribute, relation or global; `fact` is what the question was made from."""
+
+QUESTION_GRAPHS = declare(
+    "question_graphs",
+    key="prompt_id",
+    columns="prompt_id str, writer str, outcome str, questions u16, depth u16, detail str?, raw str",
+)
+"""How each prompt ended that a model was to turn into questions: in how many, `depth` of them on the longest way down.
+A prompt without questions says why in its outcome."""

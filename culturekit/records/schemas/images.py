@@ -9,6 +9,7 @@ __all__ = [
     "IMAGES",
     "JUDGMENTS",
     "MATCHES",
+    "PAIR_DISTANCES",
     "QUALITY",
     "RECOGNITION",
     "SLICES",
@@ -58,6 +59,16 @@ CALIBRATION = declare(
 `upper` bounds that error at 95 %, and `holds` says whether it is shown to be at most `max_error`."""
 
 QUALITY = declare("quality", key="scorer image_id", columns="image_id str, scorer str, value f64")
+
+PAIR_DISTANCES = declare(
+    "pair_distances",
+    key="measure model prompt_id repeat batch",
+    columns="""
+    measure str, model str, concept str?, prompt_id str, repeat u16, batch u32, images u32, distance f64
+    """,
+)
+"""How far the images of a batch are apart on average, over all pairs; batches of a repeat of a prompt are numbered in
+the order of the slots, from 0."""
 
 JUDGMENTS = declare(
     "judgments",

@@ -3,9 +3,12 @@
 from culturekit.records.tables import declare
 
 __all__ = [
+    "ANSWER_COUNTS",
     "DESCRIPTOR_MATCHES",
+    "DISAGREEMENTS",
     "DISTRIBUTIONS",
     "EXAGGERATIONS",
+    "QUESTION_RATES",
     "SCORES",
     "SELECTION",
     "VALUES",
@@ -41,6 +44,14 @@ DISTRIBUTIONS = declare(
 images without one; the shares of a level sum to 1. The limits of a share take batches, a repeat of a prompt each, as a
 sample; they are null with fewer than 20."""
 
+DISAGREEMENTS = declare(
+    "disagreements",
+    key="model concept level label_a label_b",
+    columns="model str, concept str?, level str, label_a str, label_b str, images u64, share f64",
+)
+"""How many images of a model two routes label differently: `label_a` by the one, `label_b` by the other, of the
+continent, the country or the artifact. The share is of the images for which both name a label of that level."""
+
 DESCRIPTOR_MATCHES = declare(
     "descriptor_matches",
     key="model prompt_id dimension side token",
@@ -74,3 +85,22 @@ YES_BY_SCORE = declare(
     """,
 )
 """How often annotators of a pool said yes to images whose score lies in the bucket that begins at `low`."""
+
+ANSWER_COUNTS = declare(
+    "answer_counts",
+    key="model concept task judge outcome",
+    columns="model str, concept str?, task str, judge str, outcome str, judgments u64, images u64",
+)
+"""How judgments of a model's images ended, task by task; concept null is over all concepts. An answer that is neither
+yes nor no has that as its outcome."""
+
+QUESTION_RATES = declare(
+    "question_rates",
+    key="judge model prompt_id question_id",
+    columns="""
+    judge str, model str, prompt_id str, question_id str, concept str?, text str, kind str, images u64, yes u64, no u64,
+    unanswered u64, void u64, failed u64, rate f64?
+    """,
+)
+"""How often each question was answered yes about a model's images. `void` counts images of which a parent was answered
+no, `failed` those that do not count for the question, and `rate` is their share of the images with an answer."""

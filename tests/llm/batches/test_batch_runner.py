@@ -17,6 +17,7 @@ from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.tokens import input_bound
+from tests.effort import examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
@@ -308,7 +309,7 @@ class KilledJournal(Journal):
         return numbers
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kills=st.lists(st.integers(0, 60), max_size=6),
     files=st.booleans(),

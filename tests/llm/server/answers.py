@@ -39,6 +39,8 @@ class Answer:
     output_tokens: int = 0
     thinking_tokens: int = 0
     cached_tokens: int = 0
+    logprobs: tuple[tuple[str, float], ...] | None = ()
+    """Of the first token, the likeliest first; empty: drawn by a hash; None: the server lists none."""
 
 
 def answer_to(
@@ -131,4 +133,5 @@ def _counted(answer: Answer, question: Question, script: Script) -> Answer:
         output_tokens=min(output, max(question.max_tokens, thinking)),
         thinking_tokens=thinking,
         cached_tokens=answer.cached_tokens or cached,
+        logprobs=answer.logprobs,
     )

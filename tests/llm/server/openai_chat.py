@@ -1,6 +1,7 @@
 """OpenAI chat completions: read a request as a question, write an answer as a completion or as a stream of chunks."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +49,10 @@ def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
         digest=hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         mode=mode,
         stream=bool(body.get("stream")),
-        options={"include_usage": bool((body.get("stream_options") or {}).get("include_usage"))},
+        options={
+            "include_usage": bool((body.get("stream_options") or {}).get("include_usage")),
+            "top_logprobs": body.get("top_logprobs") or 0 if body.get("logprobs") else None,
+        },
     )
 
 
@@ -100,7 +104,8 @@ def chat_completion(question: Question, answer: Answer) -> dict[str, Any]:
         "refusal": answer.text if declined else None,
         "annotations": [],
     }
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _FINISH.get(answer.ending, "stop")}
+    finish = _FINISH.get(answer.ending, "stop")
+    choice = {"index": 0, "message": message, "logprobs": first_logprobs(question, answer), "finish_reason": finish}
     return {
         "id": f"chatcmpl-{question.digest[:29]}",
         "object": "chat.completion",
@@ -111,6 +116,23 @@ def chat_completion(question: Question, answer: Answer) -> dict[str, Any]:
         "service_tier": "default",
         "system_fingerprint": "fp_loopback",
     }
+
+
+def first_logprobs(question: Question, answer: Answer) -> dict[str, Any] | None:
+    """List the likeliest first tokens, where asked for: those of the answer, or drawn by a hash of the question."""
+    wanted = question.options.get("top_logprobs")
+    if wanted is None or answer.logprobs is None:
+        return None
+    listed = answer.logprobs or drawn_logprobs(question)
+    told = [{"token": token, "logprob": value, "bytes": list(token.encode())} for token, value in listed]
+    return {"content": [{**told[0], "top_logprobs": told[:wanted]}], "refusal": None}
+
+
+def drawn_logprobs(question: Question) -> tuple[tuple[str, float], ...]:
+    """Draw how probable Yes and No are; a twentieth is left to other words."""
+    yes = 0.02 + 0.9 * int(question.digest[:8], 16) / 2**32
+    listed = {"Yes": yes, "No": 0.95 - yes, "The": 0.03, "I": 0.02}
+    return tuple((token, math.log(share)) for token, share in sorted(listed.items(), key=lambda item: -item[1]))
 
 
 def chat_chunks(question: Question, answer: Answer, *, piece: int = 16) -> list[bytes]:

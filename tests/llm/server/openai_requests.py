@@ -159,6 +159,8 @@ def check_chat(body: Any, dialect: str = "openai") -> None:
         raise Refused("bad-request", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         raise Refused("bad-request", "'max_tokens' and 'max_completion_tokens' cannot both be set.")
+    if body.get("top_logprobs") is not None and not body.get("logprobs"):
+        raise Refused("bad-request", "'top_logprobs' is only allowed when 'logprobs' is enabled.", param="top_logprobs")
     if dialect == "openai":
         _check_format(body)
 

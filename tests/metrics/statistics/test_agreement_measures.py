@@ -31,6 +31,7 @@ TABLES = st.lists(
 
 
 @given(PAIRS)
+@settings(deadline=None)
 def test_cohen_agrees_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     a, b = map(list, zip(*pairs, strict=True))
     assume(len({*a, *b}) > 1)
@@ -41,6 +42,7 @@ def test_cohen_agrees_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=30))
+@settings(deadline=None)
 def test_fleiss_agrees_with_statsmodels_and_ignores_order_and_names(answers: list[list[int]]) -> None:
     ratings = np.array(answers)
     assume(len(np.unique(ratings)) > 1)

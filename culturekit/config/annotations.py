@@ -1,0 +1,64 @@
+"""The part of a recipe about people who rate images."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.simulated_people import SimulatedPeople
+from culturekit.config.checks import existing_file, existing_project
+from culturekit.metrics.scoring.rating_pools import PoolsBy
+from culturekit.storage.yaml_model import StrictModel
+
+__all__ = ["Annotations"]
+
+Count = Annotated[int, Field(ge=0, le=50)]
+
+
+class Annotations(StrictModel):
+    """What people say of the images: forms out, answers in, tables of ratings, and metrics held against them.
+
+    Without `files` the forms are handed out and wait; with `simulated` people answer them who know what simulated
+    models drew. `files` are exports of Label Studio or of the form, whose tasks are those of `project` or, without it,
+    of the run itself; or tables `annotations.parquet` that `annotate import` wrote.
+
+    `prompts` are drawn that name a country, and of each model the first image of each is judged, by `in_region` people
+    of the country and `out_of_region` others. `pools` says what makes a pool; pools are never merged, and with `only`
+    the others are left out. `keep` names flags whose answers count all the same. The share of annotators who chose one
+    of `choices` is a rating that metrics are held against.
+    """
+
+    scheme: str = "cube"
+    prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    in_region: Count = 3
+    out_of_region: Count = 0
+    files: tuple[Annotated[str, AfterValidator(existing_file)], ...] = ()
+    project: Annotated[str, AfterValidator(existing_project)] | None = None
+    simulated: SimulatedPeople | None = None
+    pools: PoolsBy = "region"
+    only: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ("yes",)
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    resamples: Annotated[int, Field(ge=99, le=1_000_000)] = 2000
+
+    @property
+    def tables(self) -> bool:
+        """Tell whether answers come as tables that were imported already."""
+        return any(name.endswith(".parquet") for name in self.files)
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "Annotations":
+        """Make sure that answers come from one place."""
+        if self.tables and not all(name.endswith(".parquet") for name in self.files):
+            raise ValueError("annotations.files are either exports (JSON) or imported tables (parquet), not both")
+        if self.tables and self.project is not None:
+            raise ValueError("annotations.project is for exports; a table annotations.parquet was imported already")
+        if self.project is not None and not self.files:
+            raise ValueError("annotations.project has tasks, but annotations.files has no answers to them")
+        if self.simulated is not None and self.files:
+            raise ValueError("annotations has both simulated people and files of answers; give one of them")
+        if self.simulated is not None and self.scheme != "cube":
+            raise ValueError("simulated people fill in the scheme cube only")
+        if self.in_region + self.out_of_region == 0:
+            raise ValueError("annotations.in_region and out_of_region are both 0: nobody is to judge anything")
+        return self

@@ -1,0 +1,61 @@
+"""What a recipe says of faithfulness: who writes questions, who answers them, who else compares images and texts."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.config.checks import checked_spec
+from culturekit.index.scorers import SCORERS
+from culturekit.llm.clients import CLIENTS
+from culturekit.registry import parse_spec
+from culturekit.storage.yaml_model import StrictModel
+
+__all__ = ["Faithfulness"]
+
+BLIND = "rules"
+"""The client that reads wording only."""
+
+
+def seeing(spec: str) -> str:
+    """Accept a client that could look at images."""
+    if parse_spec(spec).name == BLIND:
+        raise ValueError(f"{BLIND} reads wording only and sees no image: name a vision model")
+    return spec
+
+
+def writing(spec: str) -> str:
+    """Accept a client that could write questions."""
+    if parse_spec(spec).name == BLIND:
+        raise ValueError(f"{BLIND} has no rules for writing questions: name a language model")
+    return spec
+
+
+ClientSpec = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
+
+
+class Faithfulness(StrictModel):
+    """Whether images show what their prompts ask for; every part is optional, and at least one is named.
+
+    `questions` turns prompts into questions, `answers` looks at the images and answers them (DSG); `vqascore` says how
+    probable it finds Yes; `scorers` compare image and text, such as `clipscore:SPEC`. `per_prompt` is how many images
+    of each model and prompt the models look at; `denominator` and `of` are those of `score questions` and `vqascore`.
+    """
+
+    questions: Annotated[ClientSpec, AfterValidator(writing)] | None = None
+    answers: Annotated[ClientSpec, AfterValidator(seeing)] | None = None
+    vqascore: Annotated[ClientSpec, AfterValidator(seeing)] | None = None
+    scorers: tuple[Annotated[str, AfterValidator(checked_spec(SCORERS))], ...] = ()
+    per_prompt: Annotated[int, Field(ge=1)] | None = None
+    denominator: Literal["all", "valid"] = "all"
+    of: Literal["yes-no", "vocabulary"] = "yes-no"
+
+    @model_validator(mode="after")
+    def parts_fit_together(self) -> "Faithfulness":
+        """Refuse questions that nobody answers, answers to no questions, and nothing at all."""
+        if (self.questions is None) != (self.answers is None):
+            raise ValueError("questions and answers belong together: one model writes them, one looks at the images")
+        if self.questions is None and self.vqascore is None and not self.scorers:
+            raise ValueError("name at least one of questions with answers, vqascore, and scorers")
+        if len(set(self.scorers)) < len(self.scorers):
+            raise ValueError("a scorer is named twice")
+        return self

@@ -1,0 +1,101 @@
+"""What a recipe may take as somebody published it: the cultural space, and prompts."""
+
+from collections.abc import Set
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from culturekit.builders.prompt_options import PromptOptions
+from culturekit.errors import CultureKitError
+
+__all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published"]
+
+MAKING = ("dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "popularity", "release", "card")
+"""The keys that say how a cultural space is made."""
+
+PUBLISHED = (".parquet", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class RecipePrompts(PromptOptions):
+    """Which prompts to build, or the `file` that has them: a prompts table, or one in the public CUBE layout."""
+
+    file: str | None = None
+
+    def check(self) -> None:
+        """Refuse options that would decide nothing beside a file, or contradict each other."""
+        stated = [one.name for one in fields(PromptOptions) if getattr(self, one.name) != one.default]
+        if self.file is not None and stated:
+            raise ValueError(
+                f"file takes prompts as they are, so {', '.join(stated)} would decide nothing: leave it out"
+            )
+        PromptOptions.check(self)
+
+    def built(self) -> PromptOptions:
+        """Give the options of prompts that are built."""
+        settings = asdict(self)
+        del settings["file"]
+        return PromptOptions(**settings)
+
+
+def existing_published(name: str) -> str:
+    """Accept a table of ours, or a file in the public CUBE layout, that is there."""
+    path = Path(name)
+    expected = "a .parquet table of culturekit, or a .json file in the public CUBE layout"
+    if path.is_dir():
+        raise ValueError(f"{name!r} is a folder; expected {expected}{inside(path)}")
+    if not path.is_file():
+        raise ValueError(f"there is no file {name!r}; expected {expected}{nearby(path)}")
+    if path.suffix not in PUBLISHED:
+        raise ValueError(f"{name!r} is neither: expected {expected}")
+    return name
+
+
+def inside(folder: Path) -> str:
+    """Name a file in a folder that may have been meant."""
+    for name in ("cspace.parquet", "prompts.parquet"):
+        if (folder / name).is_file():
+            return f", such as {str(folder / name)!r}"
+    return ""
+
+
+def nearby(path: Path) -> str:
+    """Name the files beside one that is not there, where there are few."""
+    beside = (
+        sorted(one.name for one in path.parent.glob("*") if one.suffix in PUBLISHED) if path.parent.is_dir() else []
+    )
+    return f"; beside it are {', '.join(beside)}" if 0 < len(beside) <= 6 else ""
+
+
+def checked_prompts(options: RecipePrompts) -> RecipePrompts:
+    """Accept prompts whose options fit together, and whose file is there."""
+    try:
+        options.check()
+    except CultureKitError as error:
+        raise ValueError(str(error)) from error
+    if options.file is not None:
+        existing_published(options.file)
+    return options
+
+
+def check_sources(stated: Set[str], *, cspace: str | None) -> None:
+    """Make sure that a cultural space is made, or taken as it was published, and not both.
+
+    Args:
+        stated: the keys that stand in the recipe.
+        cspace: the published cultural space.
+    """
+    if cspace is not None:
+        idle = [key for key in MAKING if key in stated]
+        if idle:
+            raise ValueError(
+                f"cspace is taken as it was published, so {', '.join(idle)} would decide nothing: "
+                "leave that out, or leave cspace out"
+            )
+        return
+    missing = [key for key in ("dump", "concepts") if key not in stated]
+    if missing == ["dump", "concepts"]:
+        raise ValueError(
+            "a cultural space is missing: give dump and concepts to make one, or cspace: FILE, one that was published"
+        )
+    if missing:
+        raise ValueError(f"{missing[0]} is missing: a cultural space is made from both, dump and concepts")

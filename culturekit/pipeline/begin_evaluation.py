@@ -1,0 +1,133 @@
+"""From a folder of images to the recipe that evaluates them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from culturekit.builders.public_cube import is_public_cube
+from culturekit.config.evaluation_text import Evaluation, recipe_text
+from culturekit.config.load import load_recipe
+from culturekit.config.published import existing_published
+from culturekit.errors import UsageError
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.scorers import SCORERS
+from culturekit.pipeline.found_models import FoundModel, find_models, references_in
+from culturekit.storage.atomic import write_atomically
+
+__all__ = ["Begun", "EvaluationFiles", "begin_evaluation"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFiles:
+    """What an evaluation is made of.
+
+    Attributes:
+        pictures: a folder of images for each model.
+        cspace: a published cultural space.
+        prompts: what the images were made from; the cultural space, where that is in the public layout.
+        references: pictures that show artifacts.
+        pattern: what the parts of file names mean; found out, where it is empty.
+    """
+
+    pictures: Path
+    cspace: Path
+    prompts: Path | None = None
+    references: Path | None = None
+    pattern: str = ""
+
+    @property
+    def asked(self) -> Path:
+        """The file with the prompts."""
+        if self.prompts is not None:
+            return self.prompts
+        if is_public_cube(self.cspace):
+            return self.cspace
+        raise UsageError(
+            "it is not known what the images were made from",
+            expected="--prompts FILE: a prompts.parquet, or a file in the public CUBE layout",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A recipe that was written, and what is known of its images.
+
+    Attributes:
+        recipe: the file.
+        models: as they were found.
+        references: pictures that show an artifact, and pictures there are; None without references.
+    """
+
+    recipe: Path
+    models: Sequence[FoundModel]
+    references: tuple[int, int] | None
+
+
+def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality: str) -> Begun:
+    """Find models and references, and write the recipe; it is one that can be run."""
+    if out.exists():
+        raise UsageError(
+            "there is such a file already, and it may have been changed by hand", where=str(out),
+            hint="Choose another --out, or remove it.",
+        )  # fmt: skip
+    ENCODERS.check(encoder)
+    SCORERS.check(quality)
+    for role, path in (("--cspace", files.cspace), ("--prompts", files.asked)):
+        check_file(role, path)
+    models = find_models(files.pictures, files.asked, cspace=files.cspace, pattern=files.pattern)
+    for model in models:
+        check_answers(model, files.asked)
+    shown = None if files.references is None else references_in(files.references, files.cspace)
+    found = Evaluation(
+        str(files.cspace),
+        str(files.asked),
+        None if shown is None else shown[0],
+        encoder,
+        quality,
+        [(model.name, model.backend) for model in models],
+        min(model.per_prompt for model in models),
+        sorted({kind for model in models for kind in model.kinds}),
+    )
+    check_enough(found, files.pictures)
+    write_atomically(out, recipe_text(found).encode())
+    try:
+        load_recipe(out)
+    except BaseException:
+        out.unlink()
+        raise
+    return Begun(out, models, None if shown is None else shown[1:])
+
+
+def check_file(role: str, path: Path) -> None:
+    """Make sure that a table is there."""
+    try:
+        existing_published(str(path))
+    except ValueError as error:
+        raise UsageError(str(error), where=role) from error
+
+
+def check_answers(model: FoundModel, prompts: Path) -> None:
+    """Make sure that some images of a model answer a prompt."""
+    if model.per_prompt:
+        return
+    unmatched = model.preview.unmatched_examples
+    first = unmatched[0] if unmatched else None
+    near = f"; the nearest prompt is {first.nearest[0]!r}" if first and first.nearest else ""
+    raise UsageError(
+        f"no image of {model.name} answers a prompt of {prompts}",
+        where=model.preview.folder,
+        expected="files named after the prompts: by id, such as PROMPT_ID__0.png, or by text",
+        found=f"{first.file}: {first.reason}{near}" if first else f"{model.preview.pictures:,} pictures",
+        hint="Say what names mean with --pattern, such as '{prompt}__{id}', or name other --prompts.",
+    )
+
+
+def check_enough(found: Evaluation, pictures: Path) -> None:
+    """Make sure that there is something to compare among the images of a prompt."""
+    if found.per_prompt < 2:
+        raise UsageError(
+            "most prompts have one image, and diversity is what several images of one prompt show",
+            where=str(pictures),
+            expected="at least 2 images a prompt, better 8",
+            hint="Images of a prompt that were read as others' are told apart with --pattern.",
+        )

@@ -1,0 +1,167 @@
+"""Quality and faithfulness: what judges and scorers say of each model's images, and how far that can be relied on."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from culturekit.records.schemas import ANSWER_COUNTS, SCORES
+from culturekit.report.faithfulness_judges import Judge, judges_in, title_of
+from culturekit.report.figures import Figure, figure_in
+from culturekit.report.questions_failed import QuestionLine, questions_failed
+from culturekit.report.run_folders import FAITHFULNESS, RunFolders
+
+__all__ = ["Faithfulness", "Instrument", "LookedAt", "faithfulness_in"]
+
+OUTCOMES: Mapping[str, str] = {
+    "ok": "answered",
+    "repaired": "answered",
+    "refused": "refused",
+    "blocked": "refused",
+    "invalid": "unparsed",
+    "truncated": "unparsed",
+    "neither yes nor no": "unparsed",
+    "exhausted": "failed",
+    "over-budget": "failed",
+}
+"""How judgments end -> how the page counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What became of a model's images under one judge: how many answers, how many not, images that were not shown."""
+
+    answered: int
+    refused: int
+    unparsed: int
+    failed: int
+    not_shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """A metric by one judge or scorer: every model's score over all prompts, and concept by concept.
+
+    Attributes:
+        metric: `dsg`, `vqascore` or `quality`.
+        judge: who scored, as the scores name it.
+        title: as the page calls it.
+        target: whether intervals speak of `these` prompts or of the `population` they are a sample of.
+        unit: of the scores.
+        models: model -> score; None where none of its images could be scored.
+        looked_at: model -> what became of its images.
+        concepts: concept -> model -> score.
+    """
+
+    metric: str
+    judge: str
+    title: str
+    target: str
+    unit: str
+    models: Mapping[str, Figure | None]
+    looked_at: Mapping[str, LookedAt]
+    concepts: Mapping[str, Mapping[str, Figure | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Faithfulness:
+    """The whole section; `missing` says what nobody looked at, and why that matters."""
+
+    instruments: tuple[Instrument, ...]
+    judges: tuple[Judge, ...]
+    worst: tuple[QuestionLine, ...]
+    best: tuple[QuestionLine, ...]
+    unasked: int
+    missing: tuple[str, ...]
+
+
+NO_ANSWERS = (
+    "Whether images show what prompts ask for was not asked question by question (DSG): no vision model was named "
+    "under faithfulness.answers. The embedded scorer and the rules judge cannot see what an image shows."
+)
+NO_VQASCORE = "No vision model was asked how probable it finds that images show their prompts (faithfulness.vqascore)."
+NO_TEXTS = "No scorer compared image and text (faithfulness.scorers, such as clipscore:SPEC)."
+
+
+def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | None:
+    """Read the section; None for a run whose recipe asked for none."""
+    scores = run.table(FAITHFULNESS, SCORES)
+    if scores is None:
+        return None
+    counts = run.table(FAITHFULNESS, ANSWER_COUNTS) if has_judges(run) else None
+    params = pl.Struct(dict.fromkeys(("judge", "scorer", "target"), pl.String))
+    rows = scores.with_row_index("row").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    rows = rows.with_columns(by=pl.coalesce("judge", "scorer"))
+    instruments = tuple(instruments_in(run, rows, counts, models))
+    metrics = {instrument.metric for instrument in instruments}
+    missing = [NO_ANSWERS] if "dsg" not in metrics and not asked(run, "answers") else []
+    missing += [NO_VQASCORE] if "vqascore" not in metrics and not asked(run, "vqascore") else []
+    missing += [NO_TEXTS] if not any(stage.startswith("scorer-") for stage in run.stages) else []
+    worst, best, unasked = questions_failed(run, models)
+    return Faithfulness(instruments, tuple(judges_in(run, models)), worst, best, unasked, tuple(missing))
+
+
+def has_judges(run: RunFolders) -> bool:
+    """Tell whether any model was asked about images."""
+    return asked(run, "answers") or asked(run, "vqascore")
+
+
+def asked(run: RunFolders, judge: str) -> bool:
+    """Tell whether a kind of judge looked at the images of some model."""
+    return any(f"{judge}-{model}" in run.stages for model in run.models)
+
+
+def instruments_in(
+    run: RunFolders, rows: pl.DataFrame, counts: pl.DataFrame | None, models: Sequence[str]
+) -> Iterator[Instrument]:
+    """Give every metric by every judge or scorer."""
+    placed = rows.filter(pl.col("country").is_null(), pl.col("group").is_null())
+    for metric, by in placed.select("metric", "by").unique().sort("metric", "by").iter_rows():
+        own = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
+        concepts = own["concept"].drop_nulls().unique().sort()
+        yield Instrument(
+            metric=metric,
+            judge=by,
+            title=title_of(metric, by),
+            target=own["target"][0],
+            unit=own["unit"][0],
+            models=figures_of(own.filter(pl.col("concept").is_null()), models),
+            looked_at={model: looked_at(run, counts, metric, by, model) for model in models},
+            concepts={concept: figures_of(own.filter(concept=concept), models) for concept in concepts},
+        )
+
+
+def figures_of(rows: pl.DataFrame, models: Sequence[str]) -> dict[str, Figure | None]:
+    """Give the score of each model; None where it has none."""
+    found = {row["model"]: figure_in(row) for row in rows.to_dicts()}
+    return {model: found.get(model) for model in models}
+
+
+def looked_at(run: RunFolders, counts: pl.DataFrame | None, metric: str, by: str, model: str) -> LookedAt:
+    """Count what became of a model's images under a judge; a scorer gives each image a value, or a reason."""
+    if metric == "quality":
+        folder = folder_of_scorer(run, by, model)
+        manifest = None if folder is None else run.manifest(folder)
+        dropped = 0 if manifest is None else sum(manifest.drops.values())
+        return LookedAt(0 if manifest is None else manifest.counts["quality"], 0, 0, 0, dropped)
+    ended: Counter[str] = Counter()
+    if counts is not None:
+        own = counts.filter(pl.col("concept").is_null(), pl.col("model") == model, pl.col("judge") == by)
+        for outcome, number in own.filter(task=metric).select("outcome", "judgments").iter_rows():
+            ended[OUTCOMES.get(outcome, "failed")] += number
+    stage = f"{'answers' if metric == 'dsg' else metric}-{model}"
+    dropped = sum(run.manifest(stage).drops.values()) if stage in run.stages else 0
+    return LookedAt(ended["answered"], ended["refused"], ended["unparsed"], ended["failed"], dropped)
+
+
+def folder_of_scorer(run: RunFolders, scorer: str, model: str) -> str | None:
+    """Find the folder of a scorer's values by the names in its manifest."""
+    for stage in run.stages:
+        if stage == f"quality-{model}" or (stage.startswith("scorer-") and stage.split("-", 2)[2] == model):
+            parameters = run.manifest(stage).notes.get("parameters", {})
+            name, encoder = parameters.get("name"), parameters.get("encoder")
+            label = f"{name}:{encoder}" if encoder else name
+            if label == scorer or scorer in (run.manifest(stage).options.get("scorer"), parameters.get("name")):
+                return stage
+    return None

@@ -1,0 +1,98 @@
+"""Who judged: which model by which weights, under which licence where that is known, and what it is known to miss."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from culturekit.report.run_folders import RunFolders
+from culturekit.storage.manifest import Manifest
+
+__all__ = ["Judge", "judges_in", "title_of"]
+
+TITLES: Mapping[str, str] = {
+    "dsg": "DSG",
+    "vqascore": "VQAScore",
+    "clipscore": "CLIPScore",
+    "hpsv2": "HPS v2",
+    "pickscore": "PickScore",
+    "embedded": "clarity (embedded)",
+}
+
+LICENCES: Mapping[str, str] = {
+    "embedded": "no weights",
+    "hpsv2": "the published weights of HPS v2 are Apache-2.0",
+    "pickscore": "the published weights of PickScore are MIT",
+    "clipscore": "that of the encoder's weights",
+    "replay": "no model was asked: its replies are replayed",
+    "local": "that of the model in its folder",
+    "openai": "the terms of the service; a server of one's own: that of the model it serves",
+    "google": "the terms of the service",
+}
+
+BIASES: Mapping[str, str] = {
+    "questions": "What it leaves out of a prompt is never asked; it knows words better than cultures.",
+    "answers": "A vision model that does not know a dish or a garment answers no, and the picture is blamed; it knows "
+    "the "
+    "things of some countries far better than those of others.",
+    "vqascore": "P(Yes) is a model's confidence, and two models are on two scales; what it has rarely seen, it doubts.",
+    "clipscore": "Trained on mostly English captions of mostly Western pictures; it reads single words rather than how "
+    "they stand to each other, and texts only up to a length.",
+    "hpsv2": "Tuned on which pictures English-speaking raters preferred: it likes polish, whatever the culture.",
+    "pickscore": "Tuned on choices of the users of one web page: it likes polish, whatever the culture.",
+    "embedded": "Sees sharp edges, contrast and noise, and nothing of what an image shows.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Somebody who judged, for what, and what a reader must know about them."""
+
+    task: str
+    name: str
+    made_by: str
+    licence: str
+    bias: str
+    caveat: str
+
+
+def title_of(metric: str, by: str) -> str:
+    """Name an instrument as people do."""
+    name = by.partition(":")[0] if metric == "quality" else metric
+    return TITLES.get(name, name)
+
+
+def judges_in(run: RunFolders, models: Sequence[str]) -> Iterator[Judge]:
+    """List everybody who judged, once each."""
+    stages = [("questions", "questions")] if "questions" in run.stages else []
+    for model in models:
+        stages += [(task, f"{task}-{model}") for task in ("answers", "vqascore") if f"{task}-{model}" in run.stages]
+        stages += [("scorer", stage) for stage in run.stages if is_scorer(stage, model)]
+    found = [judge_of(task, run.manifest(stage)) for task, stage in stages]
+    yield from dict.fromkeys(found)
+
+
+def is_scorer(stage: str, model: str) -> bool:
+    """Tell whether a stage holds the quality of a model's images."""
+    return stage == f"quality-{model}" or (stage.startswith("scorer-") and stage.split("-", 2)[2] == model)
+
+
+def judge_of(task: str, manifest: Manifest) -> Judge:
+    """Describe a judge by the manifest of what it said."""
+    notes, caveat = manifest.notes, str(manifest.notes.get("caveat", ""))
+    if task == "scorer":
+        parameters: Mapping[str, Any] = notes.get("parameters", {})
+        name = str(parameters.get("name") or manifest.options.get("scorer"))
+        weights = str(parameters.get("weights") or "none")
+        encoder = f"{parameters['encoder']}, " if parameters.get("encoder") else ""
+        made_by = "no weights" if weights == "none" else f"{encoder}weights {weights[:16]}"
+        kind = name.partition(":")[0]
+        return Judge(
+            TITLES.get(kind, name), name, made_by, LICENCES.get(kind, "not known"), BIASES.get(kind, ""), caveat
+        )
+    said = manifest.options.get("judge")
+    identity: Mapping[str, Any] = said if isinstance(said, Mapping) else {"provider": str(said).partition(":")[0]}
+    provider = str(identity.get("provider", ""))
+    place = f" at {identity['base_url']}" if identity.get("base_url") else ""
+    wording = str(manifest.options.get("wording", ""))[:8]
+    made_by = f"{provider}{place}, wording {wording}"
+    return Judge(task, str(notes.get("judge")), made_by, LICENCES.get(provider, "not known"), BIASES[task], caveat)

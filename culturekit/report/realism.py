@@ -1,0 +1,200 @@
+"""How generated images stand beside real ones: a table of distances and shares, and what must be known of it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from culturekit.metrics.catalog import CATALOG
+from culturekit.metrics.realism.extractors import called, licence_of
+from culturekit.records.schemas import SCORES
+from culturekit.report.run_folders import REALISM, RunFolders
+
+__all__ = ["Cell", "RealismColumn", "RealismTable", "RealismTables", "cell_of", "realism_in", "scores_of", "words"]
+
+SHOWN = (
+    "frechet_distance", "kernel_distance", "inception_score", "prdc_precision", "prdc_recall", "prdc_density",
+    "prdc_coverage",
+)  # fmt: skip
+"""The metrics, in the order of the columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One score as the page writes it; `why` is said where there is no interval, or no value."""
+
+    text: str
+    limits: str
+    n: int
+    row: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RealismColumn:
+    """One metric: what it is called on these vectors, and which values are better."""
+
+    metric: str
+    title: str
+    better: str
+
+
+@dataclass(frozen=True, slots=True)
+class RealismTable:
+    """The scores of all models, over all concepts or of one."""
+
+    concept: str | None
+    images: int
+    real: int
+    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RealismTables:
+    """What is known of realism.
+
+    Attributes:
+        extractor: its name, and what exactly it is.
+        licence: of its weights.
+        columns: of all tables.
+        tables: the one over all concepts first.
+        cautions: what a reader must know of these numbers.
+        left_out: images that entered no score, by reason.
+    """
+
+    extractor: str
+    licence: str
+    columns: tuple[RealismColumn, ...]
+    tables: tuple[RealismTable, ...]
+    cautions: tuple[str, ...]
+    left_out: Mapping[str, int]
+
+
+def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
+    """Collect the scores of realism; None for a run without them."""
+    scores = scores_of(run, REALISM)
+    if scores is None or scores.is_empty():
+        return None
+    whole = scores.filter(pl.col("concept").is_null())
+    metrics = [metric for metric in SHOWN if metric in set(whole["metric"])]
+    told = parsed(whole.filter(pl.col("metric") == metrics[0])["params"][0])
+    encoder: dict[str, Any] = told["encoder"]
+    concepts = scores["concept"].drop_nulls().unique().sort().to_list()
+    parts = [None, *(concepts if len(concepts) > 1 else [])]
+    tables = tuple(table_of(scores, concept, metrics, models) for concept in parts)
+    return RealismTables(
+        extractor=words(encoder),
+        licence=licence_of(encoder),
+        columns=tuple(column_of(metric, encoder) for metric in metrics),
+        tables=tables,
+        cautions=tuple(cautions(encoder, told, tables, run)),
+        left_out=left_out(run, models),
+    )
+
+
+def scores_of(run: RunFolders, stage: str) -> pl.DataFrame | None:
+    """Read the scores of a stage with the number of each row."""
+    table = run.table(stage, SCORES)
+    return None if table is None else table.with_row_index("row")
+
+
+def parsed(params: str) -> dict[str, Any]:
+    """Read params."""
+    return msgspec.json.decode(params, type=dict[str, Any])
+
+
+def words(identity: Mapping[str, Any]) -> str:
+    """Say what made vectors or distances: name, revision, preprocessing, and the beginning of the weights' hash."""
+    weights = str(identity.get("weights", "unknown"))
+    hashed = "no weights" if weights == "none" else f"weights {weights[:12]}"
+    parts = [identity.get("name"), identity.get("revision"), identity.get("backbone"), identity.get("preprocessing")]
+    return ", ".join([*(str(part) for part in parts if part), hashed])
+
+
+def column_of(metric: str, encoder: Mapping[str, Any]) -> RealismColumn:
+    """Head a column."""
+    known = CATALOG[metric]
+    title = called(metric, encoder) if metric in {"frechet_distance", "kernel_distance"} else known.title
+    return RealismColumn(metric, title, known.direction)
+
+
+def table_of(scores: pl.DataFrame, concept: str | None, metrics: Sequence[str], models: Sequence[str]) -> RealismTable:
+    """Collect the scores of one concept, or over all."""
+    about = scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
+    rows = []
+    for model in models:
+        own = about.filter(pl.col("model") == model)
+        rows.append((model, tuple(cell_in(own.filter(pl.col("metric") == metric)) for metric in metrics)))
+    told = [parsed(text) for text in about.filter(pl.col("metric") == "frechet_distance")["params"]]
+    images = min((int(one["n_fake"]) for one in told), default=0)
+    return RealismTable(concept, images, min((int(one["n_real"]) for one in told), default=0), tuple(rows))
+
+
+def cell_in(rows: pl.DataFrame) -> Cell | None:
+    """Read the only row there is; None where there is none."""
+    return cell_of(rows.row(0, named=True)) if rows.height == 1 else None
+
+
+def cell_of(row: Mapping[str, Any]) -> Cell:
+    """Write one score with its interval, or why there is none."""
+    told = parsed(row["params"])
+    low, high = row["ci_low"], row["ci_high"]
+    limits = "" if low is None or high is None else f"{significant(low)} to {significant(high)}"
+    why = str(told.get("no_value") or ("" if limits else told.get("no_interval", "no interval holds")))
+    return Cell(significant(row["value"]), limits, row["n"], row["row"], why)
+
+
+def significant(value: float | None) -> str:
+    """Write a number of any size in three digits."""
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:.3f}" if 0.1 <= abs(value) < 10 or value == 0 else f"{value:.3g}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def cautions(
+    encoder: Mapping[str, Any], told: Mapping[str, Any], tables: Sequence[RealismTable], run: RunFolders
+) -> Iterator[str]:
+    """Say what the numbers do not tell."""
+    name = str(encoder.get("name"))
+    if not name.startswith("inception"):
+        yield (
+            f"{name} is no Inception: these distances are no FID and no KID, and compare with no published number. "
+            "They compare the models of this page with each other, through the eyes of that encoder."
+        )
+    caveat = run.manifest(f"vectors-{run.models[0]}").notes.get("caveat")
+    if caveat:
+        yield str(caveat)
+    if "equal" in told:
+        yield (
+            f"A Fréchet distance grows as images get fewer, so all models are scored on equally many: {told['equal']}, "
+            f"drawn by seed {told['equal_seed']}."
+        )
+    dim, images = int(encoder.get("dim", 0)), min(tables[0].images, tables[0].real)
+    if images <= dim:
+        yield (
+            f"With {images:,} images and vectors of {dim:,} numbers a large part of each Fréchet distance is bias: "
+            "the order of the models may be read, the size may not."
+        )
+    if told.get("references") == "balanced":
+        yield (
+            f"Real images: {told['per_concept']:,} of each concept, countries taking turns, drawn by seed "
+            f"{told['seed']}. What they lack counts as unreal."
+        )
+    else:
+        yield "Real images: all that were given, in whatever proportion. What they lack counts as unreal."
+    fewest = run.manifest(REALISM).options.get("fewest")
+    if len(tables) > 1:
+        yield f"A concept is scored where there are at least {fewest} images of the model and {fewest} real ones."
+
+
+def left_out(run: RunFolders, models: Sequence[str]) -> dict[str, int]:
+    """Count what has no vector, and what entered no score."""
+    found: dict[str, int] = {}
+    for stage in ("vectors-real", *(f"vectors-{model}" for model in models), REALISM):
+        for reason, count in run.manifest(stage).drops.items():
+            found[reason] = found.get(reason, 0) + count
+    return dict(sorted(found.items()))

@@ -1,0 +1,247 @@
+"""Kill a whole evaluation with SIGKILL at random moments while judge and tagger answer over HTTP, and resume it.
+
+`python -m tests.faults.evaluation_kills --kills 30` runs a recipe whose images come from folders, whose judge and
+whose tagger are models behind a server on loopback. It ends with 0 when every byte of the killed and resumed runs is
+that of an undisturbed one, and no kill made more requests be bought twice than were under way. Not compared are the
+run records, which say when and how long, and the journals, in which replies stand in the order they came in.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.picture_files import read_picture
+from culturekit.config.load import load_recipe
+from culturekit.generation.runner import ImagePlan
+from culturekit.pipeline.generate_stage import generate_stage
+from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.storage.digests import digest_file
+from culturekit.storage.picture_reading import NoPicture
+from tests.conftest import HeardProgress
+from tests.faults.evaluating_model import SEEN
+from tests.faults.filter_kills import PRICE, ROOT, environment, killed
+from tests.llm.server import Fault, Rule, RunningServer, Script
+from tests.llm.server.running import server_process
+
+__all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count", "run_command"]
+
+CONCURRENCY = 8
+MODEL = "tests.faults.evaluating_model:answer"
+SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))
+
+RECIPE = """\
+recipe: cube
+seed: 11
+dump: [sample]
+concepts: [art]
+judge: "openai:judge-1?base_url={url}&price={price}"
+llm: {{concurrency: {concurrency}}}
+prompts: {{kinds: [cube, underspecified]}}
+references: {{backend: simulated, per_artifact: {references}}}
+images: {{kinds: [underspecified], slots: 8, repeats: {repeats}}}
+models:
+{models}tags:
+  judge: "openai:seer-1?base_url={url}&price={price}"
+  images: {sample}
+  concurrency: {concurrency}
+"""
+
+DRAWN = """\
+recipe: cube
+dump: [sample]
+concepts: [art]
+references: {backend: simulated}
+models: [{name: broad, backend: simulated}]
+"""
+
+MODELS = {"broad": "simulated", "narrow": "simulated?collapse=1&modes=1", "empty": "simulated?noise=1"}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Folders of images, what they show, and the size of what is made of them."""
+
+    folder: Path
+    repeats: int
+    references: int
+    sample: str
+
+    @property
+    def seen(self) -> Path:
+        """The file that says what the pictures show."""
+        return self.folder / "seen.json"
+
+    def recipe(self, server: RunningServer) -> Path:
+        """Write the recipe; the port of the server stands in it."""
+        pattern = "{prompt_id}/{repeat}-{slot}"
+        models = "".join(
+            f'  - {{name: {name}, backend: "folder:{self.folder / name}?pattern={pattern}"}}\n' for name in MODELS
+        )
+        path = self.folder / "recipe.yaml"
+        text = RECIPE.format(
+            url=server.openai_url, price=PRICE, concurrency=CONCURRENCY, models=models,
+            repeats=self.repeats, references=self.references, sample=self.sample,
+        )  # fmt: skip
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@dataclass
+class Kills:
+    """What came of it: kills that hit a run at work, requests bought twice and at most under way, files that differ."""
+
+    kills: int = 0
+    rounds: int = 0
+    requests: int = 0
+    bought_twice: int = 0
+    most_twice: int = 0
+    files: int = 0
+    at: dict[str, int] = field(default_factory=dict)
+    different: list[str] = field(default_factory=list)
+
+
+def evaluation(folder: Path, *, repeats: int, references: int, sample: str) -> Evaluation:
+    """Let simulated models draw, and put their pictures into folders as somebody's own would lie there; some miss."""
+    drawn = folder / "drawn"
+    (folder / "drawn.yaml").write_text(DRAWN, encoding="utf-8")
+    plan = ImagePlan(repeats=repeats, slots=8, kinds=("underspecified",))
+    with LocalEngine(1) as engine:
+        progress = HeardProgress()
+        run_recipe(load_recipe(folder / "drawn.yaml"), drawn, engine=engine, progress=progress, until="prompts")
+        for name, backend in MODELS.items():
+            stage = generate_stage(
+                drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11, name=f"images-{name}",
+                cspace=drawn / "cspace/cspace.parquet",
+            )  # fmt: skip
+            run_stage(stage, drawn / stage.name, engine=engine, progress=progress)
+    space = pl.read_parquet(drawn / "cspace/cspace.parquet").unique("artifact_id", keep="first", maintain_order=True)
+    names = {row["artifact_id"]: [row["name"], row["country_name"]] for row in space.iter_rows(named=True)}
+    shown: dict[str, list[str] | None] = {}
+    for name in MODELS:
+        for number, row in enumerate(pl.read_parquet(drawn / f"images-{name}/images.parquet").iter_rows(named=True)):
+            picture = read_picture(drawn / f"images-{name}", row["path"], sha256=row["sha256"])
+            assert not isinstance(picture, NoPicture)
+            shown[picture.sha256[:16]] = names.get(row["truth_artifact_id"])
+            if name == "narrow" and number % 29 == 5:
+                continue
+            place = folder / name / row["prompt_id"] / f"{row['repeat']}-{row['slot']}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.link(drawn / f"images-{name}" / row["path"], place)
+    given = Evaluation(folder, repeats, references, sample)
+    given.seen.write_text(json.dumps(shown), encoding="utf-8")
+    return given
+
+
+def run_command(recipe: Path, out: Path) -> list[str]:
+    """The command that is killed."""
+    return [sys.executable, "-m", "culturekit", "run", str(recipe), "--workdir", str(out), "--workers", "1"]
+
+
+def ended(command: list[str]) -> None:
+    """Run to the end; rows that a person has to look at are no failure here."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment(), cwd=ROOT)
+    if done.returncode not in {0, 1}:
+        raise RuntimeError(done.stderr)
+
+
+def content(out: Path) -> dict[str, str]:
+    """Hash every file of a finished run but run records, journals, and what is kept beside to hash folders faster."""
+    found = {}
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        if path.is_file() and path.name != "run.json" and "/journal/" not in name and not path.name.startswith("."):
+            found[name] = digest_file(path)
+    return found
+
+
+def stage_at_work(out: Path) -> str:
+    """Name the stage that a kill hit; empty between two."""
+    return ", ".join(sorted(path.name[1:].removesuffix(".partial") for path in out.glob(".*.partial")))
+
+
+def kill_and_count(folder: Path, given: Evaluation, *, kills: int, seed: int, longest: float) -> Kills:
+    """Kill and resume until enough kills hit a run at work; a round ends when its run does."""
+    os.environ[SEEN] = str(given.seen)
+    chance = random.Random(seed)
+    with server_process(SLOW, model=MODEL) as server:
+        port = int(server.url.rpartition(":")[2])
+        recipe = given.recipe(server)
+        ended(run_command(recipe, folder / "undisturbed"))
+        plain = server.stats()
+    expected = content(folder / "undisturbed")
+    result = Kills(files=len(expected))
+    while result.kills < kills:
+        result.rounds += 1
+        out = folder / f"round-{result.rounds}"
+        with server_process(SLOW, model=MODEL, port=port) as server:
+            one_round(run_command(recipe, out), out, server, result, chance=chance, kills=kills, longest=longest)
+            stats = server.stats()
+            result.requests += stats["requests"]
+            result.bought_twice += stats["bought_twice"] - plain["bought_twice"]
+        found = content(out)
+        result.different += [name for name in sorted({*expected, *found}) if expected.get(name) != found.get(name)]
+    return result
+
+
+def one_round(
+    command: list[str], out: Path, server: RunningServer, result: Kills, *, chance: random.Random, kills: int,
+    longest: float,
+) -> None:  # fmt: skip
+    """Run to the end, with kills on the way; when there were enough, without."""
+    seen = 0
+    while True:
+        patience = chance.uniform(0.3, longest) if result.kills < kills else 600.0
+        if not killed(command, patience, fine=(0, 1)):
+            return
+        received = server.stats()["requests"]
+        result.kills += 1
+        result.most_twice += min(CONCURRENCY, received - seen)
+        seen = received
+        stage = stage_at_work(out) or "between stages"
+        result.at[stage] = result.at.get(stage, 0) + 1
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--references", type=int, default=3)
+    parser.add_argument("--sample", default="all", help="images of each model that are tagged, or all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--longest", type=float, default=6.0, help="seconds until a kill, at most")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        given = evaluation(
+            Path(folder), repeats=arguments.repeats, references=arguments.references, sample=arguments.sample
+        )
+        result = kill_and_count(
+            Path(folder), given, kills=arguments.kills, seed=arguments.seed, longest=arguments.longest
+        )
+    where = ", ".join(f"{stage} {count}" for stage, count in sorted(result.at.items()))
+    sys.stdout.write(
+        f"{result.kills} kills in {result.rounds} rounds, {result.requests} requests, {CONCURRENCY} at once; "
+        f"{time.monotonic() - began:.0f} s\n"
+        f"hit: {where}\n"
+        f"bought twice: {result.bought_twice}, at most {result.most_twice} were under way\n"
+        f"{result.files} files compared in each round; {len(result.different)} different\n"
+    )
+    for name in result.different[:20]:
+        sys.stdout.write(f"different: {name}\n")
+    return 1 if result.different or result.bought_twice > result.most_twice else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
