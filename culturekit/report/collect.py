@@ -13,6 +13,7 @@ from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.gaps import GAPS, gap_lines
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
+from culturekit.report.making import making_in
 from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.mosaic import mosaic_of
@@ -72,6 +73,7 @@ def collect(run: RunFolders) -> ReportData:
         within=within_in(run, names),
         missing=tuple(missing_lines(run, scores)),
         routes=routes_in(run, names),
+        making=making_in(run, names),
         people=people_in(run),
     )
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))

@@ -11,6 +11,7 @@ from culturekit.report.extremes import Extremes
 from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
+from culturekit.report.making import Making
 from culturekit.report.missing import MissingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import MosaicModel
@@ -62,6 +63,7 @@ class ReportData:
     missing: tuple[MissingLine, ...] = ()
     """What is missing of each model; empty where nothing is."""
     routes: TwoRoutes | None = None
+    making: Making | None = None
     faithfulness: Faithfulness | None = None
     realism: RealismTables | None = None
     variety: Variety | None = None

@@ -46,7 +46,9 @@ def comparison_of(run: CubeRun) -> list[Stage]:
         confidence=recipe.scores.confidence,
         seed=recipe.seed,
     )
-    return [comparison_stage([run.workdir / "scores/values.parquet"], options, name=COMPARISON)]
+    alike = len(run.truthful) == len(run.names)
+    images = [] if alike else [run.images(name) for name in run.names]
+    return [comparison_stage([run.workdir / "scores/values.parquet"], options, images=images, name=COMPARISON)]
 
 
 def few_prompts(recipe: Recipe) -> bool:
