@@ -1,6 +1,7 @@
 """The section on faithfulness made by hand, harmless and hostile."""
 
 from culturekit.report.faithfulness import Faithfulness, Instrument, LookedAt
+from culturekit.report.faithfulness_differences import Apart
 from culturekit.report.faithfulness_judges import Judge
 from culturekit.report.figures import Figure
 from culturekit.report.questions_failed import QuestionLine
@@ -29,5 +30,11 @@ def hostile_faithfulness(text: str) -> Faithfulness:
     scorer = Instrument("quality", text, text, text, text, figures, looked, {})
     line = QuestionLine(text, text, text, text, text, {text: (0.5, 2)})
     return Faithfulness(
-        (instrument, scorer), (Judge(text, text, text, text, text, text),), (line,), (line,), 1, (text,)
+        (instrument, scorer),
+        (Judge(text, text, text, text, text, text),),
+        (line,),
+        (line,),
+        1,
+        (text,),
+        (Apart(text, text, text, text, Figure(0.1, -0.1, 0.3, 3, 1), 0.2, 2, 1),),
     )
