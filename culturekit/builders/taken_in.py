@@ -13,7 +13,9 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["count_of_kinds", "take_prompts", "take_space"]
 
-TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were found and judged is no part of this run."
+TAKEN = (
+    "The cultural space was taken from {name} as it was: how artifacts were found and judged is no part of this run."
+)
 
 SHOWN = 3
 """So many prompts are named as examples in a message."""

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
+from culturekit.report.drill import PromptImages
+from culturekit.report.extremes import Extremes
 from culturekit.report.faithfulness import Faithfulness
-from culturekit.report.kernels import KernelTable
+from culturekit.report.gaps import GapLine
+from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.model_lines import ModelLine
+from culturekit.report.mosaic import MosaicModel
+from culturekit.report.paid import Paid
 from culturekit.report.people import People
-from culturekit.report.provenance import StageLine
+from culturekit.report.provenance import Party, StageLine
 from culturekit.report.realism import RealismTables
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
@@ -42,6 +47,16 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    gaps: tuple[GapLine, ...] | None = None
+    """None for a run that was not asked for gaps."""
+    names_countries: bool = False
+    """Whether prompts of which images were made name countries."""
+    breakdown: Breakdown | None = None
+    mosaics: tuple[MosaicModel, ...] = ()
+    extremes: Extremes | None = None
+    prompt_images: tuple[PromptImages, ...] = ()
+    parties: tuple[Party, ...] = ()
+    paid: tuple[Paid, ...] = ()
     faithfulness: Faithfulness | None = None
     realism: RealismTables | None = None
     variety: Variety | None = None
@@ -56,4 +71,4 @@ class ReportData:
     @property
     def concepts(self) -> tuple[str, ...]:
         """The concepts that have tables, in order."""
-        return tuple(dict.fromkeys(table.concept for table in self.tables))
+        return tuple(dict.fromkeys(name for table in self.tables for name in table.concepts if name is not None))

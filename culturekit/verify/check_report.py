@@ -46,29 +46,26 @@ def check_page(stage: FinishedStage, scores: Sequence[Row], ledger: Ledger) -> N
                 if named is None:
                     continue
                 cells += 1
-                about = columns.get(place, {})
-                check_cell(
-                    where, cell, int(named[1]), scores, {**about, "model": model, "concept": table.concept}, ledger
-                )
+                stands: dict[str, str | None] = {"model": model, "kernel": table.kernel, "concept": table.concept}
+                if cell.concept is not None:
+                    stands["concept"] = cell.concept or None
+                check_cell(where, cell, int(named[1]), scores, {**stands, **columns.get(place, {})}, ledger)
     ledger.count("cells of reports compared", cells)
     if not cells:
         ledger.broken(CHECK, where, "no cell names a row of the scores", expected="tables of scores", found="none")
 
 
 def columns_of(table: PageTable) -> dict[int, dict[str, str]]:
-    """Say which kernel and which kind of labels the columns of a table are of, from the rows above its numbers."""
+    """Say which kind of labels the columns of a table are of, from the last row above its numbers."""
     heads = [row for _, row in table.rows if row and all(cell.header for cell in row)]
     columns: dict[int, dict[str, str]] = {}
-    if len(heads) == 2:  # kernels over kinds of labels; the name of the model stands beside both
-        kernels = [cell.text.strip() for cell in heads[0][1:] for _ in range(cell.span)]
-        kinds = [cell.text.strip() for cell in heads[1]]
-        for place, (kernel, kind) in enumerate(zip(kernels, kinds, strict=False), start=1):
-            columns[place] = {"kernel": kernel, "labels": LABELS.get(kind, kind)}
-    elif len(heads) == 1:
-        for place, cell in placed(heads[0]):
-            kind = LABELS.get(cell.text.strip(), cell.text.strip())
-            if kind in KINDS:
-                columns[place] = {"labels": kind}
+    if not heads:
+        return columns
+    beside = 1 if len(heads) == 2 else 0  # the name of the model stands beside both rows of a head
+    for place, cell in placed(heads[-1]):
+        kind = LABELS.get(cell.text.strip(), cell.text.strip())
+        if kind in KINDS:
+            columns[place + beside] = {"labels": kind}
     return columns
 
 

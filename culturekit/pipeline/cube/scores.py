@@ -51,7 +51,7 @@ def comparison_of(run: CubeRun) -> list[Stage]:
 
 
 def few_prompts(recipe: Recipe) -> bool:
-    """Tell whether the prompts are the same few for everybody: such as leave the culture open, unless stated otherwise."""
+    """Tell whether prompts are the same few for everybody: such as leave the culture open, unless stated otherwise."""
     return recipe.images.kinds == ("underspecified",) and recipe.scores.target == "these"
 
 
