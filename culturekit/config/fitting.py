@@ -60,6 +60,11 @@ def within_countries(recipe: RecipeFields) -> Iterator[str]:
             f"scores.size is {recipe.scores.size}, but within.slots makes only {within.slots} images a repeat: "
             "no batch would be complete"
         )
+    if recipe.gaps is not None and within is None and recipe.scores.within == "none":
+        yield (
+            "gaps are between countries that prompts name, and nothing is scored within countries: "
+            "add the key `within`, or scores.within: country"
+        )
     if recipe.scores.within != "none" and set(recipe.images.kinds) == {"underspecified"}:
         yield (
             "scores.within needs images of prompts that name a country, and images.kinds has none: "
