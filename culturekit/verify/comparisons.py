@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 
 def check_comparisons(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every difference of two models, and the correction of its p value."""
-    sources = [tree.source(stage, role) for role in sorted(stage.manifest.inputs)]
+    sources = [tree.source(stage, role) for role in sorted(stage.manifest.inputs) if role.startswith("values")]
     options = stage.manifest.options
     if None in sources:
         for row in rows:

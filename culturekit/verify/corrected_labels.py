@@ -28,6 +28,9 @@ DOUBT = 1.0
 STRONGEST = 1.2
 """No skewness beyond this is corrected for."""
 
+BLOCK = 8_192
+"""Rows of shares worked on at a time."""
+
 Array = NDArray[np.float64]
 
 
@@ -67,7 +70,12 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
 
     def diversity(shares: Array) -> Array:
         flat = shares.reshape(-1, shares.shape[-1])
-        each = mean_diversity(flat, counts.parents, continent=outer, country=inner, q=of.q, size=of.size)
+        each = np.concatenate(
+            [
+                mean_diversity(part, counts.parents, continent=outer, country=inner, q=of.q, size=of.size)
+                for part in np.array_split(flat, range(BLOCK, len(flat), BLOCK))
+            ]
+        )
         return np.asarray(each.reshape(shares.shape[:-1]).mean(axis=-1))
 
     cells = cells_of(counts)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.verify.chain import check_chain, fingerprint
+from culturekit.verify.check_answers import check_answers
 from culturekit.verify.check_image_values import check_image_values
 from culturekit.verify.check_images import check_images, check_truth
 from culturekit.verify.check_journals import check_journals
@@ -29,6 +30,7 @@ CHECKS = (
     check_truth,
     check_quality,
     check_audits,
+    check_answers,
     check_matches,
     check_ratings,
     check_image_values,
