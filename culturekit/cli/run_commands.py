@@ -136,14 +136,24 @@ def plan(
     recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
     settings: Settings = None,
     workdir: Workdir = None,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="Make two images of each local model first, to say how long they take.")
+    ] = False,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a run would do, cost and take; nothing is sent and nothing is written."""
+    """Say what a run would do, cost and take; nothing is sent, and without a pilot nothing is written."""
     from culturekit.config.load import find_recipe, load_recipe
+    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.planning.model_pilots import pilot_models
     from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
-    steps = plan_recipe(load_recipe(path, settings or ()), workdir or RUNS / path.stem)
+    wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
+    if pilot:
+        with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+            pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
+    steps = plan_recipe(wanted, folder)
     if as_json:
         print(json.dumps([step.as_data() for step in steps]))
         return

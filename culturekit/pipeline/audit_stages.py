@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from culturekit.config.recipe import Audit
+from culturekit.config.recipe_parts import Audit
 from culturekit.index.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.pipeline.stage import Stage

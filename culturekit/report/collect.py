@@ -13,12 +13,15 @@ from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.gaps import GAPS, gap_lines
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
+from culturekit.report.making import making_in
+from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.mosaic import mosaic_of
 from culturekit.report.paid import paid_lines
 from culturekit.report.people import people_in
 from culturekit.report.provenance import caveats, parties, stage_line, withheld
 from culturekit.report.realism import realism_in
+from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.trust import trust_in
@@ -68,6 +71,9 @@ def collect(run: RunFolders) -> ReportData:
         realism=realism_in(run, names),
         variety=variety_in(run, scores, names),
         within=within_in(run, names),
+        missing=tuple(missing_lines(run, scores)),
+        routes=routes_in(run, names),
+        making=making_in(run, names),
         people=people_in(run),
     )
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))

@@ -11,12 +11,15 @@ from culturekit.report.extremes import Extremes
 from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
+from culturekit.report.making import Making
+from culturekit.report.missing import MissingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import MosaicModel
 from culturekit.report.paid import Paid
 from culturekit.report.people import People
 from culturekit.report.provenance import Party, StageLine
 from culturekit.report.realism import RealismTables
+from culturekit.report.routes import TwoRoutes
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
 from culturekit.report.variety import Variety, WithinCountries
@@ -57,6 +60,10 @@ class ReportData:
     prompt_images: tuple[PromptImages, ...] = ()
     parties: tuple[Party, ...] = ()
     paid: tuple[Paid, ...] = ()
+    missing: tuple[MissingLine, ...] = ()
+    """What is missing of each model; empty where nothing is."""
+    routes: TwoRoutes | None = None
+    making: Making | None = None
     faithfulness: Faithfulness | None = None
     realism: RealismTables | None = None
     variety: Variety | None = None

@@ -25,6 +25,7 @@ class DifferenceLine:
         p: corrected for the number of comparisons; None where nothing says how much values scatter.
         common: prompts that both answered.
         left_out: prompts that only one answered.
+        differ_in: what their images differ in besides the model.
     """
 
     first: str
@@ -36,6 +37,7 @@ class DifferenceLine:
     p: float | None
     common: int
     left_out: int
+    differ_in: tuple[str, ...] = ()
 
 
 def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine]:
@@ -73,4 +75,5 @@ def lines_of(table: pl.DataFrame, *, kernel: str) -> Iterator[DifferenceLine]:
             p=row["p_corrected"],
             common=row["common"],
             left_out=row["left_out"],
+            differ_in=tuple(row["differ_in"] or ()),
         )

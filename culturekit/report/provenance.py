@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
+from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 
 __all__ = ["Party", "StageLine", "caveats", "parties", "stage_line", "withheld"]
@@ -81,9 +82,9 @@ def withheld(run: RunFolders) -> Iterator[str]:
 
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
-    stages = [name for name in run.stages if name in {"filter", "cspace", "index"}]
+    stages = [name for name in run.stages if name in {"filter", "cspace", "index", "scores"}]
     stages += [f"quality-{model}" for model in run.models]
     stages += [name for model in run.models if (name := f"audit-{model}") in run.stages]
     notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
-    notes += [str(each) for each in run.manifest("scores").notes.get("not_comparable", ())]
+    notes += [str(each) for each in run.manifest("scores").notes.get(NOT_COMPARABLE, ())]
     return tuple(dict.fromkeys(filter(None, notes)))

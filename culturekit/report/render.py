@@ -78,7 +78,7 @@ def policy_of(style: str, script: str | None = None) -> str:
 
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
     """Draw the scores of one instrument."""
-    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number, whole=instrument.whole))
 
 
 def template_text(name: str) -> str:
@@ -149,11 +149,17 @@ def estimate(found: tuple[float | None, float | None, float | None] | None) -> M
     return Markup(text.replace("-", "\N{MINUS SIGN}"))
 
 
-def charts_of(people: People | None) -> list[Markup]:
-    """Draw how metrics follow people, a chart for each thing that was rated."""
+def charts_of(people: People | None) -> list[tuple[str, Markup, list[int]]]:
+    """Draw how metrics follow people, a chart for each thing that was rated; say how few and how many images it has."""
     lines = () if people is None else people.metrics
-    ratings = dict.fromkeys(line.rating for line in lines)
-    return [Markup(correlation_chart(lines, rating=rating, number=n)) for n, rating in enumerate(ratings, start=1)]
+    return [
+        (
+            rating,
+            Markup(correlation_chart(lines, rating=rating, number=number)),
+            sorted({line.images for line in lines if line.rating == rating}),
+        )
+        for number, rating in enumerate(dict.fromkeys(line.rating for line in lines), start=1)
+    ]
 
 
 def count(value: int) -> str:

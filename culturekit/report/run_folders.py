@@ -155,6 +155,7 @@ def with_comparison(scores: pl.DataFrame) -> pl.DataFrame:
             *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
             *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
             pl.Field("p_corrected", pl.Float64),
+            pl.Field("differ_in", pl.List(pl.String)),
         ]
     )
     numbered = scores.with_row_index("row").drop("metric")

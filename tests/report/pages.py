@@ -22,6 +22,8 @@ from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
+from tests.report.faithful_pages import hostile_faithfulness
+from tests.report.realism_pages import hostile_realism
 
 __all__ = ["HOSTILE", "audited_page", "hostile_page", "page", "with_text"]
 
@@ -199,7 +201,8 @@ def hostile_page(text: str) -> ReportData:
     """The same page with a hostile text in place of every text of its data, keys too, whatever the field."""
     data = with_text(page(), text)
     assert isinstance(data, ReportData)
-    return replace(data, verdict=replace(data.verdict, liar=text))
+    faithfulness, realism = hostile_faithfulness(text), hostile_realism(text)
+    return replace(data, verdict=replace(data.verdict, liar=text), faithfulness=faithfulness, **realism)
 
 
 def with_text(value: Any, text: str) -> Any:

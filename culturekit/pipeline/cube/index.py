@@ -1,6 +1,6 @@
 """What the artifacts look like: the references, and the index made from them or from names."""
 
-from culturekit.config.recipe import References
+from culturekit.config.recipe_parts import References
 from culturekit.generation.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.build import IndexFiles, IndexOptions

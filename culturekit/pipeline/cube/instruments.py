@@ -1,6 +1,6 @@
 """Other encoders and channels map the same images: whether they rank the models alike."""
 
-from culturekit.config.recipe import Instrument
+from culturekit.config.recipe_parts import Instrument
 from culturekit.index.build import IndexFiles, IndexOptions
 from culturekit.index.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun

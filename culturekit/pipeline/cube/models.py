@@ -1,7 +1,7 @@
 """Images of each model made, mapped and rated."""
 
 from culturekit.config.checks import knows_truth
-from culturekit.config.recipe import Model
+from culturekit.config.recipe_parts import Model
 from culturekit.index.mapping_options import MappingInputs
 from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.cube.run import CubeRun

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from culturekit.config.recipe import Model
+from culturekit.config.recipe_parts import Model
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun

@@ -7,7 +7,7 @@ import polars as pl
 
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.taken_in import count_of_kinds
-from culturekit.config.recipe import References
+from culturekit.config.recipe_parts import References
 from culturekit.generation.folder_listing import list_folder
 from culturekit.generation.folder_options import FOLDER, folder_of
 from culturekit.generation.image_services import is_paid

@@ -1,0 +1,114 @@
+"""Whether the parts of a recipe fit together: what one asks for, another has to give."""
+
+from collections.abc import Iterator
+
+from culturekit.config.checks import knows_truth
+from culturekit.config.recipe_fields import RecipeFields
+from culturekit.registry import parse_spec
+
+__all__ = ["misfits"]
+
+PICTURES_ONLY = ("embedded", "inception")
+"""Encoders that cannot read the names of artifacts."""
+
+
+def misfits(recipe: RecipeFields) -> Iterator[str]:
+    """Say everything in a recipe that does not fit together."""
+    yield from without_references(recipe)
+    yield from without_prompts(recipe)
+    yield from within_countries(recipe)
+    yield from without_real_images(recipe)
+    yield from without_people(recipe)
+    yield from without_batches(recipe)
+    if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
+        yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
+
+
+def without_references(recipe: RecipeFields) -> Iterator[str]:
+    """Say what cannot be done without pictures of the artifacts."""
+    if recipe.references is not None:
+        return
+    if parse_spec(recipe.encoder).name in PICTURES_ONLY:
+        yield (
+            f"references is missing: {recipe.encoder} knows artifacts by pictures only. Give references a folder "
+            "of pictures, or an encoder that also reads names, such as transformers:PATH of a CLIP model"
+        )
+    if recipe.diagnosis is not None:
+        yield "diagnosis looks at how references are recognised, and there are none: give references"
+    pictured = [one.name for one in recipe.instruments if one.channel != "text"]
+    if pictured:
+        yield f"the instruments {', '.join(pictured)} need references, or channel: text"
+
+
+def without_prompts(recipe: RecipeFields) -> Iterator[str]:
+    """Say which prompts are asked for and not built."""
+    missing = sorted(set(recipe.images.kinds) - set(recipe.prompts.kinds))
+    if missing and recipe.prompts.file is None:
+        yield f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}"
+    if "cube" not in recipe.prompts.kinds and recipe.references is not None:
+        yield "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"
+
+
+def within_countries(recipe: RecipeFields) -> Iterator[str]:
+    """Say what scores within countries lack."""
+    within = recipe.within
+    unbuilt = sorted(set(within.kinds if within else ()) - set(recipe.prompts.kinds))
+    if unbuilt and recipe.prompts.file is None:
+        yield f"within.kinds asks for prompts that prompts.kinds does not build: {', '.join(unbuilt)}"
+    if within is not None and recipe.scores.size > within.slots:
+        yield (
+            f"scores.size is {recipe.scores.size}, but within.slots makes only {within.slots} images a repeat: "
+            "no batch would be complete"
+        )
+    if recipe.gaps is not None and within is None and recipe.scores.within == "none":
+        yield (
+            "gaps are between countries that prompts name, and nothing is scored within countries: "
+            "add the key `within`, or scores.within: country"
+        )
+    if recipe.scores.within != "none" and set(recipe.images.kinds) == {"underspecified"}:
+        yield (
+            "scores.within needs images of prompts that name a country, and images.kinds has none: "
+            "add the key `within`, which makes them beside the others"
+        )
+
+
+def without_real_images(recipe: RecipeFields) -> Iterator[str]:
+    """Say what realism lacks."""
+    if recipe.realism is not None and recipe.realism.real is None and recipe.references is None:
+        yield "realism compares with the references of the run, and there are none: give realism.real, or references"
+    if recipe.realism is not None and recipe.scores.size < 2:
+        yield "realism measures how unlike the images of a batch are: scores.size is at least 2"
+
+
+def without_people(recipe: RecipeFields) -> Iterator[str]:
+    """Say whom an audit or annotations would have to ask in vain."""
+    audit, annotated = recipe.audit, recipe.annotations
+    unknown = ", ".join(model.name for model in recipe.models if not knows_truth(model.backend))
+    if audit is not None and audit.file is None and unknown:
+        yield (
+            f"audit has simulated raters, who know only what simulated models drew, not {unknown}: "
+            "give audit.file, the answers of people"
+        )
+    if annotated is None:
+        return
+    if annotated.simulated is not None and unknown:
+        yield f"annotations.simulated: people know only what simulated models drew, not {unknown}"
+    if not annotated.files and not {"cube", "within-country"} & set(recipe.images.kinds):
+        yield (
+            "annotations asks people whether images show their country, but images.kinds has no prompts that name "
+            "one: add cube, or within-country"
+        )
+
+
+def without_batches(recipe: RecipeFields) -> Iterator[str]:
+    """Say where no batch of images would be complete."""
+    slots, tags = recipe.images.slots, recipe.tags
+    if recipe.scores.size > slots and recipe.scores.partial == "drop":
+        yield (
+            f"scores.size is {recipe.scores.size}, but images.slots makes only {slots} images a repeat: "
+            "no batch would be complete"
+        )
+    if tags is not None and tags.images != "all" and tags.images < slots:
+        yield (
+            f"tags.images is {tags.images}, less than one repeat of {slots} images: images are drawn by whole repeats"
+        )

@@ -1,0 +1,69 @@
+"""What a recipe says, key by key."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from culturekit.builders.completion_questions import CompletionLimits
+from culturekit.builders.popularity import SOURCES
+from culturekit.config.annotations import Annotations
+from culturekit.config.checks import (
+    checked_spec,
+    existing_concept,
+    existing_dump,
+    existing_hand,
+    scorable,
+    unique_names,
+)
+from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.gaps import Gaps
+from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
+from culturekit.config.realism import Realism, Within
+from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Tags
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.mapping_options import MappingOptions
+from culturekit.index.scorers import SCORERS
+from culturekit.kg.concepts import CountryCode
+from culturekit.kg.ingest import IngestOptions
+from culturekit.llm.clients import CLIENTS
+from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.records.choices import ReleaseFormat
+from culturekit.storage.yaml_model import StrictModel, not_empty
+
+__all__ = ["RecipeFields"]
+
+
+class RecipeFields(StrictModel):
+    """The keys of a recipe; each is checked by itself, and `fitting` checks that they fit together."""
+
+    recipe: Literal["cube"]
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    cspace: Annotated[str, AfterValidator(existing_published)] | None = None
+    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)] = ()
+    ingest: IngestOptions = IngestOptions()
+    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)] = ()
+    countries: tuple[CountryCode, ...] | None = None
+    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
+    llm: Llm = Llm()
+    completion: CompletionLimits | None = None
+    popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
+    release: tuple[ReleaseFormat, ...] = ()
+    card: Annotated[str, AfterValidator(existing_hand)] | None = None
+    prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
+    references: References | None = None
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
+    mapping: MappingOptions = MappingOptions()
+    images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
+    faithfulness: Faithfulness | None = None
+    tags: Tags | None = None
+    audit: Audit | None = None
+    annotations: Annotations | None = None
+    diagnosis: Diagnosis | None = None
+    instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
+    scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
+    realism: Realism | None = None
+    within: Within | None = None
+    gaps: Gaps | None = None

@@ -1,0 +1,125 @@
+"""The parts of a recipe that are more than one value: models, references, audit, and how answers are bought."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.config.checks import (
+    checked_spec,
+    existing_file,
+    existing_folder,
+    seeing,
+)
+from culturekit.generation.backends import BACKENDS
+from culturekit.generation.image_services import is_paid
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.simulated_raters import SimulatedRaters
+from culturekit.llm.answers import LlmOptions
+from culturekit.llm.clients import CLIENTS
+from culturekit.records.choices import ChannelsName
+from culturekit.storage.yaml_model import StrictModel
+
+__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "References", "Tags"]
+
+ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
+
+
+class Buying(StrictModel):
+    """How answers or images are bought; none of it decides what they are.
+
+    `budget` is the most that may be spent, in US dollars. With `batch` calls go as batches, which cost half and take up
+    to a day.
+    """
+
+    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    batch: bool = False
+
+    def options(self) -> LlmOptions:
+        """Give the options as the engine takes them."""
+        return LlmOptions(self.budget, self.concurrency, self.batch)
+
+
+class Model(StrictModel):
+    """A text-to-image model to evaluate; its name is free, and stands in every table.
+
+    `buying` says how the images of a paid service are bought.
+    """
+
+    name: ModelName
+    backend: BackendSpec
+    buying: Buying = Buying()
+
+    @model_validator(mode="after")
+    def buying_is_for_services(self) -> "Model":
+        """Refuse a budget of what costs nothing."""
+        if self.buying != Buying() and not is_paid(self.backend):
+            raise ValueError(f"buying is for paid services such as openai:MODEL, not for {self.backend}")
+        return self
+
+
+class References(StrictModel):
+    """Pictures that show each artifact as it is: the index is made from them.
+
+    Of a folder all pictures are taken, unless `per_artifact` is stated.
+    """
+
+    backend: BackendSpec
+    per_artifact: Annotated[int, Field(ge=1, le=200)] = 4
+
+    @property
+    def counted(self) -> bool:
+        """Tell whether the recipe says how many pictures an artifact has."""
+        return "per_artifact" in self.model_fields_set
+
+
+class Audit(StrictModel):
+    """A look at some images by people: with it the diversity is corrected for the errors of the mapping.
+
+    `file` is an `audits.parquet` that people filled in; without it the raters are simulated, and know what
+    simulated models drew.
+    """
+
+    images: Annotated[int, Field(ge=10, le=100_000)] = 50
+    raters: SimulatedRaters = SimulatedRaters()
+    file: Annotated[str, AfterValidator(existing_file)] | None = None
+    pool: str | None = None
+
+
+class Diagnosis(StrictModel):
+    """A look at the instrument, beside the scores: floor, ceiling, hubs, and what held-out references say of it.
+
+    `floor_repeats` repeats of each prompt are drawn as pictures of nothing, and as many of the first model's images are
+    shuffled; the ceiling has `ceiling_repeats` batches of each concept.
+    """
+
+    floor_repeats: Annotated[int, Field(ge=1)] = 5
+    ceiling_repeats: Annotated[int, Field(ge=1, le=65_535)] = 50
+
+
+class Instrument(StrictModel):
+    """Another encoder or channel that maps the same images, to see whether it ranks the models alike."""
+
+    name: ModelName
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))]
+    channel: ChannelsName = "image"
+
+
+class Tags(Buying):
+    """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
+
+    `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. `budget` is the most
+    that may be spent on all models together, in US dollars.
+    """
+
+    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS)), AfterValidator(seeing)]
+    images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
+
+
+class Llm(Buying):
+    """How the judge is asked, where it is a paid one; none of it decides a verdict.
+
+    `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go
+    as batches, which cost half and take up to a day.
+    """
