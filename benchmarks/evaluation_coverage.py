@@ -79,7 +79,7 @@ def main() -> None:
     everywhere = []
     for name, images in models.items():
         truth = true_diversity(images)
-        right = float((images["country"] == images["country_true"]).fill_null(False).mean())
+        right = (images["country"] == images["country_true"]).fill_null(False).sum() / images.height
         found = np.array([one_evaluation(images, rng) for _ in range(runs)])
         held = (found[:, 1] <= truth + 1e-9) & (truth - 1e-9 <= found[:, 2])
         everywhere.append(held)
