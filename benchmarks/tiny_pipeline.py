@@ -147,7 +147,57 @@ def flux() -> Any:
     )  # fmt: skip
 
 
-KINDS: Mapping[str, Callable[[], Any]] = {"flux": flux, "sd3": sd3, "sdxl": sdxl, "sdxl-refiner": refiner}
+def qwen_tokenizer() -> Any:
+    """Make a tokenizer whose words are single bytes, with the signs that stand around what people and models say."""
+    from transformers import Qwen2Tokenizer
+
+    said = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    words = [*byte_letters(), *said]
+    tokenizer = Qwen2Tokenizer(vocab={word: place for place, word in enumerate(words)}, merges=[])
+    tokenizer.add_special_tokens({"additional_special_tokens": list(said[1:])})
+    return tokenizer
+
+
+def qwen_encoder(tokenizer: Any) -> Any:
+    """Make the language model that reads prompts; its eyes are there, and never open."""
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    size = {"hidden_size": WIDTH // 2, "intermediate_size": WIDTH // 2}
+    text = {
+        **size, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "rope_theta": 1e6,
+        "vocab_size": len(tokenizer), "rope_scaling": {"mrope_section": [1, 1, 2], "rope_type": "default"},
+    }  # fmt: skip
+    eyes = {**size, "depth": 1, "num_heads": 2, "out_hidden_size": WIDTH // 2}
+    return Qwen2_5_VLForConditionalGeneration(Qwen2_5_VLConfig(text_config=text, vision_config=eyes))
+
+
+def qwen() -> Any:
+    """Make a Qwen-Image: a language model reads the prompt, and negative prompts need true guidance."""
+    from diffusers import (
+        AutoencoderKLQwenImage,
+        FlowMatchEulerDiscreteScheduler,
+        QwenImagePipeline,
+        QwenImageTransformer2DModel,
+    )
+
+    tokenizer, channels = qwen_tokenizer(), 4
+    transformer = QwenImageTransformer2DModel(
+        patch_size=2, in_channels=4 * channels, out_channels=channels, num_layers=2, attention_head_dim=16,
+        num_attention_heads=2, joint_attention_dim=WIDTH // 2, axes_dims_rope=(8, 4, 4),
+    )  # fmt: skip
+    vae = AutoencoderKLQwenImage(
+        base_dim=6 * channels, z_dim=channels, dim_mult=[1, 2, 4], num_res_blocks=1, temperal_downsample=[False, True],
+        latents_mean=[0.0] * channels, latents_std=[1.0] * channels,
+    )  # fmt: skip
+    return QwenImagePipeline(
+        transformer=transformer, vae=vae, scheduler=FlowMatchEulerDiscreteScheduler(), tokenizer=tokenizer,
+        text_encoder=qwen_encoder(tokenizer),
+    )  # fmt: skip
+
+
+KINDS: Mapping[str, Callable[[], Any]] = {
+    "flux": flux, "qwen": qwen, "sd3": sd3, "sdxl": sdxl, "sdxl-refiner": refiner,
+}  # fmt: skip
 
 
 def save_pipeline(folder: Path, kind: str, *, seed: int = 0) -> Path:

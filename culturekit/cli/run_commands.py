@@ -140,14 +140,24 @@ def plan(
     recipe: RecipeName,
     settings: Settings = None,
     workdir: Workdir = None,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="Make two images of each local model first, to say how long they take.")
+    ] = False,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a run would do, cost and take; nothing is sent and nothing is written."""
+    """Say what a run would do, cost and take; nothing is sent, and without a pilot nothing is written."""
     from culturekit.config.load import find_recipe, load_recipe
+    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.planning.model_pilots import pilot_models
     from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
-    steps = plan_recipe(load_recipe(path, settings or ()), workdir or RUNS / path.stem)
+    wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
+    if pilot:
+        with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
+            pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
+    steps = plan_recipe(wanted, folder)
     if as_json:
         print(json.dumps([step.as_data() for step in steps]))
         return
@@ -156,12 +166,15 @@ def plan(
 
 
 def report(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
+    run_folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
     out: Out,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: one HTML file, with its thumbnails beside it."""
+    """Write the report of a run: one HTML file, with thumbnails beside it; of several runs, a page that compares them."""
     from culturekit.pipeline.report_stage import folders_of, report_stage
+    from culturekit.pipeline.several_runs import several_runs_stage
 
-    run_one(report_stage(folders_of(run_folder)), out, wait=wait, as_json=as_json)
+    alone = len(run_folders) == 1
+    stage = report_stage(folders_of(run_folders[0])) if alone else several_runs_stage(run_folders)
+    run_one(stage, out, wait=wait, as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 
 from culturekit.cli.progress import progress_for
 from culturekit.records.choices import ExportChoice, ExportFormat
-from culturekit.records.work import QUARANTINED
+from culturekit.records.work import NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
@@ -52,6 +52,8 @@ def run_one(
         stage = replace(stage, exports=EXPORTS[also])
         run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh)
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
+    for sentence in run.manifest.notes.get(NOT_COMPARABLE, ()):
+        typer.echo(f"not comparable: {sentence}", err=True)
     if set_aside(run):
         if findings := run.manifest.notes.get("findings"):
             typer.echo(f"to be looked at: {'; '.join(findings)}", err=True)

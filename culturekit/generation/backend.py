@@ -107,3 +107,7 @@ class HeldBackend(ImageBackend, Protocol):
     def lanes(self, workers: int) -> AbstractContextManager[Sequence[Lane]]:
         """Lay the weights ready; on a CPU there is a lane for each worker, elsewhere one for each device."""
         ...
+
+    def release(self) -> None:
+        """Let go of the weights: the next model of a recipe needs the memory."""
+        ...

@@ -11,7 +11,7 @@ from typing import Any
 
 from culturekit.generation.backend import ImageBackend, ImageReply, ImageRequest
 from culturekit.generation.diffusers_calls import call_of
-from culturekit.generation.diffusers_devices import Place, kept_threads, places_of
+from culturekit.generation.diffusers_devices import Place, free_memory, kept_threads, places_of
 from culturekit.generation.diffusers_folder import PipelineFolder, find_pipeline, lora_files
 from culturekit.generation.diffusers_lane import DiffusersLane
 from culturekit.generation.diffusers_loading import Loaded, float32_vae, load, quiet
@@ -68,7 +68,7 @@ class DiffusersBackend:
 
     @contextmanager
     def lanes(self, workers: int) -> Iterator[Sequence[DiffusersLane]]:
-        """Lay a lane ready for each device, or on a CPU one for each worker around the same weights."""
+        """Lay a lane ready for each device, with its own weights, or on one CPU for each worker around the same."""
         with ExitStack() as stack:
             stack.enter_context(quiet())
             if not self.laid:
@@ -76,10 +76,16 @@ class DiffusersBackend:
                 self.laid = [self.lane(place) for place in self.places]
             if self.places[0].threads:
                 stack.enter_context(kept_threads())
+            if self.places[0].threads and len(self.places) == 1:
                 first = self.laid[0]
                 yield [first, *(self.beside(first) for _ in range(workers - 1))]
             else:
                 yield self.laid
+
+    def release(self) -> None:
+        """Let go of the weights, in the memory of the devices too; lanes that are asked for later load them again."""
+        self.laid = []
+        free_memory()
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer requests of one size, in order."""

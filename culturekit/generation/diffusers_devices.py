@@ -1,15 +1,17 @@
 """Where lanes work: every GPU with weights of its own, or the CPU with one thread for each lane's arithmetic."""
 
+import gc
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from culturekit.errors import UsageError
 from culturekit.generation.diffusers_options import Options
 from culturekit.torch_places import chosen_device, chosen_dtype
 
-__all__ = ["Place", "kept_threads", "places_of"]
+__all__ = ["Place", "free_memory", "kept_threads", "places_of"]
 
 BATCH_ON_GPU = 4
 
@@ -35,9 +37,12 @@ class Place:
 def places_of(options: Options) -> list[Place]:
     """List the devices that a SPEC asks for."""
     torch = importlib.import_module("torch")
-    first = chosen_device(options.device)
-    every = options.device in {"auto", "cuda"} and first.type == "cuda"
-    devices = [torch.device("cuda", n) for n in range(torch.cuda.device_count())] if every else [first]
+    names = options.device.split(",")
+    if len(names) > 1 and not {"auto", "cuda"}.isdisjoint(names):
+        raise UsageError("a list of devices names each", expected="such as cuda:0,cuda:1", found=options.device)
+    devices = [chosen_device(name) for name in names]
+    if options.device in {"auto", "cuda"} and devices[0].type == "cuda":
+        devices = [torch.device("cuda", n) for n in range(torch.cuda.device_count())]
     return [
         Place(
             device,
@@ -47,6 +52,14 @@ def places_of(options: Options) -> list[Place]:
         )
         for device in devices
     ]
+
+
+def free_memory() -> None:
+    """Give back what nobody holds any more; pipelines hold themselves in circles."""
+    torch = importlib.import_module("torch")
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 @contextmanager

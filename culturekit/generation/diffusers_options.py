@@ -28,7 +28,7 @@ class Options:
         dtype: The numbers it is computed in; `auto` is float32 on a CPU and bfloat16 on a GPU.
         vae: `float32` decodes every picture in float32, whatever the rest is computed in.
         device: `auto`, `cpu`, `mps`, `cuda`, `cuda:N`; `auto` and `cuda` take every GPU there is, each with weights of
-            its own.
+            its own, and so does a list such as `cuda:0,cuda:2` with those that it names.
         offload: What waits in the memory of the computer while it is not needed: nothing, whole models, or every layer.
         compile: Compile the part that takes the noise away.
         batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU.

@@ -14,6 +14,7 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.generation.backend import HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.comparability import traits_of
 from culturekit.generation.held_runner import Pace, held_shards, make_held, pilot_held
 from culturekit.generation.image_findings import findings
 from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
@@ -54,7 +55,10 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     if isinstance(backend, HeldBackend):
         shards = held_shards(work, maker, plan.format, requests, backend)
         hands = partial(make_held, backend=backend, work=work)
-        run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
+        try:
+            run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
+        finally:
+            backend.release()
     else:
         shards = plan_shards(work, maker, plan.format, requests)
         run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
@@ -63,7 +67,10 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     write_table(work.out, IMAGES, images)
     drops = {status: count for status, count in sorted(statuses.items()) if status != "ok"}
     found = findings(images)
-    return Outcome({"images": images.height, "ok": statuses["ok"]}, drops, {"findings": found} if found else {})
+    notes: dict[str, object] = {"findings": found} if found else {}
+    if isinstance(backend, HeldBackend):
+        notes["traits"] = traits_of(images).noted()
+    return Outcome({"images": images.height, "ok": statuses["ok"]}, drops, notes)
 
 
 def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Pace | None:
@@ -75,7 +82,10 @@ def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed
     if not isinstance(backend, HeldBackend):
         raise UsageError("a pilot times a model that runs on this machine", found=maker.backend)
     shards = held_shards(work, maker, plan.format, wanted(prompts_path, plan, seed), backend)
-    pace = pilot_held(shards, backend=backend, work=work)
+    try:
+        pace = pilot_held(shards, backend=backend, work=work)
+    finally:
+        backend.release()
     if pace is not None:
         write_atomically(work.scratch / PACE, canonical_json(asdict(pace)))
     return pace

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.metrics.scoring.score_bounds import score_bounds
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.pipeline.family_stage import write_scored
 from culturekit.pipeline.public_files import prompts_table
+from culturekit.pipeline.scores.made_alike import noted, traits_by_model
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
@@ -64,7 +64,7 @@ def score_stage(
     return Stage(
         name,
         "score-qvs",
-        4,
+        5,
         run,
         {
             **matches,
@@ -109,11 +109,12 @@ def score(
     tables += [(table, quality, none_alike) for table in labelled.truth]
     tables += [(table, None, options) for table in labelled.limits]
     work.progress.begin(len(tables), "tables of matches")
+    several = len({concept for table, *_ in tables for concept in table["concept"].unique()}) > 1
     found, left_out = [], Counter[str]()
     for table, judged, how in tables:
         found.append(score_qvs(table, judged, options=how, countries=countries))
         left_out.update(found[-1].left_out)
-        if table["concept"].n_unique() > 1:
+        if several and table.height:  # also of a model that has images of one concept only: the others have more
             found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
         work.progress.advance(1)
     if images:
@@ -125,9 +126,8 @@ def score(
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
     notes = few_images_of(labelled.mapped, options.size) if audits is not None else {}
-    apart = not_comparable({name_of(table): traits_of(table) for table in images if table.height})
-    notes |= {"not_comparable": apart} if apart else {}
-    return replace(outcome, notes={**outcome.notes, **notes}) if notes else outcome
+    outcome = replace(outcome, notes={**outcome.notes, **notes}) if notes else outcome
+    return noted(outcome, traits_by_model(images))
 
 
 def few_images_of(matches: Sequence[pl.DataFrame], size: int) -> dict[str, object]:
@@ -136,11 +136,6 @@ def few_images_of(matches: Sequence[pl.DataFrame], size: int) -> dict[str, objec
     usual = images.group_by("model", "prompt_id").len()["len"].median()
     few = usual is not None and float(str(usual)) < ENOUGH * size
     return {"caveat": FEW_IMAGES.format(usual=usual, size=size, enough=ENOUGH * size)} if few else {}
-
-
-def name_of(images: pl.DataFrame) -> str:
-    """Name the model of a table of images."""
-    return str(images["model"][0])
 
 
 def countries_of(prompts: Path) -> dict[str, str]:

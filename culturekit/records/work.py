@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["QUARANTINED", "Engine", "Outcome", "Progress", "Work"]
+__all__ = ["NOT_COMPARABLE", "QUARANTINED", "Engine", "Outcome", "Progress", "Work"]
 
 QUARANTINED = "quarantined"
 """Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
+
+NOT_COMPARABLE = "not_comparable"
+"""Under this name a manifest notes, in sentences, what is not comparable between the models that were scored."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -8,7 +8,7 @@ import polars as pl
 from culturekit.report.figures import Figure
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["DifferenceLine", "difference_lines"]
+__all__ = ["DifferenceLine", "difference_lines", "lines_of"]
 
 COMPARED = ("vs", "qvs")
 
@@ -25,6 +25,7 @@ class DifferenceLine:
         p: corrected for the number of comparisons; None where nothing says how much values scatter.
         common: prompts that both answered.
         left_out: prompts that only one answered.
+        differ_in: what their images differ in besides the model.
     """
 
     first: str
@@ -36,6 +37,7 @@ class DifferenceLine:
     p: float | None
     common: int
     left_out: int
+    differ_in: tuple[str, ...] = ()
 
 
 def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine]:
@@ -43,7 +45,11 @@ def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine
     table = run.comparison()
     if table is None:
         return
-    table = table.filter(pl.col("a").is_in(run.models), pl.col("b").is_in(run.models))
+    yield from lines_of(table.filter(pl.col("a").is_in(run.models), pl.col("b").is_in(run.models)), kernel=kernel)
+
+
+def lines_of(table: pl.DataFrame, *, kernel: str) -> Iterator[DifferenceLine]:
+    """Give the differences of a table, from the larger to the smaller score, the largest first."""
     over_all = table.filter(pl.col("concept").is_null())
     about = (over_all if over_all.height else table).filter(
         pl.col("of_metric").is_in(COMPARED), pl.col("of_kernel") == kernel, pl.col("of_labels") == "mapped"
@@ -69,4 +75,5 @@ def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine
             p=row["p_corrected"],
             common=row["common"],
             left_out=row["left_out"],
+            differ_in=tuple(row["differ_in"] or ()),
         )

@@ -12,6 +12,9 @@ __all__ = ["Verdict", "verdict_on"]
 NOTICEABLE = 0.1
 """A model whose diversity is overstated by less is not called out."""
 
+ALL_ALIKE = 1 / 8
+"""The diversity of eight images that show the same: a model that scores no more overstates nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -34,7 +37,11 @@ def verdict_on(models: Sequence[ModelLine], *, floor: Mapping[str, float] | None
     worst = max(known, key=overstated, default=None)
     if worst is None or overstated(worst) < NOTICEABLE:
         unknown = [line for line in models if reality(line) is None]
-        nothing = [line for line in unknown if floor is not None and line.similarity["median"] <= floor["highest 5 %"]]
+        nothing = [
+            line for line in unknown
+            if floor is not None and line.similarity["median"] <= floor["highest 5 %"]
+            and line.mapped.value >= ALL_ALIKE + NOTICEABLE
+        ]  # fmt: skip
         if nothing and floor is not None:
             farthest = min(nothing, key=lambda line: line.similarity["median"])
             return Verdict(farthest.model, (like_nothing(farthest, models, floor), SCATTER, UNKNOWN))

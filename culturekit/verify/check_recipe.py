@@ -10,6 +10,9 @@ from culturekit.verify.run_tree import RECIPE, RunTree
 
 __all__ = ["check_recipe", "same_backend"]
 
+OF_BUYING = frozenset({"rpm", "tpm", "price", "image_price", "image_tokens", "timeout", "api_key"})
+"""Options of paid services that a stage leaves out of what it was made with."""
+
 CHECK = "recipe"
 
 
@@ -55,4 +58,9 @@ def same_backend(made: str, asked: str) -> bool:
     )
     if ":" not in first:
         second = second.partition(":")[0]
-    return first == second and (not one or sorted(one.split("&")) == sorted(other.split("&")))
+    return first == second and (not one or deciding(one) == deciding(other))
+
+
+def deciding(options: str) -> list[str]:
+    """List the options of a SPEC that decide images; how fast and how dear they are bought does not."""
+    return sorted(pair for pair in options.split("&") if pair.partition("=")[0] not in OF_BUYING)

@@ -2,8 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from culturekit.verify.batch_chances import mean_diversity
 from culturekit.verify.raters import shares_of_labels
 from culturekit.verify.student import t_quantile
 
-__all__ = ["NONE", "CorrectionOf", "corrected_labels"]
+__all__ = ["NONE", "CorrectionOf", "corrected_labels", "only_continent"]
 
 NONE = "(none of these)"
 DRAWS = 300
@@ -97,6 +98,8 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
     answers: dict[str, dict[str, str]] = {}
     parents: dict[str, str] = {NONE: NONE}
     for said in audits.filter(pl.col("image_id").is_in(list(own))).iter_rows(named=True):
+        if column == "country" and only_continent(said):
+            continue
         label = NONE if said["none_of_these"] else said[column]
         answers.setdefault(said["image_id"], {})[said["annotator"]] = label
         parents.setdefault(label, said["continent"] or NONE)
@@ -116,6 +119,11 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
                 audit[labels.index(label_of[image]), labels.index(label)] += share
     continents = sorted(set(parents.values()))
     return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit, len(answers))
+
+
+def only_continent(said: Mapping[str, Any]) -> bool:
+    """Tell whether an answer names a continent and no country: of countries it says nothing."""
+    return not said["none_of_these"] and said["country"] is None and said["continent"] is not None
 
 
 def cells_of(counts: Counts) -> list[list[int]]:

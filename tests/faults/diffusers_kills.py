@@ -4,8 +4,8 @@
 with 0 when every file of the finished folder is that of an undisturbed run and no slot was made again but those that
 were in flight at a kill.
 
-torch, diffusers and the weights are loaded once: a run is a fork of this process that is killed as any other, a quarter
-of a second after its birth already at work. This process itself never computes, for a fork has none of its threads; a
+torch, diffusers and the weights are loaded once: a run is a fork of this process that is killed as any other, for it
+has nothing to load. This process itself never computes, for a fork has none of its threads; a
 fork makes the pipeline and the prompts, too. Every `--whole`-th run is an interpreter of its own instead, which loads
 everything from its files, and is killed on the way as well.
 """
@@ -34,6 +34,9 @@ from tests.generation.tiny_pipelines import prompts_of, tiny
 __all__ = ["DiffusersKills", "Run", "kill_and_count"]
 
 UNCOMPARED = {"run.json"}
+
+AT_WORK = 0.75
+"""The share of kills whose clock begins with the first images of a run; that of the others with the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,16 @@ def logged(run: Run) -> Counter[str]:
 def made_so_far(run: Run) -> int:
     """Measure the log."""
     return run.log.stat().st_size if run.log.exists() else 0
+
+
+def grew(run: Run, before: int) -> bool:
+    """Tell whether images were made since."""
+    return made_so_far(run) > before
+
+
+def alive() -> bool:
+    """Tell that a process has begun."""
+    return True
 
 
 def generate_logged(run: Run, out: Path) -> None:
@@ -146,11 +159,13 @@ def interpreter(run: Run, out: Path, *, errors: Path) -> int:
         ).pid  # fmt: skip
 
 
-def ended(child: int, *, after: float | None, errors: Path) -> bool:
-    """Wait for a process, and kill it after a while; tell whether it came to its end before that."""
-    ends = None if after is None else time.monotonic() + after
+def ended(child: int, *, after: float | None = None, begun: Callable[[], bool] = lambda: True, errors: Path) -> bool:
+    """Wait for a process, and kill it a while after it has begun; tell whether it came to its end before that."""
+    since: float | None = None
     while (found := os.waitpid(child, os.WNOHANG)) == (0, 0):
-        if ends is not None and time.monotonic() >= ends:
+        if after is not None and since is None and begun():
+            since = time.monotonic()
+        if after is not None and since is not None and time.monotonic() >= since + after:
             os.kill(child, signal.SIGKILL)
             found = os.waitpid(child, 0)
             break
@@ -171,7 +186,7 @@ def files_of(out: Path) -> dict[str, str]:
 def kill_and_count(folder: Path, run: Run, *, kills: int, seed: int, longest: float, whole: int = 0) -> DiffusersKills:
     """Kill and resume until there were enough kills; each `whole`-th run is an interpreter of its own."""
     chance, result, errors = random.Random(seed), DiffusersKills(), folder / "errors"
-    ended(forked(partial(generate_logged, run, folder / "undisturbed"), errors=errors), after=None, errors=errors)
+    ended(forked(partial(generate_logged, run, folder / "undisturbed"), errors=errors), errors=errors)
     expected, once = files_of(folder / "undisturbed"), set(logged(run))
     runs = 0
     while result.kills < kills:
@@ -182,12 +197,13 @@ def kill_and_count(folder: Path, run: Run, *, kills: int, seed: int, longest: fl
         while not done:
             runs += 1
             before, alone = made_so_far(run), bool(whole) and runs % whole == 0
-            after = chance.uniform(0, longest * (8 if alone else 1)) if result.kills < kills else None
+            after = chance.uniform(0, longest) if result.kills < kills else None
+            begun = partial(grew, run, before) if chance.random() < AT_WORK else alive
             child = (
                 interpreter(run, out, errors=errors) if alone
                 else forked(partial(generate_logged, run, out), errors=errors)
             )  # fmt: skip
-            done = ended(child, after=after, errors=errors)
+            done = ended(child, after=after, begun=begun, errors=errors)
             result.kills += not done
             result.whole += not done and alone
             if not done and made_so_far(run) > before:
@@ -216,7 +232,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=2.0, help="seconds to a kill, at most")
+    parser.add_argument("--longest", type=float, default=1.0, help="seconds to a kill, at most")
     parser.add_argument("--whole", type=int, default=20, help="each so-manieth run is an interpreter of its own")
     parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -228,7 +244,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         errors = folder / "errors"
-        ended(forked(partial(prepare, folder, given.images), errors=errors), after=None, errors=errors)
+        ended(forked(partial(prepare, folder, given.images), errors=errors), errors=errors)
         backend = f"diffusers:{folder / 'sdxl'}?steps=2&device=cpu&batch={given.batch}"
         run = Run(backend, folder / "prompts.parquet", folder / "log", given.workers, given.batch)
         lay_ready(run)

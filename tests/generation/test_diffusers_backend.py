@@ -52,7 +52,7 @@ def params(reply: ImageReply) -> Any:
     return reply.provider_params
 
 
-@pytest.mark.parametrize("kind", ["sdxl", "sd3", "flux"])
+@pytest.mark.parametrize("kind", ["sdxl", "sd3", "flux", "qwen"])
 def test_a_seed_gives_its_picture_alone_in_a_batch_and_again(folders: Folders, kind: str) -> None:
     requests = [asked(number) for number in range(8)]
     eight = answers(f"{folders(kind)}?steps=2&batch=8", requests)

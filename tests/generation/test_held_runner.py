@@ -27,10 +27,14 @@ class Held:
     def __init__(self, *, stops_at: int = 10**9, lanes: int = 1) -> None:
         self.stops_at, self.many = stops_at, lanes
         self.calls: list[list[ImageRequest]] = []
+        self.released = 0
 
     @contextmanager
     def lanes(self, workers: int) -> Iterator[Sequence[Lane]]:
         yield [self] * self.many
+
+    def release(self) -> None:
+        self.released += 1
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         self.calls.append(list(requests))
@@ -90,6 +94,7 @@ def test_a_run_that_stops_goes_on_with_no_slot_made_twice(
     second = use(Held(lanes=lanes))
     outcome = generate(work, table, PLAN, MAKER, seed=3)
     assert files_of(work.out) == files_of(whole.out)
+    assert (first.released, second.released) == (1, 1), "the next model needs the memory"
     assert outcome.counts == {"images": 80, "ok": 60}
     assert outcome.drops == {"refused": 20}
     assert outcome.notes["findings"] == ["60 images: odd"]

@@ -99,6 +99,8 @@ def test_own_statistics_agree_with_scipy() -> None:
     ("folder", "folder:/pictures?pattern={id}.png", True),
     ("folder", "simulated?noise=1", False),
     ("openai:a", "openai:b", False),
+    ("openai:a?quality=low", "openai:a?timeout=20&quality=low&rpm=5", True),
+    ("openai:a?quality=low", "openai:a?timeout=20&quality=high", False),
 ])  # fmt: skip
 def test_a_backend_is_the_one_of_the_recipe(made_with: str, asked: str, same: bool) -> None:
     assert same_backend(made_with, asked) is same

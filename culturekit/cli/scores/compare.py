@@ -17,6 +17,10 @@ Correction: TypeAlias = Literal["holm", "benjamini-hochberg"]
 def compare(
     values: Annotated[list[Path], typer.Option(help="Table of values beside scores; repeat it for more than one.")],
     out: Out,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(help="Images of the models, repeatable: differences then say what else differs, such as sizes."),
+    ] = None,
     paired: Annotated[bool, typer.Option(help="Compare prompt with prompt, or all prompts with all.")] = True,
     target: Annotated[
         Target, typer.Option(help="Speak about other prompts like these, or about these prompts only.")
@@ -46,4 +50,4 @@ def compare(
         seed=seed,
         ignore=(*COUNTS, *(ignore or ())),
     )
-    run_one(comparison_stage(values, options), out, also=also, wait=wait, as_json=as_json)
+    run_one(comparison_stage(values, options, images=images or []), out, also=also, wait=wait, as_json=as_json)

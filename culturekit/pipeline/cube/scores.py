@@ -13,7 +13,7 @@ from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import COMPARISON, SHOWN
 
-__all__ = ["score_stages"]
+__all__ = ["few_prompts", "score_stages"]
 
 
 def score_stages(run: CubeRun) -> list[Stage]:
@@ -46,7 +46,9 @@ def comparison_of(run: CubeRun) -> list[Stage]:
         confidence=recipe.scores.confidence,
         seed=recipe.seed,
     )
-    return [comparison_stage([run.workdir / "scores/values.parquet"], options, name=COMPARISON)]
+    alike = len(run.truthful) == len(run.names)
+    images = [] if alike else [run.images(name) for name in run.names]
+    return [comparison_stage([run.workdir / "scores/values.parquet"], options, images=images, name=COMPARISON)]
 
 
 def few_prompts(recipe: Recipe) -> bool:

@@ -66,7 +66,9 @@ def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
 
 def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
     """Write a plan as a table."""
-    yield f"{'stage':<20} {'state':<14} {'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>13} {'USD':>8}"
+    wide = max([20, *(len(step.name) for step in steps)])
+    head = f"{'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>13} {'USD':>8}"
+    yield f"{'stage':<{wide}} {'state':<14} {head}"
     for step in steps:
         work = "" if step.units is None else f"{step.units:,} {step.unit}"
         size = "" if step.bytes is None else f"{step.bytes / 1e6:,.1f}"
@@ -75,7 +77,7 @@ def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
         tokens = "" if step.tokens is None else f"{step.tokens:,}"
         dollars = "" if step.dollars is None else f"{step.dollars:,.2f}"
         yield (
-            f"{step.name:<20} {step.state:<14} {work:>18} {size:>8} {minutes:>8} "
+            f"{step.name:<{wide}} {step.state:<14} {work:>18} {size:>8} {minutes:>8} "
             f"{requests:>9} {tokens:>13} {dollars:>8}"
         )
     yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."
