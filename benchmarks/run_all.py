@@ -22,6 +22,8 @@ LONG = (
     ("llm_plan.py",),
     ("completion.py", "--full"),
     ("release_world.py", "--full"),
+    ("evaluation.py", "--full"),
+    ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
     ("algorithm1.py", "--full"),
