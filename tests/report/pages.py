@@ -8,6 +8,7 @@ from culturekit.report.data import ReportData
 from culturekit.report.differences import DifferenceLine
 from culturekit.report.figures import Figure
 from culturekit.report.kernels import KernelTable
+from culturekit.report.making import Making, MakingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.provenance import StageLine
 from culturekit.report.shots import Near, Shot
@@ -173,7 +174,8 @@ def hostile_page(text: str) -> ReportData:
         trust=hostile_trust(text),
         shares=CountryShares({"BR": text}, (text,), {text: {"BR": NOTHING}}, {text: 3}, {"BR": 1.0}, ("BR",)),
         prompts=(PromptLine(text, text, text, ((0.5, 1), None)),),
-        differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1),),
+        differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1, (text,)),),
+        making=Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),)),
     )
 
 
