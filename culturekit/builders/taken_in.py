@@ -13,9 +13,7 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["count_of_kinds", "take_prompts", "take_space"]
 
-TAKEN = (
-    "The cultural space was taken from {name} as it was: how artifacts were found and judged is no part of this run."
-)
+TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were chosen is no part of this run."
 
 SHOWN = 3
 """So many prompts are named as examples in a message."""
@@ -80,7 +78,8 @@ def strangers(prompts: pl.DataFrame, space: pl.DataFrame) -> Iterable[str]:
         if unknown.height:
             named = ", ".join(unknown[column].unique().sort().head(SHOWN))
             more = ", ..." if unknown[column].n_unique() > SHOWN else ""
-            yield f"{unknown.height:,} prompts are about {what} that the cultural space lacks: {named}{more}"
+            count = f"{unknown.height:,} prompts are" if unknown.height > 1 else "1 prompt is"
+            yield f"{count} about {what} that the cultural space lacks: {named}{more}"
 
 
 def counted(name: str, table: pl.DataFrame, drops: pl.DataFrame) -> dict[str, int]:

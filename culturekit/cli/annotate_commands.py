@@ -109,7 +109,14 @@ def aggregate(
     quality: Annotated[
         list[Path] | None, typer.Option(help="Scores of single images to hold against people; repeatable.")
     ] = None,
+    made_from: Annotated[
+        Path | None,
+        typer.Option(help="The table that `annotate export --items` was given; writes task1.parquet or task2.parquet."),
+    ] = None,
     pools: Annotated[PoolsBy, typer.Option(help="What makes a pool of annotators; pools are never merged.")] = "region",
+    only: Annotated[
+        list[str] | None, typer.Option(help="A pool whose answers count; others are left out and counted. Repeatable.")
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(help="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
@@ -126,6 +133,9 @@ def aggregate(
     from culturekit.annotate.care import known_flags
     from culturekit.pipeline.annotate_stages import AggregateFiles, aggregate_stage
 
-    options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed)
-    files = AggregateFiles.beside(annotations, items=items, values=values or (), quality=quality or ())
+    counted = tuple(sorted(set(only or ())))
+    options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed, counted)
+    files = AggregateFiles.beside(
+        annotations, items=items, values=values or (), quality=quality or (), made_from=made_from
+    )
     run_one(aggregate_stage(files, options), out, also=also, wait=wait, as_json=as_json)

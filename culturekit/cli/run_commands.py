@@ -162,12 +162,15 @@ def plan(
 
 
 def report(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
+    run_folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
     out: Out,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: one HTML file, with its thumbnails beside it."""
+    """Write the report of a run: one HTML file, with thumbnails beside it; of several runs, a page that compares them."""
     from culturekit.pipeline.report_stage import folders_of, report_stage
+    from culturekit.pipeline.several_runs import several_runs_stage
 
-    run_one(report_stage(folders_of(run_folder)), out, wait=wait, as_json=as_json)
+    alone = len(run_folders) == 1
+    stage = report_stage(folders_of(run_folders[0])) if alone else several_runs_stage(run_folders)
+    run_one(stage, out, wait=wait, as_json=as_json)

@@ -17,6 +17,7 @@ def misfits(recipe: RecipeFields) -> Iterator[str]:
     yield from without_references(recipe)
     yield from without_prompts(recipe)
     yield from within_countries(recipe)
+    yield from without_real_images(recipe)
     yield from without_people(recipe)
     yield from without_batches(recipe)
     if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
@@ -52,18 +53,31 @@ def within_countries(recipe: RecipeFields) -> Iterator[str]:
     """Say what scores within countries lack."""
     within = recipe.within
     unbuilt = sorted(set(within.kinds if within else ()) - set(recipe.prompts.kinds))
-    if unbuilt:
+    if unbuilt and recipe.prompts.file is None:
         yield f"within.kinds asks for prompts that prompts.kinds does not build: {', '.join(unbuilt)}"
     if within is not None and recipe.scores.size > within.slots:
         yield (
             f"scores.size is {recipe.scores.size}, but within.slots makes only {within.slots} images a repeat: "
             "no batch would be complete"
         )
+    if recipe.gaps is not None and within is None and recipe.scores.within == "none":
+        yield (
+            "gaps are between countries that prompts name, and nothing is scored within countries: "
+            "add the key `within`, or scores.within: country"
+        )
     if recipe.scores.within != "none" and set(recipe.images.kinds) == {"underspecified"}:
         yield (
             "scores.within needs images of prompts that name a country, and images.kinds has none: "
             "add the key `within`, which makes them beside the others"
         )
+
+
+def without_real_images(recipe: RecipeFields) -> Iterator[str]:
+    """Say what realism lacks."""
+    if recipe.realism is not None and recipe.realism.real is None and recipe.references is None:
+        yield "realism compares with the references of the run, and there are none: give realism.real, or references"
+    if recipe.realism is not None and recipe.scores.size < 2:
+        yield "realism measures how unlike the images of a batch are: scores.size is at least 2"
 
 
 def without_people(recipe: RecipeFields) -> Iterator[str]:

@@ -72,6 +72,7 @@ class Realism(StrictModel):
         lpips: weights of LPIPS, a safetensors file or `lpips:HEADS?backbone=FILE`.
         k: of the neighbourhoods of precision, recall, density and coverage.
         splits: of the inception score.
+        images: of each model at most, each prompt giving as many; sets larger than this cost time and say little more.
         per_concept: whether each concept is scored, too.
         fewest: images, real and generated, without which a concept is not scored.
     """
@@ -82,6 +83,7 @@ class Realism(StrictModel):
     lpips: Annotated[str, AfterValidator(pair_measure)] | None = None
     k: Annotated[int, Field(ge=1, le=1000)] = 5
     splits: Annotated[int, Field(ge=1, le=1000)] = 10
+    images: Annotated[int, Field(ge=2)] = 10_000
     per_concept: bool = True
     fewest: Annotated[int, Field(ge=2)] = 50
 

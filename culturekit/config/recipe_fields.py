@@ -16,6 +16,7 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.gaps import Gaps
 from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Tags
@@ -65,3 +66,4 @@ class RecipeFields(StrictModel):
     scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
     realism: Realism | None = None
     within: Within | None = None
+    gaps: Gaps | None = None

@@ -30,8 +30,11 @@ FULL: Mapping[Backbone, str] = {short: name for name, short in SHORT.items()}
 HEAD = re.compile(r"lins?\.?(\d)\.model\.1\.weight")
 LAYER = re.compile(r"(?:net\.slices?\.?\d|features)\.(\d+(?:\.(?:squeeze|expand1x1|expand3x3))?\.(?:weight|bias))")
 
-LICENCE = "heads BSD-2-Clause (PerceptualSimilarity); network BSD-3-Clause (torchvision), trained on ImageNet"
-"""Of the published weights; whoever trained others knows theirs."""
+LICENCE = (
+    "published weights: heads BSD-2-Clause (PerceptualSimilarity), network BSD-3-Clause (torchvision), trained on "
+    "ImageNet"
+)
+"""Whoever trained others knows theirs."""
 
 SMALLEST = 32
 

@@ -8,31 +8,25 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.annotate.aggregate import AggregateOptions, aggregate_answers, values_of_quality
 from culturekit.annotate.bare_pictures import BarePicture
 from culturekit.annotate.export import ExportOptions, export_project
 from culturekit.annotate.importing import import_answers
+from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.items import Item, items_of_images, items_of_rows
 from culturekit.annotate.offered_answers import OF_SPACE, own_offers, space_offers, wanted_lists
 from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.set_aside import set_aside
 from culturekit.annotate.shipped_schemes import load_scheme, scheme_file
 from culturekit.errors import UsageError
+from culturekit.pipeline.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.scores.value_files import read_values, roles
+from culturekit.pipeline.scores.value_files import roles
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import (
-    ANNOTATION_CHECKS,
-    ANNOTATIONS,
     AUDIT_SAMPLE,
     CSPACE,
     IMAGES,
     MATCHES,
     PROMPTS,
-    QUALITY,
-    QUARANTINE,
-    RATED_ITEMS,
-    VALUES,
 )
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table
@@ -101,119 +95,6 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, na
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateFiles:
-    """The files that tables of ratings are made of.
-
-    Attributes:
-        annotations: what people answered.
-        items: what the items are; beside the annotations, where it is not named.
-        values: metrics of the same items.
-        quality: scores of single images.
-        more: further tables of answers; what they are about lies beside each.
-        quarantine: what importing set aside.
-        checks: answers to attention checks and to items asked again.
-    """
-
-    annotations: Path
-    items: Path | None = None
-    values: Sequence[Path] = ()
-    quality: Sequence[Path] = ()
-    more: Sequence[Path] = ()
-    quarantine: Sequence[Path] = ()
-    checks: Sequence[Path] = ()
-
-    @classmethod
-    def beside(
-        cls,
-        annotations: Path,
-        *,
-        items: Path | None = None,
-        values: Sequence[Path] = (),
-        quality: Sequence[Path] = (),
-        more: Sequence[Path] = (),
-    ) -> "AggregateFiles":
-        """Name the files of answers that were imported before, with what lies beside them now."""
-        folders = [path.parent for path in (annotations, *more)]
-        aside, checks = (
-            [folder / f"{table.name}.parquet" for folder in folders if (folder / f"{table.name}.parquet").is_file()]
-            for table in (QUARANTINE, ANNOTATION_CHECKS)
-        )
-        return cls(annotations, items, values, quality, more, aside, checks)
-
-    @property
-    def about(self) -> Path:
-        """Where the items are told."""
-        return self.items or items_beside(self.annotations)
-
-    @property
-    def inputs(self) -> dict[str, Path]:
-        """Every file by its role."""
-        given = {"annotations": self.annotations, "items": self.about}
-        others = {
-            "more": self.more,
-            "more-items": [items_beside(path) for path in self.more],
-            "quarantine": self.quarantine,
-            "checks": self.checks,
-            "values": self.values,
-            "quality": self.quality,
-        }
-        return given | {role: path for kind, paths in others.items() for role, path in roles(kind, paths).items()}
-
-
-def items_beside(annotations: Path) -> Path:
-    """Name the table that says what answers are about."""
-    return annotations.parent / f"{RATED_ITEMS.name}.parquet"
-
-
-def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: str = "people") -> Stage:
-    """Make the tables of what people said."""
-
-    def run(work: Work) -> Outcome:
-        items = all_items([files.about, *(items_beside(path) for path in files.more)])
-        metrics = [read_values(files.values)] if files.values else []
-        metrics += [values_of_quality(read_table(path, QUALITY), items) for path in files.quality]
-        values = pl.concat(metrics).sort(VALUES.key) if metrics else None
-        answers = all_answers([files.annotations, *files.more])
-        aside = set_aside(
-            [read_table(path, QUARANTINE) for path in files.quarantine],
-            [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
-            answers,
-        )
-        return aggregate_answers(work, answers, items, values, options, aside)
-
-    settings = asdict(options)
-    seed = settings.pop("seed")
-    if not settings["only"]:
-        del settings["only"]
-    packages = ("numpy", "polars", "scipy")
-    return Stage(name, "annotate-aggregate", 1, run, files.inputs, settings, {"resampling": seed}, packages=packages)
-
-
-def all_answers(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read tables of answers as one; the same answer in two of them is a mistake."""
-    table = pl.concat([read_table(path, ANNOTATIONS).select(list(ANNOTATIONS.schema)) for path in paths])
-    repeated = table.filter(table.select(ANNOTATIONS.key).is_duplicated()).sort(ANNOTATIONS.key)
-    if repeated.height:
-        row = repeated.row(0, named=True)
-        raise UsageError(
-            "two tables hold the same answer",
-            where=", ".join(map(str, paths)),
-            found=f"{row['annotator']} on {row['criterion']} of {row['item_id']!r}",
-            hint="Give each table once.",
-        )
-    return table.sort(ANNOTATIONS.key)
-
-
-def all_items(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read what items are; two tables may know the same item, if they say the same of it."""
-    table = pl.concat([read_table(path, RATED_ITEMS) for path in paths]).unique().sort(RATED_ITEMS.key)
-    repeated = table.filter(table["item_id"].is_duplicated())
-    if repeated.height:
-        raise UsageError("two tables say different things of one item", found=repr(repeated["item_id"][0]))
-    return table
-
-
 def items_of(
     work: Work,
     files: ExportFiles,
@@ -272,15 +153,3 @@ def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePi
         for path, table in images
         for row in table.filter(status="ok").iter_rows(named=True)
     }
-
-
-def read_rows(path: Path) -> pl.DataFrame:
-    """Read a table of items that the user, or a stage, wrote; every cell of a CSV file is text."""
-    if not path.is_file():
-        raise UsageError("there is no such table of items", where=str(path))
-    try:
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise UsageError("not a readable table of items", where=str(path), found=str(error)) from error

@@ -21,6 +21,15 @@ from culturekit.storage.tables import read_table
 
 __all__ = ["score_stage"]
 
+ENOUGH = 5
+"""A prompt with so many batches' worth of images may be taken for its shares."""
+
+FEW_IMAGES = (
+    "Most prompts have {usual:.0f} images. Corrected diversity goes by shares of labels in a prompt, and with fewer "
+    "than {enough} images to batches of {size} it is too low and its intervals too narrow, for all models alike: with "
+    "8 images by up to 0.05. The order of the models can be read, the values cannot be held against others."
+)
+
 
 def score_stage(
     matches: Mapping[str, Path],
@@ -55,7 +64,7 @@ def score_stage(
     return Stage(
         name,
         "score-qvs",
-        4,
+        5,
         run,
         {
             **matches,
@@ -100,11 +109,12 @@ def score(
     tables += [(table, quality, none_alike) for table in labelled.truth]
     tables += [(table, None, options) for table in labelled.limits]
     work.progress.begin(len(tables), "tables of matches")
+    several = len({concept for table, *_ in tables for concept in table["concept"].unique()}) > 1
     found, left_out = [], Counter[str]()
     for table, judged, how in tables:
         found.append(score_qvs(table, judged, options=how, countries=countries))
         left_out.update(found[-1].left_out)
-        if table["concept"].n_unique() > 1:
+        if several and table.height:  # also of a model that has images of one concept only: the others have more
             found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
         work.progress.advance(1)
     if images:
@@ -115,7 +125,17 @@ def score(
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+    notes = few_images_of(labelled.mapped, options.size) if audits is not None else {}
+    outcome = replace(outcome, notes={**outcome.notes, **notes}) if notes else outcome
     return noted(outcome, traits_by_model(images))
+
+
+def few_images_of(matches: Sequence[pl.DataFrame], size: int) -> dict[str, object]:
+    """Warn where a prompt has so few images that the correction, which goes by shares, understates diversity."""
+    images = pl.concat([table.filter(pl.col("rank") == 1).select("model", "prompt_id") for table in matches])
+    usual = images.group_by("model", "prompt_id").len()["len"].median()
+    few = usual is not None and float(str(usual)) < ENOUGH * size
+    return {"caveat": FEW_IMAGES.format(usual=usual, size=size, enough=ENOUGH * size)} if few else {}
 
 
 def countries_of(prompts: Path) -> dict[str, str]:

@@ -21,11 +21,11 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     return Stage(
         name,
         "report",
-        1,
+        2,
         lambda work: write_report(work, run),
         {stage: run.root / stage for stage in run.stages},
         {"models": list(run.models)},
-        packages=("jinja2", "polars"),
+        packages=("jinja2", "pillow", "polars"),
     )
 
 

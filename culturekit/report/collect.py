@@ -1,16 +1,27 @@
 """From a finished run to the data of its report; scores are looked up, never computed."""
 
+from dataclasses import replace
+
+from culturekit.records.schemas import SCORES
 from culturekit.report.by_prompt import prompt_lines
 from culturekit.report.countries import shares_in
 from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
+from culturekit.report.drill import prompt_images
+from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
-from culturekit.report.kernels import kernel_tables
+from culturekit.report.gaps import GAPS, gap_lines
+from culturekit.report.kernels import breakdown_of, kernel_tables
+from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
+from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
+from culturekit.report.mosaic import mosaic_of
+from culturekit.report.paid import paid_lines
 from culturekit.report.people import people_in
-from culturekit.report.provenance import caveats, stage_line, withheld
+from culturekit.report.provenance import caveats, parties, stage_line, withheld
 from culturekit.report.realism import realism_in
+from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
 from culturekit.report.trust import trust_in
@@ -27,30 +38,51 @@ def collect(run: RunFolders) -> ReportData:
     models = tuple(sorted(model_lines(run, scores), key=lambda line: -line.mapped.value))
     thumbnails: dict[str, str] = {}
     shots = tuple(collect_shots(run, thumbnails))
-    return ReportData(
+    names = [line.model for line in models]
+    looks = {model: looks_of(run, model) for model in names}
+    prompts = tuple(prompt_lines(run, names, kernel=HEADLINE_KERNEL))
+    gaps = run.table(GAPS, SCORES)
+    data = ReportData(
         title="How diverse are the cultures these models show?",
         question=f"Which of these {in_words(len(models))} models is lying?",
         verdict=verdict_on(models, floor=run.floor()),
         models=models,
         kernel=HEADLINE_KERNEL,
-        tables=tuple(kernel_tables(scores, [line.model for line in models])),
+        tables=tuple(kernel_tables(scores, names)),
         shots=shots,
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
         versions={"culturekit": VERSION, **run.manifest("scores").packages},
-        thumbnails=dict(sorted(thumbnails.items())),
         withheld=tuple(withheld(run)),
         trust=trust_in(run, scores),
-        shares=shares_in(run, [line.model for line in models]),
-        prompts=tuple(prompt_lines(run, [line.model for line in models], kernel=HEADLINE_KERNEL)),
-        faithfulness=faithfulness_in(run, [line.model for line in models]),
+        shares=shares_in(run, names),
+        prompts=prompts,
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
-        making=making_in(run, [line.model for line in models]),
-        realism=realism_in(run, [line.model for line in models]),
-        variety=variety_in(run, scores, [line.model for line in models]),
-        within=within_in(run, [line.model for line in models]),
+        gaps=None if gaps is None else tuple(gap_lines(run, gaps)),
+        names_countries=any(names_countries(run, model) for model in names),
+        breakdown=breakdown_of(scores, names, kernel=HEADLINE_KERNEL),
+        mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
+        extremes=extremes_in(run, names),
+        prompt_images=tuple(prompt_images(prompts, looks, thumbnails)),
+        thumbnails=thumbnails,
+        parties=tuple(parties(run)),
+        paid=tuple(paid_lines(run)),
+        faithfulness=faithfulness_in(run, names),
+        realism=realism_in(run, names),
+        variety=variety_in(run, scores, names),
+        within=within_in(run, names),
+        missing=tuple(missing_lines(run, scores)),
+        routes=routes_in(run, names),
+        making=making_in(run, names),
         people=people_in(run),
     )
+    return replace(data, thumbnails=dict(sorted(thumbnails.items())))
+
+
+def names_countries(run: RunFolders, model: str) -> bool:
+    """Tell whether images of a model were asked for by prompts that name a country."""
+    made = run.images(model)
+    return "country" in made.columns and made["country"].null_count() < made.height
 
 
 def in_words(number: int) -> str:

@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
+from culturekit.report.drill import PromptImages
+from culturekit.report.extremes import Extremes
 from culturekit.report.faithfulness import Faithfulness
-from culturekit.report.kernels import KernelTable
+from culturekit.report.gaps import GapLine
+from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.making import Making
+from culturekit.report.missing import MissingLine
 from culturekit.report.model_lines import ModelLine
+from culturekit.report.mosaic import MosaicModel
+from culturekit.report.paid import Paid
 from culturekit.report.people import People
-from culturekit.report.provenance import StageLine
+from culturekit.report.provenance import Party, StageLine
 from culturekit.report.realism import RealismTables
+from culturekit.report.routes import TwoRoutes
 from culturekit.report.shots import Shot
 from culturekit.report.trust import Trust
 from culturekit.report.variety import Variety, WithinCountries
@@ -43,6 +50,19 @@ class ReportData:
     shares: CountryShares | None = None
     differences: tuple[DifferenceLine, ...] = ()
     prompts: tuple[PromptLine, ...] = ()
+    gaps: tuple[GapLine, ...] | None = None
+    """None for a run that was not asked for gaps."""
+    names_countries: bool = False
+    """Whether prompts of which images were made name countries."""
+    breakdown: Breakdown | None = None
+    mosaics: tuple[MosaicModel, ...] = ()
+    extremes: Extremes | None = None
+    prompt_images: tuple[PromptImages, ...] = ()
+    parties: tuple[Party, ...] = ()
+    paid: tuple[Paid, ...] = ()
+    missing: tuple[MissingLine, ...] = ()
+    """What is missing of each model; empty where nothing is."""
+    routes: TwoRoutes | None = None
     making: Making | None = None
     faithfulness: Faithfulness | None = None
     realism: RealismTables | None = None
@@ -58,4 +78,4 @@ class ReportData:
     @property
     def concepts(self) -> tuple[str, ...]:
         """The concepts that have tables, in order."""
-        return tuple(dict.fromkeys(table.concept for table in self.tables))
+        return tuple(dict.fromkeys(name for table in self.tables for name in table.concepts if name is not None))

@@ -8,7 +8,7 @@ import polars as pl
 from culturekit.report.figures import Figure
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["DifferenceLine", "difference_lines"]
+__all__ = ["DifferenceLine", "difference_lines", "lines_of"]
 
 COMPARED = ("vs", "qvs")
 
@@ -45,7 +45,11 @@ def difference_lines(run: RunFolders, *, kernel: str) -> Iterator[DifferenceLine
     table = run.comparison()
     if table is None:
         return
-    table = table.filter(pl.col("a").is_in(run.models), pl.col("b").is_in(run.models))
+    yield from lines_of(table.filter(pl.col("a").is_in(run.models), pl.col("b").is_in(run.models)), kernel=kernel)
+
+
+def lines_of(table: pl.DataFrame, *, kernel: str) -> Iterator[DifferenceLine]:
+    """Give the differences of a table, from the larger to the smaller score, the largest first."""
     over_all = table.filter(pl.col("concept").is_null())
     about = (over_all if over_all.height else table).filter(
         pl.col("of_metric").is_in(COMPARED), pl.col("of_kernel") == kernel, pl.col("of_labels") == "mapped"

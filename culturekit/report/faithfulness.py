@@ -63,6 +63,11 @@ class Instrument:
     looked_at: Mapping[str, LookedAt]
     concepts: Mapping[str, Mapping[str, Figure | None]]
 
+    @property
+    def whole(self) -> bool:
+        """Tell whether scores lie between 0 and 1."""
+        return self.metric in {"dsg", "vqascore"} or self.judge == "embedded"
+
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
@@ -117,7 +122,7 @@ def instruments_in(
 ) -> Iterator[Instrument]:
     """Give every metric by every judge or scorer."""
     placed = rows.filter(pl.col("country").is_null(), pl.col("group").is_null())
-    for metric, by in placed.select("metric", "by").unique().sort("metric", "by").iter_rows():
+    for metric, by in in_order(placed):
         own = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
         concepts = own["concept"].drop_nulls().unique().sort()
         yield Instrument(
@@ -130,6 +135,11 @@ def instruments_in(
             looked_at={model: looked_at(run, counts, metric, by, model) for model in models},
             concepts={concept: figures_of(own.filter(concept=concept), models) for concept in concepts},
         )
+
+
+def in_order(rows: pl.DataFrame) -> list[tuple[str, str]]:
+    """List metrics and judges: what was asked of models first, scorers after them."""
+    return sorted(rows.select("metric", "by").unique().iter_rows(), key=lambda pair: (pair[0] == "quality", *pair))
 
 
 def figures_of(rows: pl.DataFrame, models: Sequence[str]) -> dict[str, Figure | None]:

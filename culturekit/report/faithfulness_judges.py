@@ -1,4 +1,4 @@
-"""Who judged: which model by which weights, under which licence where that is known, and what it is known to miss."""
+"""Who judged: which model by which weights, under which licence as far as that is known, and what it misses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ TITLES: Mapping[str, str] = {
 
 LICENCES: Mapping[str, str] = {
     "embedded": "no weights",
-    "hpsv2": "the published weights of HPS v2 are Apache-2.0",
-    "pickscore": "the published weights of PickScore are MIT",
+    "hpsv2": "that of the weights as published; it does not stand in the files",
+    "pickscore": "that of the weights as published; it does not stand in the files",
     "clipscore": "that of the encoder's weights",
     "replay": "no model was asked: its replies are replayed",
     "local": "that of the model in its folder",
@@ -32,8 +32,7 @@ LICENCES: Mapping[str, str] = {
 BIASES: Mapping[str, str] = {
     "questions": "What it leaves out of a prompt is never asked; it knows words better than cultures.",
     "answers": "A vision model that does not know a dish or a garment answers no, and the picture is blamed; it knows "
-    "the "
-    "things of some countries far better than those of others.",
+    "the things of some countries far better than those of others.",
     "vqascore": "P(Yes) is a model's confidence, and two models are on two scales; what it has rarely seen, it doubts.",
     "clipscore": "Trained on mostly English captions of mostly Western pictures; it reads single words rather than how "
     "they stand to each other, and texts only up to a length.",

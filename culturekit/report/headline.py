@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from culturekit.report.figures import Figure
+from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.verdict import verdict_on
@@ -24,6 +25,9 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
             f"{line.model:<14} {text_of(line.mapped):<24} {corrected}{text_of(line.truth):<24} "
             f"{quality:>8} {line.images:>8,}"
         )
+    for lacking in missing_lines(run, run.scores()):
+        if lacking.prompts < lacking.prompts_asked:
+            yield f"{lacking.model} rests on {lacking.prompts} of {lacking.prompts_asked} prompts: no fair match."
     verdict = verdict_on(models, floor=run.floor())
     if verdict.liar:
         yield f"{verdict.liar} is lying."

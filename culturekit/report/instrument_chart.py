@@ -12,14 +12,14 @@ WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 680, 120, 24, 8, 28, 34
 TICKS = 4
 
 
-def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number: int) -> str:
-    """Draw the score of each model; the table below has the numbers. `number` tells charts of a page apart."""
+def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number: int, whole: bool) -> str:
+    """Draw the score of each model, on the `whole` scale from 0 to 1 or to what is drawn; `number` names the chart."""
     height = TOP + ROW * len(models) + FOOT
-    top = top_of([figure for figure in models.values() if figure is not None])
+    top = 1.0 if whole else top_of([figure for figure in models.values() if figure is not None])
     name = f"instrument-{number}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
-        f'<title id="{name}">{escape(title)} of each model; the table below has the numbers</title>',
+        f'<title id="{name}">{escape(title)} of each model; the table above has the numbers</title>',
         *scale(height, top, title),
     ]
     for place, (model, figure) in enumerate(models.items()):

@@ -1,5 +1,6 @@
-"""Tables of models by kernels, one for each concept and metric, with floor and ceiling below."""
+"""Heat maps of models by concepts, one for each kernel and metric, with floor and ceiling below."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ import polars as pl
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.report.figures import Figure, figure
 
-__all__ = ["KernelTable", "kernel_tables"]
+__all__ = ["Breakdown", "KernelTable", "breakdown_of", "kernel_tables"]
 
 LABELS = ("mapped", "corrected", "truth")
 """The kinds of labels, in the order in which their scores stand."""
@@ -22,45 +23,100 @@ LIMITS = {
 }
 """The models in the scores that nobody is asked to judge, and how the page calls them."""
 
+Cells = tuple[tuple[Figure | None, ...], ...]
+"""For each concept a score per kind of labels."""
+
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """One metric of one concept: models down, kernels across, and for each kernel a score per kind of labels.
+    """One metric under one kernel: models down, concepts across, and for each concept a score per kind of labels.
 
-    `limits` are floor and ceiling: what pictures that show nothing score, and pictures that show everything.
+    Attributes:
+        concepts: across; None stands for all prompts together.
+        top: the end of the scale of colours, which begins at 0.
+        limits: floor and ceiling: what pictures that show nothing score, and pictures that show everything.
     """
 
-    concept: str
+    kernel: str
     metric: str
     title: str
-    kernels: tuple[str, ...]
+    concepts: tuple[str | None, ...]
     labels: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[Figure | None, ...], ...]], ...]
+    rows: tuple[tuple[str, Cells], ...]
+    top: float
     limits: tuple[tuple[str, tuple[Figure | None, ...]], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """Quality, diversity and their product, by mapped labels: models down, concepts across."""
+
+    concepts: tuple[str | None, ...]
+    metrics: tuple[str, ...]
+    rows: tuple[tuple[str, Cells], ...]
+
+
 def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[KernelTable]:
-    """Give the tables of models by kernels, for each concept and metric."""
-    kernels = [kernel for kernel in STANDARD_KERNELS if kernel in set(scores["kernel"].drop_nulls())]
-    labels = [label for label in LABELS if label in set(scores["labels"].drop_nulls())]
-    for concept in scores["concept"].drop_nulls().unique().sort():
-        for metric in ("qvs", "vs"):
-            about = scores.filter(pl.col("concept") == concept, pl.col("metric") == metric)
+    """Give the heat maps, diversity first, kernel by kernel."""
+    labels = tuple(label for label in LABELS if label in set(scores["labels"].drop_nulls()))
+    concepts = concepts_of(scores)
+    for kernel in STANDARD_KERNELS:
+        for metric in ("vs", "qvs"):
+            about = scores.filter(pl.col("kernel") == kernel, pl.col("metric") == metric, pl.col("country").is_null())
             rows = []
             for model in models:
                 own = about.filter(pl.col("model") == model)
-                cells = [tuple(figure(own, kernel=kernel, labels=label) for label in labels) for kernel in kernels]
-                if all(cell[0] is not None for cell in cells):
-                    rows.append((model, tuple(cells)))
+                cells = tuple(
+                    tuple(figure(own, concept=concept, labels=each) for each in labels) for concept in concepts
+                )
+                if any(cell[0] is not None for cell in cells):
+                    rows.append((model, cells))
             if rows:
-                limits = tuple(limits_of(about, kernels))
-                yield KernelTable(concept, metric, TITLES[metric], tuple(kernels), tuple(labels), tuple(rows), limits)
+                limits = tuple(limits_of(about, concepts))
+                yield KernelTable(kernel, metric, TITLES[metric], concepts, labels, tuple(rows), top_of(rows), limits)
 
 
-def limits_of(about: pl.DataFrame, kernels: Sequence[str]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:
-    """Give floor and ceiling beside the scores of one concept and metric, kernel by kernel."""
+def concepts_of(scores: pl.DataFrame) -> tuple[str | None, ...]:
+    """List the concepts that were scored, all together first where that was scored too."""
+    named = tuple(scores["concept"].drop_nulls().unique().sort())
+    return (None, *named) if scores.filter(pl.col("metric") == "vs")["concept"].null_count() else named
+
+
+def top_of(rows: Sequence[tuple[str, Cells]]) -> float:
+    """Find the first tenth above every score."""
+    found = [each.value for _, cells in rows for cell in cells for each in cell if each is not None]
+    known = [value for value in found if not math.isnan(value)]
+    return max(math.ceil(max(known, default=1.0) * 10 - 1e-9), 1) / 10
+
+
+def limits_of(about: pl.DataFrame, concepts: Sequence[str | None]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:
+    """Give floor and ceiling below the scores of a kernel, concept by concept."""
     for model, title in LIMITS.items():
         own = about.filter(pl.col("model") == model)
         if own.is_empty():
             continue
-        yield title, tuple(figure(own, kernel=kernel) for kernel in kernels)
+        yield title, tuple(figure(own, concept=concept) for concept in concepts)
+
+
+def breakdown_of(scores: pl.DataFrame, models: Sequence[str], *, kernel: str) -> Breakdown:
+    """Put quality, diversity and their product side by side."""
+    concepts = concepts_of(scores)
+    about = scores.filter(pl.col("labels") == "mapped", pl.col("country").is_null())
+    metrics = ("quality", "vs", "qvs")
+    rows = []
+    for model in models:
+        own = about.filter(pl.col("model") == model)
+        rows.append(
+            (
+                model,
+                tuple(
+                    tuple(
+                        figure(own.filter(pl.col("metric") == metric), concept=concept,
+                               kernel=None if metric == "quality" else kernel)
+                        for metric in metrics
+                    )
+                    for concept in concepts
+                ),
+            )
+        )  # fmt: skip
+    return Breakdown(concepts, metrics, tuple(rows))

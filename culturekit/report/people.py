@@ -117,6 +117,11 @@ class People:
     metrics: tuple[MetricLine, ...]
 
     @property
+    def first(self) -> int:
+        """Count the tables that stand open: those of people at home, or, where nobody is, those of one pool."""
+        return sum(grid.who == HOME for grid in self.grids) or min(len(self.grids), 3)
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The choices of questions in words."""
         return tuple(dict.fromkeys(choice for line in self.thinned for choice in line.choices))
@@ -142,7 +147,7 @@ def people_in(run: RunFolders) -> People | None:
         encoder=str(run.manifest("index").options.get("encoder", "")),
         answers=said.height,
         items=said["item_id"].n_unique(),
-        grids=tuple(grids(ratings, choices)),
+        grids=tuple(sorted(grids(ratings, choices), key=lambda grid: grid.who != HOME)),
         agreement=tuple(agreement_lines(scores)),
         divergence=tuple(lines[:PAIRS_SHOWN]),
         pairs=len(lines),
@@ -213,11 +218,12 @@ def mean_cells(part: pl.DataFrame) -> Cells:
 def share_cells(part: pl.DataFrame) -> Cells:
     """Read the shares of choices."""
     found: dict[tuple[str | None, str, str | None], list[dict[str, Any]]] = {}
+    every = ordered([{"choice": choice, "rate": 0.0} for choice in part["choice"].unique()])
     for row in part.iter_rows(named=True):
         found.setdefault(place_of(row), []).append(row)
     return {
         place: RatingCell(
-            None, None, None, {row["choice"]: row["rate"] for row in ordered(rows)}, rows[0]["items"], None,
+            None, None, None, {row["choice"]: row["rate"] for row in [*every, *rows]}, rows[0]["items"], None,
             sum(row["answers"] for row in rows), "",
         )
         for place, rows in found.items()

@@ -148,10 +148,17 @@ def cell_of(row: Mapping[str, Any]) -> Cell:
 
 
 def significant(value: float | None) -> str:
-    """Write a number of any size in three digits."""
+    """Write a number of any size shortly."""
     if value is None or math.isnan(value):
         return "–"
-    text = f"{value:.3f}" if 0.1 <= abs(value) < 10 or value == 0 else f"{value:.3g}"
+    size = abs(value)
+    if size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 0.001 or value == 0:
+        digits = 3 if size < 10 else 2 if size < 100 else 1
+        text = f"{value:.{digits}f}"
+    else:
+        text = f"{value:.2g}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 

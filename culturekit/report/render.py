@@ -15,11 +15,13 @@ from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import ReportData
 from culturekit.report.faithfulness import Instrument
 from culturekit.report.figures import Figure
+from culturekit.report.gaps import gap_chart
+from culturekit.report.inert import inert_value, plain
 from culturekit.report.instrument_chart import instrument_chart
 from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
 
-__all__ = ["render"]
+__all__ = ["environment", "policy_of", "render", "source_hash", "template_text"]
 
 SHADES = 10
 
@@ -27,38 +29,56 @@ SHADES = 10
 def render(data: ReportData) -> str:
     """Render the page; the policy in its head allows exactly the style and the script that it carries."""
     style, script = template_text("report.css"), template_text("report.js")
-    policy = (
-        f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
-        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
-    )
-    environment = Environment(
-        loader=FunctionLoader(template_text),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    environment.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
-    page = environment.get_template("report.html").render(
-        data=data,
-        world=Markup(world()) if data.shares else "",
-        map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
-        tints=TINTS,
-        prompts_shown=PROMPTS_SHOWN,
-        instrument_chart=chart_of_instrument,
-        chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
-        people_charts=charts_of(data.people),
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
+    page = (
+        environment()
+        .get_template("report.html")
+        .render(
+            data=data,
+            world=Markup(world()) if data.shares else "",
+            map_of=lambda model: Markup(map_of(data.shares, model)) if data.shares else "",
+            tints=TINTS,
+            prompts_shown=PROMPTS_SHOWN,
+            drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
+            gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
+            instrument_chart=chart_of_instrument,
+            chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
+            people_charts=charts_of(data.people),
+            style=Markup(style),
+            script=Markup(script),
+            policy=policy_of(style, script),
+        )
     )
     return page + "\n"
 
 
+def environment() -> Environment:
+    """Make the environment of templates: all text of theirs is escaped, and made inert before."""
+    made = Environment(
+        loader=FunctionLoader(template_text),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=inert_value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
+    made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
+    made.filters |= {"signed": signed, "decimal": decimal, "place": plain}
+    return made
+
+
+def policy_of(style: str, script: str | None = None) -> str:
+    """Write the policy that allows one style and, where there is one, one script."""
+    scripts = "'none'" if script is None else f"'{source_hash(script)}'"
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src '{source_hash(style)}'; "
+        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
+    )
+
+
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:
     """Draw the scores of one instrument."""
-    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number))
+    return Markup(instrument_chart(instrument.models, title=instrument.title, number=number, whole=instrument.whole))
 
 
 def template_text(name: str) -> str:
@@ -84,11 +104,11 @@ def interval(figure: Figure | None) -> str:
     return f"{figure.low:.3f}{between}{figure.high:.3f}".replace("-", "\N{MINUS SIGN}")
 
 
-def shade(figure: Figure | None) -> str:
-    """Name the class that colours a score from 0 to 1."""
+def shade(figure: Figure | None, top: float = 1.0) -> str:
+    """Name the class that colours a score from 0 to the end of its scale."""
     if figure is None or math.isnan(figure.value):
         return "none"
-    return f"s{min(int(max(figure.value, 0.0) * SHADES), SHADES - 1)}"
+    return f"s{min(int(max(figure.value, 0.0) / top * SHADES), SHADES - 1)}"
 
 
 def share(value: float | None) -> str:
@@ -108,6 +128,16 @@ def chance(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def signed(figure: Figure) -> str:
+    """Write a gap with its sign; a dash where there is none."""
+    return "–" if math.isnan(figure.value) else f"{figure.value:+.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def decimal(value: float | None) -> str:
+    """Write a similarity; a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+
+
 def estimate(found: tuple[float | None, float | None, float | None] | None) -> Markup:
     """Write a value with its limits below it; a dash where there is none."""
     if found is None or found[0] is None or math.isnan(found[0]):
@@ -119,11 +149,17 @@ def estimate(found: tuple[float | None, float | None, float | None] | None) -> M
     return Markup(text.replace("-", "\N{MINUS SIGN}"))
 
 
-def charts_of(people: People | None) -> list[Markup]:
-    """Draw how metrics follow people, a chart for each thing that was rated."""
+def charts_of(people: People | None) -> list[tuple[str, Markup, list[int]]]:
+    """Draw how metrics follow people, a chart for each thing that was rated; say how few and how many images it has."""
     lines = () if people is None else people.metrics
-    ratings = dict.fromkeys(line.rating for line in lines)
-    return [Markup(correlation_chart(lines, rating=rating, number=n)) for n, rating in enumerate(ratings, start=1)]
+    return [
+        (
+            rating,
+            Markup(correlation_chart(lines, rating=rating, number=number)),
+            sorted({line.images for line in lines if line.rating == rating}),
+        )
+        for number, rating in enumerate(dict.fromkeys(line.rating for line in lines), start=1)
+    ]
 
 
 def count(value: int) -> str:

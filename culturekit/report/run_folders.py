@@ -36,6 +36,7 @@ __all__ = [
     "SPREAD",
     "WITHIN",
     "RunFolders",
+    "with_comparison",
 ]
 
 CULTURE_FREE = "floor-culture-free"
@@ -122,23 +123,7 @@ class RunFolders:
     def comparison(self) -> pl.DataFrame | None:
         """Read the differences of models, with what was compared as columns; None where there is one model."""
         found = self.table(COMPARISON, SCORES)
-        if found is None:
-            return None
-        of = pl.Struct({"kernel": pl.String, "labels": pl.String})
-        params = pl.Struct(
-            [
-                pl.Field("of", of),
-                *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
-                *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
-                pl.Field("p_corrected", pl.Float64),
-                pl.Field("differ_in", pl.List(pl.String)),
-            ]
-        )
-        scores = found.with_row_index("row").drop("metric")
-        found = scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-        return found.rename({"metric": "of_metric"}).with_columns(
-            of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")
-        )
+        return None if found is None else with_comparison(found)
 
     def floor(self) -> Mapping[str, float] | None:
         """Say how near pictures of nothing are to what they are mapped to, where that was tried."""
@@ -159,3 +144,22 @@ class RunFolders:
     def manifest(self, stage: str) -> Manifest:
         """Read the manifest of a stage."""
         return manifest_of(self.root / stage)
+
+
+def with_comparison(scores: pl.DataFrame) -> pl.DataFrame:
+    """Put what was compared beside each difference of models, as columns."""
+    of = pl.Struct({"kernel": pl.String, "labels": pl.String})
+    params = pl.Struct(
+        [
+            pl.Field("of", of),
+            *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
+            *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
+            pl.Field("p_corrected", pl.Float64),
+            pl.Field("differ_in", pl.List(pl.String)),
+        ]
+    )
+    numbered = scores.with_row_index("row").drop("metric")
+    found = numbered.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+    return found.rename({"metric": "of_metric"}).with_columns(
+        of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")
+    )

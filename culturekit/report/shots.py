@@ -6,7 +6,9 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.report.looks import reference_pictures
 from culturekit.report.run_folders import RunFolders
+from culturekit.report.thumbnails import thumbnail_name
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
 __all__ = ["Near", "Shot", "collect_shots"]
@@ -46,24 +48,25 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
     """Give the shots of a run; `thumbnails` learns which pictures to copy under which names."""
     tables = EvidenceTables(run.root / "cspace")
     prompts = run.prompts()
-    references = shown_by(run)
+    space = run.space()
+    looks = reference_pictures(run)
     for model in run.models:
         shown = first_batches(run.images(model))
         matches = run.matches(model).filter(pl.col("image_id").is_in(shown["image_id"].implode()))
-        evidence = tables.of(wanted(matches, run.space()))
-        looks = picture_of(references, matches["artifact_id"].drop_nulls().unique().to_list())
+        evidence = tables.of(wanted(matches, space))
         for image in shown.iter_rows(named=True):
             rows = matches.filter(pl.col("image_id") == image["image_id"], pl.col("rank") <= NEAREST).sort("rank")
-            thumbnails[f"{image['image_id']}.png"] = f"images-{model}/{image['path']}"
+            name = thumbnail_name(image["image_id"], image["width"], image["height"])
+            thumbnails[name] = f"images-{model}/{image['path']}"
             yield Shot(
                 image_id=image["image_id"],
                 model=model,
                 concept=image["concept"] or "",
-                thumbnail=f"{image['image_id']}.png",
+                thumbnail=name,
                 prompt=prompts.get(image["prompt_id"], image["prompt_sent"] or ""),
                 nearest=tuple(near(row, looks, thumbnails) for row in rows.iter_rows(named=True)),
                 truth_known=model in run.truthful,
-                truth=true_name(run.space(), image.get("truth_artifact_id")),
+                truth=true_name(space, image.get("truth_artifact_id")),
                 evidence=evidence_of(rows, image, evidence),
             )
 
@@ -81,33 +84,12 @@ def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:
     return sorted(rows.iter_rows())
 
 
-def shown_by(run: RunFolders) -> pl.DataFrame | None:
-    """Say of each reference picture which artifact it shows: the truth, or what its name says."""
-    references, prompts = run.references(), run.reference_prompts()
-    if references is None or "truth_artifact_id" in references.columns:
-        return references
-    if prompts is None:
-        return None
-    named = prompts.select("prompt_id", truth_artifact_id="artifact_id")
-    return references.join(named, on="prompt_id", how="left", maintain_order="left")
-
-
-def picture_of(references: pl.DataFrame | None, artifact_ids: list[str]) -> dict[str, tuple[str, str]]:
-    """Find a reference picture of each artifact: its image id and path."""
-    if references is None:
-        return {}
-    shown = references.filter(pl.col("truth_artifact_id").is_in(artifact_ids), pl.col("status") == "ok")
-    first = shown.sort("image_id").unique("truth_artifact_id", keep="first", maintain_order=True)
-    return {row[0]: (row[1], row[2]) for row in first.select("truth_artifact_id", "image_id", "path").iter_rows()}
-
-
 def near(row: Mapping[str, Any], looks: Mapping[str, tuple[str, str]], thumbnails: dict[str, str]) -> Near:
     """Describe a neighbour, with a picture of it where there is one."""
     name = None
     if row["artifact_id"] in looks:
-        image_id, path = looks[row["artifact_id"]]
-        name = f"{image_id}.png"
-        thumbnails[name] = f"references/{path}"
+        name, source = looks[row["artifact_id"]]
+        thumbnails[name] = source
     return Near(row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"], name)
 
 

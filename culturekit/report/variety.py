@@ -140,12 +140,13 @@ def ranks(values: Mapping[str, float], *, descending: bool) -> dict[str, int]:
 
 
 def disagreements(diversity: VarietyColumn, looks: Sequence[VarietyColumn]) -> Iterator[str]:
-    """Name for each measure of looks the model that it sees most otherwise than diversity does."""
+    """Name for each measure of looks the model that it sees most otherwise, rather above than below what it shows."""
     for column in looks:
         both = [model for model in diversity.ranks if model in column.ranks]
         if len(both) < 2:
             continue
-        furthest = max(both, key=lambda model: abs(column.ranks[model] - diversity.ranks[model]))
+        above = {model: diversity.ranks[model] - column.ranks[model] for model in both}
+        furthest = max(both, key=lambda model: (abs(above[model]), above[model]))
         seen, shown = column.ranks[furthest], diversity.ranks[furthest]
         if seen == shown:
             yield f"By {column.title} the models rank as by {diversity.title}."
@@ -181,7 +182,7 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
         means={row["model"]: cell_of(row) for row in means.to_dicts()},
         over={model: int(told[model]["countries"]) for model in names},
         rows=tuple(sorted(rows, key=lambda row: row[0])),
-        unscored=tuple(unscored(told, names)),
+        unscored=tuple(unscored(told, models)),
     )
 
 
@@ -191,8 +192,10 @@ def figure_of(row: Mapping[str, Any]) -> Figure:
 
 
 def unscored(told: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Iterator[str]:
-    """Name the countries that a model has no score of."""
+    """Name the countries that a model has no score of, and the models that have none at all."""
     for model in models:
-        without = told[model].get("countries_without", [])
-        if without:
+        without = told.get(model, {}).get("countries_without", [])
+        if model not in told:
+            yield f"{model}: no image of a prompt that names a country."
+        elif without:
             yield f"{model}: no full batch of images of {', '.join(without)}, so its mean leaves {len(without)} out."

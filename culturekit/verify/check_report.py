@@ -14,10 +14,11 @@ __all__ = ["check_reports"]
 
 CHECK = "report"
 PAGE = "report.html"
-ROW, COUNT = re.compile(r"row (\d+) of scores"), re.compile(r"n = ([\d,]+)")
+ROW, COUNT = re.compile(r"row (\d+) of (?:([\w-]+)/)?scores"), re.compile(r"n = ([\d,]+)")
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?\d+(?:\.\d+)?")
+LIMITS = re.compile(r"\s*([-\N{MINUS SIGN}]?[\d.]+)(?:[–-]| to )([-\N{MINUS SIGN}]?[\d.]+)\s*")
 LABELS = {"true": "truth", "true diversity": "truth", "mapped diversity": "mapped", "corrected diversity": "corrected"}
-KINDS = ("mapped", "corrected", "truth")
+KINDS = ("mapped", "corrected", "truth", "tagged")
 
 Row = Mapping[str, Any]
 
@@ -26,15 +27,19 @@ def check_reports(tree: RunTree, ledger: Ledger) -> None:
     """Compare every report with the scores it was made from."""
     for stage in tree.of_kind("report"):
         with ledger.guarded(CHECK, stage.name):
-            folder = tree.source(stage, "scores")
-            if folder is None:
+            if tree.source(stage, "scores") is None:
                 ledger.note(CHECK, stage.name, "the scores that it shows are not here")
                 continue
-            check_page(stage, read_rows(Path(folder) / SCORES_FILE), ledger)
+            tables = {}
+            for role in stage.manifest.inputs:
+                folder = tree.source(stage, role)
+                if folder is not None and (Path(folder) / SCORES_FILE).is_file():
+                    tables[role] = read_rows(Path(folder) / SCORES_FILE)
+            check_page(stage, tables, ledger)
 
 
-def check_page(stage: FinishedStage, scores: Sequence[Row], ledger: Ledger) -> None:
-    """Compare all cells of a page that name a row of the scores."""
+def check_page(stage: FinishedStage, scores: Mapping[str, Sequence[Row]], ledger: Ledger) -> None:
+    """Compare all cells of a page that name a row of scores, which are those of `scores` unless a folder is named."""
     where = f"{stage.name}/{PAGE}"
     page = (stage.folder / PAGE).read_text(encoding="utf-8")
     cells = 0
@@ -46,29 +51,31 @@ def check_page(stage: FinishedStage, scores: Sequence[Row], ledger: Ledger) -> N
                 if named is None:
                     continue
                 cells += 1
-                about = columns.get(place, {})
-                check_cell(
-                    where, cell, int(named[1]), scores, {**about, "model": model, "concept": table.concept}, ledger
-                )
+                stands: dict[str, str | None] = {"model": model, "kernel": table.kernel, "concept": table.concept}
+                if cell.concept is not None:
+                    stands["concept"] = cell.concept or None
+                of = {**stands, **columns.get(place, {})}
+                check_cell(where, cell, int(named[1]), scores.get(named[2] or "scores", ()), of, ledger)
     ledger.count("cells of reports compared", cells)
     if not cells:
         ledger.broken(CHECK, where, "no cell names a row of the scores", expected="tables of scores", found="none")
 
 
 def columns_of(table: PageTable) -> dict[int, dict[str, str]]:
-    """Say which kernel and which kind of labels the columns of a table are of, from the rows above its numbers."""
+    """Say which kind of labels the columns of a table are of, and of which kernel, from the rows above its numbers."""
     heads = [row for _, row in table.rows if row and all(cell.header for cell in row)]
     columns: dict[int, dict[str, str]] = {}
-    if len(heads) == 2:  # kernels over kinds of labels; the name of the model stands beside both
-        kernels = [cell.text.strip() for cell in heads[0][1:] for _ in range(cell.span)]
-        kinds = [cell.text.strip() for cell in heads[1]]
-        for place, (kernel, kind) in enumerate(zip(kernels, kinds, strict=False), start=1):
-            columns[place] = {"kernel": kernel, "labels": LABELS.get(kind, kind)}
-    elif len(heads) == 1:
-        for place, cell in placed(heads[0]):
-            kind = LABELS.get(cell.text.strip(), cell.text.strip())
-            if kind in KINDS:
-                columns[place] = {"labels": kind}
+    if not heads:
+        return columns
+    beside = 1 if len(heads) == 2 else 0  # the name of the model stands beside both rows of a head
+    over = [cell for cell in heads[0][beside:] for _ in range(cell.span)] if beside else []
+    for place, cell in placed(heads[-1]):
+        kind = LABELS.get(cell.text.strip(), cell.text.strip())
+        if kind not in KINDS:
+            continue
+        columns[place + beside] = {"labels": kind}
+        if place < len(over) and over[place].concept is None:
+            columns[place + beside]["kernel"] = over[place].text.strip()
     return columns
 
 
@@ -95,7 +102,7 @@ def check_cell(
         if about.get(name) is not None and stands.get(name) is not None and stands[name] != about[name]:
             ledger.broken(CHECK, here, f"the row is of another {name}", expected=about[name], found=stands[name])
     shown = [NUMBER.search(cell.text)]
-    under = re.fullmatch(r"\s*(-?[\d.]+)[–-](-?[\d.]+)\s*", cell.under)
+    under = LIMITS.fullmatch(cell.under)
     pairs = [("value", row["value"], shown[0][0] if shown[0] else None)]
     if under is not None or row["ci_low"] is not None:
         pairs += [("lower limit", row["ci_low"], under[1] if under else None)]

@@ -8,12 +8,15 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.bounds import BOUNDS, check_bounds
+from culturekit.verify.check_routes import check_routes
 from culturekit.verify.comparisons import check_comparisons
 from culturekit.verify.completeness import check_complete
 from culturekit.verify.corrected_scores import check_corrected
 from culturekit.verify.diversity_scores import NAMES, RepeatMeans, check_diversity
+from culturekit.verify.faithfulness_scores import FAMILIES, check_faithfulness
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import diversity_tables
+from culturekit.verify.people_scores import check_agreement, check_meta
 from culturekit.verify.realism_scores import check_realism
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.score_rows import SCORES_FILE, read_rows, wrong_row
@@ -48,6 +51,15 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
                 check_realism(tree, stage, rows, ledger)
             if stage.manifest.stage == "score-stability":
                 check_stability(tree, stage, rows, ledger)
+            if stage.manifest.stage in FAMILIES:
+                check_faithfulness(tree, stage, rows, ledger)
+            if stage.manifest.stage == "score-routes":
+                check_routes(tree, stage, rows, values_by_score(stage.folder / "values.parquet"), ledger)
+                check_terms(stage, [row for row in rows if row["metric"] in {"vs", "qvs"}], ledger)
+            if stage.manifest.stage == "annotate-aggregate":
+                check_agreement(stage, rows, ledger)
+            if stage.manifest.stage == "score-meta":
+                check_meta(tree, stage, rows, ledger)
             check_means(stage, rows, ledger)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ __all__ = ["check_comparisons"]
 
 MOST_FLIPPED = 1000
 """Prompts above which a p value is that of t."""
+
+MOST_SUMS = 4000
+"""With more different sums of flipped gaps they are not counted one by one."""
 
 HOW = "from the values compared: prompt against prompt, t interval; p by all sign flips, or within chance of drawn ones"
 
@@ -161,19 +165,45 @@ def p_of_t(gap: Mean) -> float:
 def sign_flips(gaps: Sequence[float], resamples: int) -> float:
     """Give the two-sided p value of a mean over all flips of its signs.
 
-    Where these are more than were drawn, by the normal approximation, around which drawn flips scatter.
+    Where these are more than were drawn, all are counted if few different sums come out, as of few different gaps; else
+    by the normal approximation, around which drawn flips scatter.
     """
     if len(gaps) < 2:
         return math.nan
     seen = math.fsum(gaps)
     room = 1e-13 * math.fsum(map(abs, gaps))
     if 2 ** len(gaps) > resamples:
+        counted = chances_of_sums(gaps)
+        if counted is not None:
+            return two_sided(counted, seen, 1e4 * room)
         spread = math.sqrt(math.fsum(gap**2 for gap in gaps))
         return 1.0 if spread == 0 else math.erfc(abs(seen) / spread / math.sqrt(2))
-    flips = [math.fsum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in signs_of(len(gaps))]
-    above = sum(one >= seen - room for one in flips) / len(flips)
-    below = sum(one <= seen + room for one in flips) / len(flips)
+    flips = Counter(math.fsum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in signs_of(len(gaps)))
+    return two_sided({flip: count / flips.total() for flip, count in flips.items()}, seen, room)
+
+
+def two_sided(chances: Mapping[float, float], seen: float, room: float) -> float:
+    """Give the chance of a sum as far out as the one seen, on either side."""
+    above = math.fsum(chance for one, chance in chances.items() if one >= seen - room)
+    below = math.fsum(chance for one, chance in chances.items() if one <= seen + room)
     return min(1.0, 2 * min(above, below))
+
+
+def chances_of_sums(gaps: Sequence[float]) -> dict[float, float] | None:
+    """Give the chance of every sum that flips of signs can have; None where there are too many different ones."""
+    scale = math.fsum(map(abs, gaps)) or 1.0
+    chances = {0.0: 1.0}
+    for gap in gaps:
+        after: dict[float, float] = {}
+        for one, chance in chances.items():
+            for signed in (one + gap, one - gap):
+                # Sums that differ by rounding only are the same sum.
+                key = round(signed / scale, 12) * scale
+                after[key] = after.get(key, 0.0) + chance / 2
+        if len(after) > MOST_SUMS:
+            return None
+        chances = after
+    return chances
 
 
 def signs_of(count: int) -> Iterator[tuple[int, ...]]:

@@ -50,13 +50,15 @@ def expected(stage: FinishedStage, tables: DiversityTables) -> Iterator[Key]:
     # A manifest is JSON, which has no infinity: that order stands there as null.
     orders = [order_of("inf" if q is None else q) for q in (options["q"], *options["other_orders"])]
     kernels = [tuple(float(weight) for weight in kernel) for kernel in options["kernels"]]
+    every = [*tables.mapped, *tables.truth, *tables.limits]
+    several = len({concept for table in every for concept in table["concept"].unique()}) > 1
     for group, scorers in (
         (tables.mapped, sorted(tables.quality)),
         (tables.truth, sorted(tables.quality)),
         (tables.limits, []),
     ):
         for table in group:
-            for model, concept, labels in collections_in(table):
+            for model, concept, labels in collections_in(table, several=several):
                 for scorer in scorers:
                     yield "quality", model, concept, labels, (), None, scorer
                 for order in orders:
@@ -66,12 +68,12 @@ def expected(stage: FinishedStage, tables: DiversityTables) -> Iterator[Key]:
                             yield "qvs", model, concept, labels, kernel, order, scorer
 
 
-def collections_in(table: pl.DataFrame) -> Iterator[tuple[str, str | None, str]]:
-    """List the models and concepts of a table, and each model over its concepts where there are several."""
+def collections_in(table: pl.DataFrame, *, several: bool) -> Iterator[tuple[str, str | None, str]]:
+    """List the models and concepts of a table, and each model over its concepts where any table has several."""
     for model, concept in table.select("model", "concept").unique().iter_rows():
         method = table.filter(pl.col("model") == model)["method"][0]
         yield model, concept, kind_of(method)
-    if table["concept"].n_unique() > 1:
+    if several:
         for model in table["model"].unique():
             method = table.filter(pl.col("model") == model)["method"][0]
             yield model, None, kind_of(method)

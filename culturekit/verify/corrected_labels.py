@@ -2,8 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from culturekit.verify.batch_chances import mean_diversity
 from culturekit.verify.raters import shares_of_labels
 from culturekit.verify.student import t_quantile
 
-__all__ = ["NONE", "CorrectionOf", "corrected_labels"]
+__all__ = ["NONE", "CorrectionOf", "corrected_labels", "only_continent"]
 
 NONE = "(none of these)"
 DRAWS = 300
@@ -26,6 +27,9 @@ DOUBT = 1.0
 
 STRONGEST = 1.2
 """No skewness beyond this is corrected for."""
+
+BLOCK = 8_192
+"""Rows of shares worked on at a time."""
 
 Array = NDArray[np.float64]
 
@@ -66,7 +70,12 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
 
     def diversity(shares: Array) -> Array:
         flat = shares.reshape(-1, shares.shape[-1])
-        each = mean_diversity(flat, counts.parents, continent=outer, country=inner, q=of.q, size=of.size)
+        each = np.concatenate(
+            [
+                mean_diversity(part, counts.parents, continent=outer, country=inner, q=of.q, size=of.size)
+                for part in np.array_split(flat, range(BLOCK, len(flat), BLOCK))
+            ]
+        )
         return np.asarray(each.reshape(shares.shape[:-1]).mean(axis=-1))
 
     cells = cells_of(counts)
@@ -89,6 +98,8 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
     answers: dict[str, dict[str, str]] = {}
     parents: dict[str, str] = {NONE: NONE}
     for said in audits.filter(pl.col("image_id").is_in(list(own))).iter_rows(named=True):
+        if column == "country" and only_continent(said):
+            continue
         label = NONE if said["none_of_these"] else said[column]
         answers.setdefault(said["image_id"], {})[said["annotator"]] = label
         parents.setdefault(label, said["continent"] or NONE)
@@ -108,6 +119,11 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
                 audit[labels.index(label_of[image]), labels.index(label)] += share
     continents = sorted(set(parents.values()))
     return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit, len(answers))
+
+
+def only_continent(said: Mapping[str, Any]) -> bool:
+    """Tell whether an answer names a continent and no country: of countries it says nothing."""
+    return not said["none_of_these"] and said["country"] is None and said["continent"] is not None
 
 
 def cells_of(counts: Counts) -> list[list[int]]:

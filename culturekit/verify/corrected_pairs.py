@@ -6,16 +6,16 @@ labels, and the difference of the two corrects it.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.verify.averages import Answer
-from culturekit.verify.corrected_labels import NONE, CorrectionOf
+from culturekit.verify.corrected_labels import NONE, CorrectionOf, only_continent
 from culturekit.verify.student import t_quantile
 
 __all__ = ["corrected_pairs"]
@@ -25,7 +25,8 @@ Triple: TypeAlias = tuple[str, str, str]
 
 def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over the pairs of a prompt."""
-    said = most_said(audits)
+    told = [row for row in audits.iter_rows(named=True) if of.weights[1] == 0 or not only_continent(row)]
+    said = most_said(told)
     values, errors, audited, prompts = [], [], 0, 0
     for own in images.sort("image_id").partition_by("prompt_id", maintain_order=True):
         prompts += 1
@@ -53,13 +54,24 @@ def triple_of(labels: Sequence[str | None]) -> Triple:
     return continent, country, artifact
 
 
-def most_said(audits: pl.DataFrame) -> dict[str, Triple]:
-    """Give the answer that most people gave of each image; of equally many the first in the alphabet."""
+def most_said(audits: Sequence[Mapping[str, Any]]) -> dict[str, Triple]:
+    """Give the answer that most people gave of each image; of equally many the first in the alphabet.
+
+    What an answer leaves open is like nothing else.
+    """
     votes: dict[str, Counter[Triple]] = {}
-    for row in audits.iter_rows(named=True):
-        labels = [None, None, None] if row["none_of_these"] else [row["continent"], row["country"], row["artifact_id"]]
-        votes.setdefault(row["image_id"], Counter())[triple_of(labels)] += 1
-    return {image: min(each, key=lambda triple: (-each[triple], triple)) for image, each in votes.items()}
+    for row in audits:
+        levels = (row["continent"], row["country"], row["artifact_id"])
+        said = (NONE, NONE, NONE) if row["none_of_these"] else tuple("" if each is None else each for each in levels)
+        votes.setdefault(row["image_id"], Counter())[said[0], said[1], said[2]] += 1
+    most = {image: min(each, key=lambda triple: (-each[triple], triple)) for image, each in votes.items()}
+    return {image: alone(triple, image) for image, triple in most.items()}
+
+
+def alone(triple: Triple, image: str) -> Triple:
+    """Give an image a label of its own on the levels that nobody told."""
+    continent, country, artifact = (label or f"untold of {image}" for label in triple)
+    return continent, country, artifact
 
 
 def squares(labels: Sequence[Triple], weights: Sequence[float]) -> NDArray[np.float64]:

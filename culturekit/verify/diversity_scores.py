@@ -17,7 +17,7 @@ from culturekit.verify.score_rows import compare_row, wrong_row
 from culturekit.verify.vendi import kernel_name, kernel_of, order_of, vendi_of_kernels
 from culturekit.verify.whole_collections import whole_answer
 
-__all__ = ["RepeatMeans", "check_diversity", "over_repeats"]
+__all__ = ["RepeatMeans", "ValuesByScore", "check_diversity", "over_repeats"]
 
 HOW = "from the labels of its images: kernel written down, eigenvalues, mean of repeats and prompts, t interval"
 HOW_QUALITY = "from the quality of its images: mean of repeats and prompts, t interval"
@@ -50,6 +50,8 @@ class DiversityScores:
         truth = (pl.col("method") == "truth") == (row["about"]["labels"] == "truth")
         tables = [*self.tables.mapped, *self.tables.truth, *self.tables.limits]
         own = [table.filter(pl.col("model") == row["model"], truth) for table in tables]
+        if "method" in row["about"]:
+            own = [table.filter(pl.col("method") == row["about"]["method"]) for table in own]
         own = [table for table in own if table.height]
         if row["concept"] is not None:
             own = [table.filter(pl.col("concept") == row["concept"]) for table in own]
@@ -61,7 +63,7 @@ class DiversityScores:
 
     def collection(self, row: Mapping[str, Any], *, size: int, missing: str, partial: str) -> Collection | None:
         """Give the images behind a row, in batches."""
-        key = (row["model"], row["concept"], row["country"], row["about"]["labels"], size, missing, partial)
+        key = (row["model"], row["concept"], row["country"], kind_of(row), size, missing, partial)
         if key not in self.collections:
             rows = self.rows_behind(row)
             if rows.is_empty():
@@ -91,6 +93,11 @@ def check_diversity(
     for row in rows:
         with ledger.guarded("scores", f"{folder} row {row['row']}"):
             check_row(folder, row, scores, values, ledger)
+
+
+def kind_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Say where the labels of a score come from."""
+    return row["about"]["labels"], row["about"].get("method")
 
 
 ValuesByScore = Mapping[tuple[Any, ...], RepeatMeans]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.score_rows import close, wrong_row
+from culturekit.verify.score_rows import wrong_row
 
 __all__ = ["check_realism"]
 
@@ -20,8 +20,8 @@ NO_INTERVAL = f"{HOW}; its interval is not worked out"
 MOST = 2e10
 """Numbers that are subtracted at most for the neighbourhoods of one model."""
 
-TOLERANCE = 1e-5
-"""Relative: sums of float32 vectors in another order, and roots of what they round to."""
+EXACT, CLOSE = 1e-9, 1e-7
+"""What rounding may leave, of shares and of numbers that are made by adding up and taking away larger ones."""
 
 SHARES = ("prdc_precision", "prdc_recall", "prdc_density", "prdc_coverage")
 ROWS = 128
@@ -93,17 +93,19 @@ def check_cell(
     """Work out the scores of one model in one cell."""
     items = {row["metric"]: items_of(row, values) for row in rows}
     made, shown = items.get("prdc_precision", []), items.get("prdc_recall", [])
-    found: dict[str, float] = {}
+    found: dict[str, tuple[float, float]] = {}
     if made and shown:
         images, references = fake.of(made), real.of(shown)
-        found["frechet_distance"] = frechet(references, images)
-        found["kernel_distance"] = squared_mmd(references, images)
+        largest = max(float(np.square(side).sum(axis=1).max()) for side in (images, references))
+        found["frechet_distance"] = (frechet(references, images), CLOSE * max(1.0, largest))
+        kernel = (largest / images.shape[1] + 1) ** 3
+        found["kernel_distance"] = (squared_mmd(references, images), EXACT * kernel)
         if (len(images) + len(references)) ** 2 * images.shape[1] <= MOST:
             k = int(next(row["about"]["k"] for row in rows if row["metric"] == "prdc_precision"))
-            found |= dict(zip(SHARES, shares(references, images, k), strict=True))
+            found |= {name: (one, EXACT) for name, one in zip(SHARES, shares(references, images, k), strict=True)}
     for row in rows:
         if row["metric"] == "inception_score" and made and all(name in probs.places for name in made):
-            found["inception_score"] = inception(probs.of(sorted(made)), int(row["about"]["splits"]))
+            found["inception_score"] = (inception(probs.of(sorted(made)), int(row["about"]["splits"])), CLOSE)
         judge(folder, row, found.get(row["metric"]), ledger)
 
 
@@ -115,12 +117,13 @@ def items_of(row: Mapping[str, Any], values: pl.DataFrame) -> list[str]:
     return own["item"].sort().to_list()
 
 
-def judge(folder: str, row: dict[str, Any], value: float | None, ledger: Ledger) -> None:
-    """Compare one value."""
-    if value is None:
+def judge(folder: str, row: dict[str, Any], found: tuple[float, float] | None, ledger: Ledger) -> None:
+    """Compare one value with what was found, within what rounding may leave."""
+    if found is None:
         ledger.judge(folder, row, "not verifiable", "too many pairs to go through here, or images that are not known")
         return
-    right = close(row["value"], value, tolerance=TOLERANCE)
+    value, slack = found
+    right = abs(row["value"] - value) <= slack
     if not right:
         wrong_row(
             folder, row, "value is not what the vectors give", expected=repr(value), found=repr(row["value"]),
@@ -142,20 +145,20 @@ def judge(folder: str, row: dict[str, Any], value: float | None, ledger: Ledger)
 def frechet(a: Floats, b: Floats) -> float:
     """Give the Fréchet distance: the trace of the root of the product is the sum of singular values of one table.
 
-    With few images that table is of all pairs of centred images; with many it is the product of roots of covariances.
+    With few images that table is of all pairs of centred images; with many, the roots of covariances stand for them.
     """
     centred = [side - side.mean(axis=0) for side in (a, b)]
     apart = float(np.square(a.mean(axis=0) - b.mean(axis=0)).sum())
     spread = sum(float(np.square(side).sum()) / (len(side) - 1) for side in centred)
-    one, other = (side / np.sqrt(len(side) - 1) for side in centred)
-    if max(len(a), len(b)) > a.shape[1]:
-        one, other = root(one.T @ one), root(other.T @ other)
+    one, other = (factor(side / np.sqrt(len(side) - 1)) for side in centred)
     return max(0.0, apart + spread - 2 * float(np.linalg.svd(one @ other.T, compute_uv=False).sum()))
 
 
-def root(covariance: Floats) -> Floats:
-    """Give R with R'R the covariance."""
-    numbers, directions = np.linalg.eigh(covariance)
+def factor(rows: Floats) -> Floats:
+    """Give R with R'R the covariance: the rows themselves, or where they are many its root."""
+    if len(rows) <= rows.shape[1]:
+        return rows
+    numbers, directions = np.linalg.eigh(rows.T @ rows)
     return np.asarray(np.sqrt(numbers.clip(min=0))[:, np.newaxis] * directions.T)
 
 

@@ -11,10 +11,11 @@ VOID = {"br", "img", "link", "meta", "input", "hr", "col", "source", "wbr"}
 
 @dataclass(slots=True)
 class Cell:
-    """A cell: its text, the smaller text under it, its title if it has one, and how many columns it spans."""
+    """A cell: its text, the smaller text under it, its title and concept if any, and how many columns it spans."""
 
     header: bool
     span: int = 1
+    concept: str | None = None
     text: str = ""
     under: str = ""
     title: str = ""
@@ -22,9 +23,10 @@ class Cell:
 
 @dataclass(slots=True)
 class PageTable:
-    """A table: its caption, the concept it stands under, and its rows with the model each names."""
+    """A table: its caption, the concept and the kernel it stands under, and its rows with the model each names."""
 
     concept: str | None
+    kernel: str | None = None
     caption: str = ""
     rows: list[tuple[str | None, list[Cell]]] = field(default_factory=list)
 
@@ -46,16 +48,19 @@ class Reader(HTMLParser):
         if tag not in VOID:
             self.open.append((tag, given))
         if tag == "table":
-            concepts = [one["data-concept"] for _, one in self.open if "data-concept" in one]
-            self.table = PageTable(concepts[-1] if concepts else None)
+            self.table = PageTable(self.nearest("data-concept"), self.nearest("data-kernel"))
             self.found.append(self.table)
         elif self.table is not None and tag == "tr":
             self.table.rows.append((given.get("data-model"), []))
         elif self.table is not None and tag in {"td", "th"} and self.table.rows:
-            self.cell = Cell(tag == "th", int(given.get("colspan", "1")))
+            self.cell = Cell(tag == "th", int(given.get("colspan", "1")), given.get("data-concept"))
             self.table.rows[-1][1].append(self.cell)
         if self.cell is not None and given.get("title"):
             self.cell.title = given["title"]
+
+    def nearest(self, attribute: str) -> str | None:
+        """Give an attribute of the innermost open element that has it."""
+        return next((given[attribute] for _, given in reversed(self.open) if attribute in given), None)
 
     def handle_endtag(self, tag: str) -> None:
         """Close what ends."""

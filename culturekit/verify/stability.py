@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from culturekit.verify.averages import Answer
@@ -11,7 +10,7 @@ from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.score_rows import compare_row, read_rows, wrong_row
 
-__all__ = ["check_stability", "tau_b"]
+__all__ = ["check_stability", "ranking_rows", "tau_b"]
 
 OWN = ("images_left_out", "method", "encoder")
 """Parameters that say which instrument made a score."""
@@ -23,20 +22,27 @@ HOW = "from the scores of both instruments: Kendall's tau-b, pair by pair of mod
 def check_stability(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every correlation of two rankings."""
     found = {role: tree.source(stage, role) for role in stage.manifest.inputs}
-    ranked = {role: rankings(path) for role, path in found.items() if path is not None}
-    for row in rows:
-        with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
+    ranking_rows(stage.name, rows, {role: read_rows(path) for role, path in found.items() if path is not None}, ledger)
+
+
+def ranking_rows(
+    folder: str, rows: Sequence[dict[str, Any]], scores: Mapping[str, Sequence[dict[str, Any]]], ledger: Ledger
+) -> None:
+    """Work out the correlations among some rows from the scores of each instrument; other rows are left alone."""
+    ranked = {name: rankings(own) for name, own in scores.items()}
+    for row in (row for row in rows if row["metric"] == "ranking_stability"):
+        with ledger.guarded("scores", f"{folder} row {row['row']}"):
             first, second = row["about"]["between"]
             if first not in ranked or second not in ranked:
-                ledger.judge(stage.name, row, "not verifiable", "the scores of an instrument are not here")
+                ledger.judge(folder, row, "not verifiable", "the scores of an instrument are not here")
                 continue
-            check_row(stage.name, row, ranked[first], ranked[second], ledger)
+            check_row(folder, row, ranked[first], ranked[second], ledger)
 
 
-def rankings(path: Path) -> dict[str, dict[str, float]]:
+def rankings(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Gather the values of models under what was scored."""
     found: dict[str, dict[str, float]] = {}
-    for row in read_rows(path):
+    for row in rows:
         if math.isfinite(row["value"]) and row["about"].get("labels") not in {"truth", "corrected"}:
             found.setdefault(key_of(row, row["metric"], row["about"]), {})[row["model"]] = row["value"]
     return found

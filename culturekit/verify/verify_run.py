@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.verify.chain import check_chain, fingerprint
+from culturekit.verify.check_answers import check_answers
+from culturekit.verify.check_image_values import check_image_values
 from culturekit.verify.check_images import check_images, check_truth
 from culturekit.verify.check_journals import check_journals
 from culturekit.verify.check_matches import check_matches
 from culturekit.verify.check_quality import check_audits, check_quality
+from culturekit.verify.check_ratings import check_ratings
 from culturekit.verify.check_recipe import check_recipe
 from culturekit.verify.check_report import check_reports
 from culturekit.verify.check_scores import check_scores
@@ -27,7 +30,10 @@ CHECKS = (
     check_truth,
     check_quality,
     check_audits,
+    check_answers,
     check_matches,
+    check_ratings,
+    check_image_values,
     check_scores,
     check_distributions,
     check_reports,

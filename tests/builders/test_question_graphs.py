@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.question_graph import QuestionGraph, depth_of, graph_request, graph_wording
@@ -124,6 +124,7 @@ def test_equal_prompts_are_the_same_request() -> None:
     assert graph_request("A bowl.", instructions="x").data["id"] != one.data["id"]
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 20).flatmap(
         lambda size: st.lists(st.frozensets(st.integers(1, size), max_size=4), min_size=size, max_size=size)

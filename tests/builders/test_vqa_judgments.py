@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.vqa_judgments import judge_name, weigh_images
@@ -45,6 +45,7 @@ def test_the_probability_of_yes_is_a_share_of_yes_and_no_or_of_everything() -> N
     assert of((("Yes", 0.0), ("No", 0.0)), "vocabulary") is None, "that is more than everything"
 
 
+@settings(deadline=None)
 @given(st.floats(-20, -0.01), st.floats(-20, -0.01))
 def test_more_yes_is_a_larger_probability(yes: float, no: float) -> None:
     value = of((("Yes", yes), ("No", no)))

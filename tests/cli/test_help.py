@@ -39,6 +39,7 @@ CONTRACT = {
     "tag",
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor",
+    "init",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

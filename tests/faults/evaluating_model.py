@@ -1,4 +1,4 @@
-"""A model behind a loopback server that judges candidates and says what images show, mostly rightly.
+"""A model behind a loopback server that judges candidates, asks about prompts and says what images show.
 
 What images show it reads from a file that the environment names: the id of a question about an image, made of the
 picture's hash, to what the picture shows. Some it mistakes for another, some it declines, some of its replies are none.
@@ -19,6 +19,12 @@ SEEN = "EVALUATION_SEEN"
 """The environment variable that names the file."""
 
 
+FACTS = [
+    {"number": 1, "kind": "entity", "fact": "a person", "parents": [], "question": "Is there a person?"},
+    {"number": 2, "kind": "attribute", "fact": "clothing is old", "parents": [1], "question": "Is the clothing old?"},
+]
+
+
 @cache
 def seen() -> dict[str, list[str] | None]:
     """Read what the pictures show: the artifact and its country, or nothing."""
@@ -33,6 +39,8 @@ def answer(question: Question) -> str | Answer | None:
         return json.dumps({"id": question.row, "verdict": "keep"})
     if "shown" in properties:
         return tagged(question.row)
+    if "questions" in properties:
+        return json.dumps({"id": question.row, "questions": FACTS})
     return None
 
 

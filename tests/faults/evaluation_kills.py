@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,20 +24,28 @@ from culturekit.builders.picture_files import read_picture
 from culturekit.config.load import load_recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.generate_stage import generate_stage
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.faults.evaluating_model import SEEN
-from tests.faults.filter_kills import PRICE, ROOT, environment, killed
+from tests.faults.filter_kills import PRICE, ROOT, environment
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
 
 __all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count", "run_command"]
 
 CONCURRENCY = 8
+POLL = 0.03
+ASKED = (
+    "filter", "tags-*", "shown", "scores", "comparison", "routes", "questions", "answers-*", "vqascore-*",
+    "faithfulness*", "report",
+)  # fmt: skip
+"""The stages that ask, and those that only read what came of it."""
+ASKING = 0.6
+"""How many of the kills come while questions are asked; the others come at any time."""
+MOST_REQUESTS = 60
 MODEL = "tests.faults.evaluating_model:answer"
 SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))
 
@@ -55,6 +64,11 @@ models:
   judge: "openai:seer-1?base_url={url}&price={price}"
   images: {sample}
   concurrency: {concurrency}
+faithfulness:
+  questions: "openai:judge-1?base_url={url}&price={price}"
+  answers: "openai:seer-1?base_url={url}&price={price}"
+  vqascore: "openai:seer-1?base_url={url}&price={price}"
+  per_prompt: {per_prompt}
 """
 
 DRAWN = """\
@@ -91,7 +105,7 @@ class Evaluation:
         path = self.folder / "recipe.yaml"
         text = RECIPE.format(
             url=server.openai_url, price=PRICE, concurrency=CONCURRENCY, models=models,
-            repeats=self.repeats, references=self.references, sample=self.sample,
+            repeats=self.repeats, references=self.references, sample=self.sample, per_prompt=self.repeats,
         )  # fmt: skip
         path.write_text(text, encoding="utf-8")
         return path
@@ -116,15 +130,14 @@ def evaluation(folder: Path, *, repeats: int, references: int, sample: str) -> E
     drawn = folder / "drawn"
     (folder / "drawn.yaml").write_text(DRAWN, encoding="utf-8")
     plan = ImagePlan(repeats=repeats, slots=8, kinds=("underspecified",))
-    with LocalEngine(1) as engine:
-        progress = HeardProgress()
-        run_recipe(load_recipe(folder / "drawn.yaml"), drawn, engine=engine, progress=progress, until="prompts")
-        for name, backend in MODELS.items():
-            stage = generate_stage(
-                drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11, name=f"images-{name}",
-                cspace=drawn / "cspace/cspace.parquet",
-            )  # fmt: skip
-            run_stage(stage, drawn / stage.name, engine=engine, progress=progress)
+    engine, progress = HereEngine(), HeardProgress()
+    run_recipe(load_recipe(folder / "drawn.yaml"), drawn, engine=engine, progress=progress, until="prompts")
+    for name, backend in MODELS.items():
+        stage = generate_stage(
+            drawn / "prompts/prompts.parquet", plan, backend=backend, model=name, seed=11, name=f"images-{name}",
+            cspace=drawn / "cspace/cspace.parquet",
+        )  # fmt: skip
+        run_stage(stage, drawn / stage.name, engine=engine, progress=progress)
     space = pl.read_parquet(drawn / "cspace/cspace.parquet").unique("artifact_id", keep="first", maintain_order=True)
     names = {row["artifact_id"]: [row["name"], row["country_name"]] for row in space.iter_rows(named=True)}
     shown: dict[str, list[str] | None] = {}
@@ -170,20 +183,32 @@ def stage_at_work(out: Path) -> str:
     return ", ".join(sorted(path.name[1:].removesuffix(".partial") for path in out.glob(".*.partial")))
 
 
-def kill_and_count(folder: Path, given: Evaluation, *, kills: int, seed: int, longest: float) -> Kills:
-    """Kill and resume until enough kills hit a run at work; a round ends when its run does."""
+def kill_and_count(
+    folder: Path, given: Evaluation, *, kills: int, seed: int, longest: float, only_asking: bool = False
+) -> Kills:
+    """Kill and resume until enough kills hit a run at work; a round ends when its run does.
+
+    With `only_asking` the undisturbed run is made in this process, and what is killed begins with all of it that asks
+    nobody: a short version of the same.
+    """
     os.environ[SEEN] = str(given.seen)
     chance = random.Random(seed)
+    whole = folder / "undisturbed"
     with server_process(SLOW, model=MODEL) as server:
         port = int(server.url.rpartition(":")[2])
         recipe = given.recipe(server)
-        ended(run_command(recipe, folder / "undisturbed"))
+        if only_asking:
+            run_recipe(load_recipe(recipe), whole, engine=HereEngine(), progress=HeardProgress())
+        else:
+            ended(run_command(recipe, whole))
         plain = server.stats()
-    expected = content(folder / "undisturbed")
+    expected = content(whole)
     result = Kills(files=len(expected))
     while result.kills < kills:
         result.rounds += 1
         out = folder / f"round-{result.rounds}"
+        if only_asking:
+            shutil.copytree(whole, out, ignore=shutil.ignore_patterns(*ASKED))
         with server_process(SLOW, model=MODEL, port=port) as server:
             one_round(run_command(recipe, out), out, server, result, chance=chance, kills=kills, longest=longest)
             stats = server.stats()
@@ -201,8 +226,10 @@ def one_round(
     """Run to the end, with kills on the way; when there were enough, without."""
     seen = 0
     while True:
-        patience = chance.uniform(0.3, longest) if result.kills < kills else 600.0
-        if not killed(command, patience, fine=(0, 1)):
+        enough = result.kills >= kills
+        seconds = 600.0 if enough else chance.uniform(0.3, longest)
+        more = chance.randrange(1, MOST_REQUESTS) if not enough and chance.random() < ASKING else sys.maxsize
+        if not killed_at(command, server, seconds=seconds if more == sys.maxsize else 600.0, requests=seen + more):
             return
         received = server.stats()["requests"]
         result.kills += 1
@@ -210,6 +237,22 @@ def one_round(
         seen = received
         stage = stage_at_work(out) or "between stages"
         result.at[stage] = result.at.get(stage, 0) + 1
+
+
+def killed_at(command: list[str], server: RunningServer, *, seconds: float, requests: int) -> bool:
+    """Start a command and kill it after some seconds, or once so many requests came; False when it had ended before."""
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment(), cwd=ROOT)
+    end = time.monotonic() + seconds
+    while process.poll() is None:
+        if time.monotonic() >= end or server.stats()["requests"] >= requests:
+            process.kill()
+            process.wait()
+            return True
+        time.sleep(POLL)
+    if process.returncode not in {0, 1}:
+        raise RuntimeError(f"the command ended with {process.returncode}")
+    return False
 
 
 def main() -> int:
@@ -220,7 +263,7 @@ def main() -> int:
     parser.add_argument("--references", type=int, default=3)
     parser.add_argument("--sample", default="all", help="images of each model that are tagged, or all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=6.0, help="seconds until a kill, at most")
+    parser.add_argument("--longest", type=float, default=20.0, help="seconds until a kill, at most")
     arguments = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,17 +1,27 @@
 """LPIPS held against torchmetrics' own with the same weights, and against sums written out for single pixels."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.lpips_measure import LpipsMeasure, make
+from culturekit.index.weight_conversion import convert_weights
+from culturekit.metrics.scoring.score_spread import SpreadOptions
+from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.scores.spread_stage import SpreadFiles, pair_stage, spread_stage
 from culturekit.registry import parse_spec
+from culturekit.storage.digests import digest_file
 from culturekit.torchvision_schemas import mend_torchvision
+from tests.conftest import HeardProgress
+from tests.index.test_picture_spread import drawn
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -156,3 +166,46 @@ def test_what_is_not_lpips_is_refused(tmp_path: Path) -> None:
         make(parse_spec(f"lpips:{tmp_path / 'cut.safetensors'}"))
     with pytest.raises(UsageError, match="at least 32"):
         make(parse_spec(f"lpips:{tmp_path / 'whole.safetensors'}?side=8"))
+
+
+def test_the_stage_gives_the_same_bytes_for_any_number_of_workers(tmp_path: Path) -> None:
+    weights = tiny_alexnet(tmp_path / "alex.safetensors")
+    images = drawn(tmp_path / "images", 18, slots=2)
+    tables = {}
+    for workers in (1, 3):
+        stage = pair_stage(images, f"lpips:{weights}?side=32&device=cpu", size=2)
+        with LocalEngine(workers) as engine:
+            run_stage(stage, tmp_path / f"pairs-{workers}", engine=engine, progress=HeardProgress())
+        tables[workers] = (tmp_path / f"pairs-{workers}/pair_distances.parquet").read_bytes()
+    assert tables[1] == tables[3]
+    answer = spread_stage(SpreadFiles({"images": images}, {}, {"d": tmp_path / "pairs-1"}), SpreadOptions(size=2))
+    with LocalEngine(1) as engine:
+        run_stage(answer, tmp_path / "scores", engine=engine, progress=HeardProgress())
+    row = pl.read_parquet(tmp_path / "scores/scores.parquet").row(0, named=True)
+    assert (row["metric"], row["n"]) == ("mean_lpips", 36)
+    told = json.loads(row["params"])["measure"]
+    assert told["name"] == "lpips-alex"
+    assert "BSD" in told["licence"]
+    assert told["weights"] == digest_file(weights)
+
+
+@pytest.mark.slow
+def test_published_heads_and_a_network_of_torchvision_are_converted(tmp_path: Path) -> None:
+    lpips = pytest.importorskip("torchmetrics.functional.image.lpips")
+    if mend_torchvision() in ("absent", "hidden"):
+        pytest.skip("needs torchvision")
+    heads = Path(lpips.__file__).parent / "lpips_models/alex.pth"
+    torch.manual_seed(1)
+    module = peer("alex")
+    layers = {f"features.{name.split('.', 1)[1]}": tensor for name, tensor in module.net.state_dict().items()}
+    torch.save({**layers, "classifier.1.weight": torch.zeros(2, 2)}, tmp_path / "alexnet.pth")
+    for source, kind in ((heads, "lpips"), (tmp_path / "alexnet.pth", "lpips-backbone")):
+        out = tmp_path / f"{kind}.safetensors"
+        converted = convert_weights(source, sha256=digest_file(source), out=out)
+        assert (converted.kind, converted.variant) == (kind, "AlexNet")
+    parted = measure(tmp_path / "lpips.safetensors", f"side=64&backbone={tmp_path / 'lpips-backbone.safetensors'}")
+    rng = np.random.default_rng(5)
+    ready = [parted.prepare(rng.integers(0, 256, (64, 64, 3), np.uint8)) for _ in range(2)]
+    with torch.inference_mode():
+        wanted = float(module(*(torch.from_numpy(one)[None] for one in ready)))
+    assert parted.distances(ready)[0, 1] == pytest.approx(wanted, rel=2e-4)

@@ -1,22 +1,32 @@
 """Report data made by hand, harmless and hostile."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from culturekit.report.by_prompt import PromptLine
 from culturekit.report.countries import CountryShares, Share
 from culturekit.report.data import ReportData
 from culturekit.report.differences import DifferenceLine
+from culturekit.report.drill import PromptImages
+from culturekit.report.extremes import ArtifactShares, Extremes
 from culturekit.report.figures import Figure
-from culturekit.report.kernels import KernelTable
+from culturekit.report.gaps import GapLine
+from culturekit.report.kernels import Breakdown, KernelTable
+from culturekit.report.looks import Tile
 from culturekit.report.making import Making, MakingLine
 from culturekit.report.model_lines import ModelLine
-from culturekit.report.provenance import StageLine
+from culturekit.report.mosaic import Mosaic, MosaicModel
+from culturekit.report.paid import Paid
+from culturekit.report.provenance import Party, StageLine
 from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
+from tests.report.faithful_pages import hostile_faithfulness
+from tests.report.realism_pages import hostile_realism
 
-__all__ = ["HOSTILE", "audited_page", "hostile_page", "page"]
+__all__ = ["HOSTILE", "audited_page", "hostile_page", "page", "with_text"]
 
 HOSTILE = (
     "<script>document.title='pwned'</script>",
@@ -30,7 +40,11 @@ HOSTILE = (
 )
 
 
+FILES = ("thumbnail", "thumbnails", "reference", "similarity")
+
 NOTHING = Share(0.0, 0.0, 0.01, 0)
+
+TILES = (Tile("i-1", "mirage-1.png", "Khakhra", 0.93, 0.3), Tile("i-2", "atlas-1.png", None, 0.6, 0.01))
 
 
 def figure(value: float, row: int) -> Figure:
@@ -95,12 +109,13 @@ def page() -> ReportData:
     )
     cells = tuple((figure(0.5, number), figure(0.25, number + 5)) for number in range(2))
     table = KernelTable(
-        "cuisine",
+        "country",
         "vs",
         "Diversity VS/8",
-        ("country", "uniform"),
+        (None, "cuisine"),
         ("mapped", "truth"),
         tuple((m.model, cells) for m in models),
+        0.6,
         (("floor: shuffled images", (figure(0.7, 11), None)),),
     )
     stage = StageLine(
@@ -144,47 +159,62 @@ def page() -> ReportData:
             DifferenceLine("mirage", "atlas", None, "vs", "mapped", figure(0.1, 3), 0.0004, 3, 1),
             DifferenceLine("atlas", "mirage", None, "qvs", "mapped", figure(0.01, 4), 0.31, 3, 0),
         ),
-    )
+        gaps=(
+            GapLine(
+                "atlas", "quality", None, "mapped", "Global North", "Global South", "cultivate", figure(0.12, 2), 0.01,
+                40, (("IT", "US"), ("IN",)), "these",
+            ),
+            GapLine(
+                "mirage", "quality", "cuisine", "mapped", "Global North", "Global South", "cultivate",
+                figure(-0.005, 3), 0.6, 40, (("IT", "US"), ("IN",)), "these",
+            ),
+        ),
+        breakdown=Breakdown(
+            (None, "cuisine"),
+            ("quality", "vs", "qvs"),
+            tuple((m.model, tuple((figure(0.5, 1), figure(0.4, 2), None) for _ in range(2))) for m in models),
+        ),
+        mosaics=(mosaic("mirage"), replace(mosaic("atlas"), abstained=12, mapped=1188)),
+        extremes=Extremes(
+            most=(ArtifactShares("Khakhra", "IN", 0.8, (Share(0.3, 0.2, 0.4, 360), None)),),
+            least=(ArtifactShares("Feijoada", "BR", 0.9, (None, None)),),
+            artifacts=513,
+            never=(300, 12),
+        ),
+        prompt_images=(
+            PromptImages("p-1", "Image of traditional food", "cuisine", (("mirage", TILES, 400), ("atlas", TILES, 8))),
+        ),
+        parties=(
+            Party("mapping", "embedded", {"weights": "none", "revision": "1"}),
+            Party("quality", "embedded", {}),
+        ),
+        paid=(Paid("filter", "judge-1", 0.0123),),
+    )  # fmt: skip
+
+
+def mosaic(model: str) -> MosaicModel:
+    """What became of the images of a model."""
+    found = Mosaic("Q2878618", "Khakhra", "IN", 31, 0.026, 0.91, 0.2, "reference.png", TILES)
+    return MosaicModel(model, 1200, 0, 0, 1200, 322, (found, replace(found, reference=None, country=None)))
 
 
 def hostile_page(text: str) -> ReportData:
-    """The same page with a hostile text in every place that data can reach."""
-    data = page()
-    said = Said(text, text, text, text)
-    node = PathNode(text, text, (said,), DumpPlace(text, text, 1, 0, 0))
-    evidence = ArtifactEvidence(text, text, text, (node,), (said,))
-    near = replace(data.shots[0].nearest[0], artifact_id=text, artifact=text, country=text)
-    shot = replace(
-        data.shots[0], prompt=text, nearest=(near,), truth=text, evidence=evidence, image_id=text, concept=text
-    )
-    model = replace(data.models[0], model=text, backend=text)
-    stage = replace(data.stages[0], folder=text, stage=text, inputs={text: text}, counts={text: 1}, drops={text: 1})
-    table = replace(
-        data.tables[0], concept=text, rows=((text, data.tables[0].rows[0][1]),), limits=((text, (None, None)),)
-    )
-    return replace(
-        data,
-        models=(model, data.models[1]),
-        verdict=verdict_on((model, data.models[1])),
-        shots=(shot,),
-        tables=(table,),
-        stages=(stage,),
-        caveats=(text,),
-        versions={text: text},
-        trust=hostile_trust(text),
-        shares=CountryShares({"BR": text}, (text,), {text: {"BR": NOTHING}}, {text: 3}, {"BR": 1.0}, ("BR",)),
-        prompts=(PromptLine(text, text, text, ((0.5, 1), None)),),
-        differences=(DifferenceLine(text, text, text, text, text, figure(0.1, 1), None, 1, 1, (text,)),),
-        making=Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),)),
-    )
+    """The same page with a hostile text in place of every text of its data, keys too, whatever the field."""
+    data = with_text(page(), text)
+    assert isinstance(data, ReportData)
+    faithfulness, realism = hostile_faithfulness(text), hostile_realism(text)
+    return replace(data, verdict=replace(data.verdict, liar=text), faithfulness=faithfulness, **realism)
 
 
-def hostile_trust(text: str) -> Trust:
-    """A hostile text in every place of what is said of the mapping."""
-    return Trust(
-        countries=(CountryLine(text, 1, None, 1, None),),
-        hubs=(HubLine(text, text, text, text, 0.5, 1),),
-        skew={text: 1.0},
-        bounds=(BoundLine(text, text, figure(0.1, 1), figure(0.2, 2), 1, 2),),
-        stability=(StabilityLine((text, text), text, text, text, 0.1, stable=False),),
-    )
+def with_text(value: Any, text: str) -> Any:
+    """Put a text in the place of every text, however deep; names of files are made by us and stay."""
+    if isinstance(value, str):
+        return text
+    if isinstance(value, Mapping):
+        return {with_text(key, text): with_text(each, text) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(with_text(each, text) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {each.name: getattr(value, each.name) for each in fields(value)}
+        return replace(value, **{name: each if name in FILES else with_text(each, text) for name, each in own.items()})
+    return value

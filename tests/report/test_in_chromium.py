@@ -1,76 +1,196 @@
 """The report in a real browser: it opens from file:// without a complaint and without asking for anything."""
 
-import json
-import shutil
-import subprocess
-from collections.abc import Iterable
+import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from culturekit.report.render import render
-from tests.report.pages import HOSTILE, hostile_page, page
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr", "--v=0",
-)  # fmt: skip
-
-NOBODY = "not an origin"
+from tests.chromium import CHROMIUM, Browser, Tab, browser
+from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
+from tests.report.pages import HOSTILE, hostile_page, page, with_text
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
 ]
 
+AXE = "CULTUREKIT_AXE"
+"""Names the file axe.min.js of the npm package axe-core."""
 
-def opened(path: Path, folder: Path) -> tuple[str, list[str], list[str]]:
-    """Open a page; give its final HTML, what the console said, and the URLs that were asked for."""
-    log = folder / "net.json"
-    profile = folder / "profile"
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", f"--log-net-log={log}", "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    events = json.loads(log.read_text(encoding="utf-8"))["events"]
-    return done.stdout, console, asked_for_by_the_page(event.get("params", {}) for event in events)
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+    "0000000c4944415408d76360606000000004000127340a710000000049454e44ae426082"
+)
 
+SHAPE = """[...new Set([...document.querySelectorAll('*')].flatMap(
+    (one) => [one.tagName, ...[...one.attributes].map((each) => `${one.tagName} ${each.name}`)]))]"""
 
-def asked_for_by_the_page(requests: Iterable[dict[str, str]]) -> list[str]:
-    """Leave out what the browser asks for on its own, which names no origin."""
-    asked = {r["url"] for r in requests if "url" in r and r.get("initiator", NOBODY) != NOBODY}
-    return sorted(url for url in asked if not url.startswith(("file:", "data:")))
-
-
-def test_the_report_of_a_run_opens_without_errors_or_requests(small_run: Path, tmp_path: Path) -> None:
-    dom, console, urls = opened(small_run / "report/report.html", tmp_path)
-    assert console == []
-    assert urls == []
-    assert '<form class="filters" id="filters">' in dom, "the script ran and showed the filters"
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_does_not_run(tmp_path: Path, text: str) -> None:
-    (tmp_path / "page.html").write_text(render(hostile_page(text)), encoding="utf-8")
-    dom, _, urls = opened(tmp_path / "page.html", tmp_path)
-    assert "<title>pwned" not in dom
-    assert urls == []
+TOUCH = """(() => {
+    for (const one of document.querySelectorAll('details')) one.open = true;
+    for (const one of document.querySelectorAll('*'))
+        for (const name of ['mouseover', 'focus', 'toggle', 'load']) one.dispatchEvent(new Event(name));
+    for (const select of document.querySelectorAll('select')) {
+        select.selectedIndex = select.options.length - 1;
+        select.dispatchEvent(new Event('change', {bubbles: true}));
+        select.selectedIndex = 0;
+        select.dispatchEvent(new Event('change', {bubbles: true}));
+    }
+})()"""
 
 
-def test_the_same_text_runs_where_nothing_stops_it(tmp_path: Path) -> None:
-    """The positive control: this test would notice."""
-    (tmp_path / "page.html").write_text(f"<title>safe</title><body>{HOSTILE[0]}", encoding="utf-8")
-    assert "<title>pwned" in opened(tmp_path / "page.html", tmp_path)[0]
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
 
 
-def test_a_request_would_be_noticed(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text("<img src='http://127.0.0.1:9/x.png'>", encoding="utf-8")
-    assert opened(tmp_path / "page.html", tmp_path)[2] == ["http://127.0.0.1:9/x.png"]
+@pytest.fixture
+def tab(chromium: Browser) -> Tab:
+    return chromium.tab()
 
 
-def test_the_policy_alone_stops_a_script_that_escaping_missed(tmp_path: Path) -> None:
-    text = render(page()).replace("</main>", f"{HOSTILE[0]}</main>")
-    (tmp_path / "page.html").write_text(text, encoding="utf-8")
-    dom, console, _ = opened(tmp_path / "page.html", tmp_path)
-    assert "<title>pwned" not in dom
-    assert any("Content Security Policy" in line for line in console)
+def written(folder: Path, text: str) -> Path:
+    """Lay a page where its thumbnails are."""
+    (folder / "thumbnails").mkdir(exist_ok=True)
+    for name in ("mirage-1.png", "atlas-1.png", "reference.png"):
+        (folder / "thumbnails" / name).write_bytes(PICTURE)
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def check_inert(tab: Tab, folder: Path, text: str, allowed: set[str]) -> None:
+    """Open a page with the text in every field, touch everything, and see that nothing happened."""
+    tab.open(written(folder, render(hostile_page(text))))
+    tab.run(TOUCH)
+    told = repr(text[:80])
+    assert tab.run("window.pwned") is None, told
+    assert tab.run("document.title") != "pwned", told
+    assert tab.run("location.protocol") == "file:", told
+    assert (tab.said, tab.asked, tab.dialogs) == ([], [], []), told
+    assert set(tab.run(SHAPE)) <= allowed, told
+    assert tab.run("document.getElementById('provenance').getClientRects().length") == 1, told
+
+
+@pytest.fixture
+def allowed(tab: Tab, tmp_path: Path) -> set[str]:
+    """Elements and attributes of the harmless page."""
+    tab.open(written(tmp_path, render(page())))
+    tab.run(TOUCH)
+    return {*tab.run(SHAPE), "DETAILS open", "TD class", "use class"}
+
+
+def test_the_report_of_a_run_opens_without_errors_or_requests(small_run: Path, tab: Tab) -> None:
+    tab.open(small_run / "report/report.html")
+    tab.run("window.scrollTo(0, document.body.scrollHeight)")
+    assert (tab.said, tab.asked) == ([], [])
+    assert tab.run("document.getElementById('filters').hidden") is False, "the script ran and showed the filters"
+
+
+def test_hostile_text_does_nothing_in_any_field(tab: Tab, tmp_path: Path, allowed: set[str]) -> None:
+    for text in (*HOSTILE, *hostile_texts()[::40], "\0", "<b>" * 350_000):
+        check_inert(tab, tmp_path, text, allowed)
+
+
+@pytest.mark.slow
+def test_three_hundred_hostile_texts_do_nothing_in_any_field(tab: Tab, tmp_path: Path, allowed: set[str]) -> None:
+    texts = hostile_texts()
+    assert len(texts) >= 300
+    for text in texts:
+        check_inert(tab, tmp_path, text, allowed)
+
+
+@pytest.mark.parametrize("text", ELEMENTS[:9])
+def test_the_same_text_runs_where_nothing_stops_it(tab: Tab, tmp_path: Path, text: str) -> None:
+    """The positive control: the harness notices a script that runs, and a request that leaves."""
+    tab.open(written(tmp_path, f"<title>safe</title><body>{text}"))
+    tab.run(TOUCH)
+    tab.run("new Promise((done) => setTimeout(done, 100))")
+    assert tab.run("window.pwned") == 1 or f"{ELSEWHERE}" in "".join(tab.asked)
+
+
+def test_the_policy_alone_stops_a_script_that_escaping_missed(tab: Tab, tmp_path: Path) -> None:
+    tab.open(written(tmp_path, render(page()).replace("</main>", f"{ELEMENTS[0]}{ELEMENTS[3]}</main>")))
+    assert tab.run("window.pwned") is None
+    assert any("Content Security Policy" in line for line in tab.said)
+
+
+def test_the_filter_hides_what_is_of_another_model_or_concept(tab: Tab, tmp_path: Path) -> None:
+    tab.open(written(tmp_path, render(page())))
+    tab.run("""(() => { const one = document.getElementById('by-model'); one.value = 'atlas';
+        one.dispatchEvent(new Event('change', {bubbles: true})); })()""")
+    seen = "[...document.querySelectorAll('[data-model]')].filter((one) => !one.closest('[hidden]'))"
+    assert set(tab.run(f"{seen}.map((one) => one.dataset.model)")) == {"atlas"}
+    assert tab.run("document.getElementById('shown').textContent") == "1 of 2 images shown"
+
+
+def test_the_keyboard_reaches_everything_that_can_be_used(tab: Tab, tmp_path: Path) -> None:
+    tab.open(written(tmp_path, render(page())))
+    usable = "[...document.querySelectorAll('a[href], select, summary, [tabindex=\"0\"]')]"
+    inside = "one.closest('details:not([open])') && !one.closest('summary')"
+    wanted = tab.run(f"{usable}.filter((one) => !({inside})).map((one, n) => (one.dataset.stop = n)).length")
+    for _ in range(wanted):
+        for kind in ("keyDown", "keyUp"):
+            tab.ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        tab.run("document.activeElement.dataset.reached = 1")
+    assert (
+        tab.run(f"{usable}.filter((one) => one.dataset.stop && !one.dataset.reached).map((one) => one.outerHTML)") == []
+    )
+
+
+def test_labels_are_drawn_in_their_own_direction(tab: Tab, tmp_path: Path) -> None:
+    for label, direction in (
+        ("كبة (لبنان) 12", "rtl"),
+        ("שלום (b)", "rtl"),
+        ("餃子 (中国)", "ltr"),
+        ("Khakhra", "ltr"),
+    ):
+        data = page()
+        extremes = with_text(data.extremes, label)
+        tab.open(written(tmp_path, render(replace(data, extremes=extremes))))
+        row = "document.querySelector('section[aria-labelledby=extremes] tbody tr')"
+        # `dir=auto` of bdi shows in the place of a mark at the end, not in the page around it
+        assert tab.run(f"{row}.querySelector('bdi').matches(':dir({direction})')"), label
+        assert tab.run(f"{row}.children[0].offsetLeft < {row}.children[1].offsetLeft"), label
+        assert tab.run(f"getComputedStyle({row}).direction") == "ltr"
+
+
+@pytest.mark.parametrize("width", [320, 390, 820, 1440])
+def test_nothing_but_tables_is_wider_than_the_window(tab: Tab, small_run: Path, width: int) -> None:
+    tab.look(width=width, height=900)
+    tab.open(small_run / "report/report.html")
+    assert tab.run("document.documentElement.scrollWidth") <= width
+
+
+def test_what_can_only_be_used_on_a_screen_is_not_printed(tab: Tab, tmp_path: Path) -> None:
+    tab.open(written(tmp_path, render(page())))
+    tab.ask("Emulation.setEmulatedMedia", media="print")
+    assert tab.run("getComputedStyle(document.getElementById('filters')).display") == "none"
+    assert len(tab.ask("Page.printToPDF")["data"]) > 10_000
+
+
+@pytest.mark.external
+@pytest.mark.skipif(AXE not in os.environ, reason=f"needs {AXE}, the path of axe.min.js (npm install axe-core)")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_axe_finds_nothing(tab: Tab, small_run: Path, width: int, dark: bool) -> None:
+    tab.look(width=width, height=900, dark=dark)
+    tab.open(small_run / "report/report.html")
+    tab.run("for (const one of document.querySelectorAll('details')) one.open = true")
+    tab.run(Path(os.environ[AXE]).read_text(encoding="utf-8") + "; 1")
+    found = tab.run(
+        "axe.run().then((all) => all.violations.map((one) => [one.id, one.nodes.map((each) => each.html)]))"
+    )
+    assert found == []
+
+
+@pytest.mark.external
+@pytest.mark.skipif(AXE not in os.environ, reason=f"needs {AXE}, the path of axe.min.js (npm install axe-core)")
+def test_axe_would_find_something(tab: Tab, tmp_path: Path) -> None:
+    tab.open(written(tmp_path, render(page()).replace('alt="', 'data-alt="')))
+    tab.run("for (const one of document.querySelectorAll('details')) one.open = true")
+    tab.run(Path(os.environ[AXE]).read_text(encoding="utf-8") + "; 1")
+    assert "image-alt" in tab.run("axe.run().then((all) => all.violations.map((one) => one.id))")

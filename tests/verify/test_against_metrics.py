@@ -179,6 +179,21 @@ def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> No
     assert len(corrected) == 2 * 3 * len(KERNELS) * 3
 
 
+@pytest.mark.parametrize("levels", [["artifact_id"], ["artifact_id", "country"]])
+def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, levels: list[str]) -> None:
+    world = World(tmp_path)
+    path = world.audits(1, 0.9)
+    unsure = pl.int_range(pl.len()) % 9 == 0
+    change_table(
+        path, lambda t: t.with_columns(pl.when(unsure).then(None).otherwise(pl.col(x)).alias(x) for x in levels)
+    )
+    answer = world.verified(QvsOptions(KERNELS), audits={"audits": path}, correction=Correction(seed=3))
+    assert all_verified(answer)
+    corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
+    assert len(corrected) > 20
+    assert any("continent_only" in verdict.params for verdict in corrected) == ("country" in levels)
+
+
 def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
     world = World(tmp_path)
     path = world.audits(1, 0.9)

@@ -44,6 +44,9 @@ def realism(
         bool,
         typer.Option("--equal/--all", help="As many images of every model, drawn by --seed; or all that there are."),
     ] = True,
+    most: Annotated[
+        int | None, typer.Option(min=2, help="Images of a model at most, each prompt giving as many. [all]")
+    ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Equally many references of each object, over its countries in turn.")
     ] = False,
@@ -62,7 +65,15 @@ def realism(
 
     means = mean_options(by, scheme, groups, target, benchmark="realism", model=model)
     options = RealismOptions(
-        k=k, splits=splits, per_cell=per_cell, seed=seed, equal=equal, balanced=balanced, fewest=fewest, means=means
+        k=k,
+        splits=splits,
+        per_cell=per_cell,
+        seed=seed,
+        equal=equal,
+        most=most,
+        balanced=balanced,
+        fewest=fewest,
+        means=means,
     )
     files = RealismFiles(
         real,

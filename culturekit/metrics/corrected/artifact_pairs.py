@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audited_counts import NONE, one_pool
+from culturekit.metrics.corrected.placed_answers import placed_answers
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -43,7 +44,8 @@ def pair_diversity(
 ) -> Interval:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
-    said = one_answer(one_pool(audit, pool)).join(nearest.select("image_id"), on="image_id", how="semi")
+    own = one_pool(audit, pool).join(nearest.select("image_id"), on="image_id", how="semi")
+    said = one_answer(placed_answers(own, weights))
     means = [
         corrected_pair_mean(images, said, weights=weights)
         for images in nearest.partition_by("prompt_id", maintain_order=True)

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.placed_answers import placed_answers
 from culturekit.metrics.corrected.raters import majority_shares
 from culturekit.metrics.diversity.kernels import Weights
 
@@ -46,7 +47,8 @@ def audited_counts(
 
     Args:
         matches: MATCHES of one model; only rank 1 counts.
-        audit: AUDITS; rows of images that are not among the matches are not looked at.
+        audit: AUDITS; rows of images that are not among the matches are not looked at, and answers that name a
+            continent only say nothing where countries count.
         weights: which levels count: countries or continents.
         pool: whose answers count; needed only when several pools answered.
     """
@@ -55,6 +57,7 @@ def audited_counts(
     said = one_pool(audit, pool).join(nearest.select("image_id"), on="image_id", how="semi")
     if said.is_empty():
         raise UsageError("no audited image is among the matches", expected="audits of images of this model")
+    said = placed_answers(said, weights)
     found = said.select("image_id", "annotator", label=label_of(column, said))
     images = nearest.select("image_id", "prompt_id", label=pl.col(column).fill_null(NONE))
     parents = continents_of(nearest, said, column)

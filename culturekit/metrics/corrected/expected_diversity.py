@@ -14,6 +14,9 @@ from culturekit.metrics.diversity.spectra import effective_number
 
 __all__ = ["ExpectedDiversity", "expected_diversity", "over_prompts"]
 
+BLOCK = 8_192
+"""Rows of shares worked on at a time: some hundred states each."""
+
 Nested: TypeAlias = tuple[int, ...]
 """One number of a partition per continent in the batch, largest number first."""
 
@@ -43,6 +46,10 @@ class ExpectedDiversity:
     def __call__(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the mean for each row of shares, float64 (n, n_labels); each row sums to 1."""
         rows = np.atleast_2d(shares)
+        return np.concatenate([self.block(rows[start : start + BLOCK]) for start in range(0, max(len(rows), 1), BLOCK)])
+
+    def block(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the mean for some rows: few enough that their states need little memory."""
         reached = np.zeros((self.states, len(rows)))
         reached[0] = 1.0
         for group in self.groups:

@@ -24,8 +24,8 @@ LONG: Mapping[str, str] = {"frechet_distance": "Fréchet distance", "kernel_dist
 
 LICENCES: Mapping[str, str] = {
     "embedded": "no weights",
-    "inception/TensorFlow": "Apache-2.0 (TensorFlow's InceptionV3 of 2015-12-05)",
-    "inception/torchvision": "BSD-3-Clause (torchvision), trained on ImageNet",
+    "inception/TensorFlow": "published weights (TensorFlow's InceptionV3 of 2015-12-05): Apache-2.0",
+    "inception/torchvision": "published weights (torchvision): BSD-3-Clause, trained on ImageNet",
 }
 
 UNKNOWN_LICENCE = "that of the weights, which say nothing of it"

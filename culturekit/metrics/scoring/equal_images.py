@@ -28,7 +28,7 @@ class Equal:
     told: dict[str, object] = field(default_factory=dict)
 
 
-def equal_images(images: pl.DataFrame, *, seed: int) -> Equal:
+def equal_images(images: pl.DataFrame, *, seed: int, most: int | None = None) -> Equal:
     """Draw equally many images of every model: of each prompt as many as the model with the fewest has.
 
     So all models are scored on the same prompts, which weigh the same for each. Where images have no prompts, or
@@ -37,9 +37,10 @@ def equal_images(images: pl.DataFrame, *, seed: int) -> Equal:
     Args:
         images: with model, prompt_id and image_id, each image once.
         seed: of the draw; that of a model depends on no other model's images but through their number.
+        most: images of a model at most; prompts then give as equally as they can.
     """
     models = images["model"].n_unique()
-    if models < 2:
+    if models < 2 and (most is None or images.height <= most):
         return Equal(images)
     known = images.with_columns(cell=pl.col("prompt_id"), order=shuffled(images, "model", seed))
     rule = OF_EACH_PROMPT
@@ -48,12 +49,28 @@ def equal_images(images: pl.DataFrame, *, seed: int) -> Equal:
         known, rule = known.with_columns(cell=pl.lit("")), OF_ALL
         quota = quotas(known, models)
         assert quota is not None
+    told: dict[str, object] = {"equal": rule, "equal_seed": seed, "models": models}
+    if most is not None and int(quota["quota"].sum()) > most:
+        quota, told = evenly_capped(quota, most), {**told, "most": most}
     ranked = known.with_columns(place=pl.col("order").rank("ordinal").over("model", "cell"))
     kept = ranked.join(quota, on="cell", how="left", maintain_order="left").filter(
         pl.col("place") <= pl.col("quota").fill_null(0)
     )
     drawn = kept.select(images.columns)
-    return Equal(drawn, images.height - drawn.height, {"equal": rule, "equal_seed": seed, "models": models})
+    return Equal(drawn, images.height - drawn.height, told)
+
+
+def evenly_capped(quota: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Lower what cells give to `most` in all: the largest first, and by one more in the last of the alphabet."""
+    ordered = quota.sort("cell")
+    wanted = ordered["quota"].to_numpy().astype(np.int64)
+    low, high = 0, int(wanted.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if np.minimum(wanted, middle).sum() <= most else (low, middle - 1)
+    given = np.minimum(wanted, low)
+    given[np.flatnonzero(wanted > low)[: most - int(given.sum())]] += 1
+    return ordered.with_columns(quota=pl.Series(given, dtype=pl.UInt32))
 
 
 def quotas(images: pl.DataFrame, models: int) -> pl.DataFrame | None:

@@ -26,6 +26,7 @@ from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.corrections import CORRECTIONS, corrected
 from culturekit.metrics.statistics.country_comparisons import compare_over_countries
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.records.schemas import VALUES
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["ComparisonOptions", "Found", "correct_families", "score_comparisons"]
@@ -100,7 +101,8 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
                 apart += 1
                 continue
             found.append(one_comparison(first, second, options))
-            differences += list(prompt_differences(found[-1], first, second)) if options.paired else []
+            if options.paired:
+                differences.append(prompt_differences(found[-1], first, second))
     if not found:
         raise UsageError(
             "nothing can be compared",
@@ -108,7 +110,8 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
             found=f"models {', '.join(sorted(known['model'].unique()))}" if known.height else "no values",
         )
     rows = correct_families("model_difference", found, options.correction, NO_SCATTER)
-    return in_tables(rows, differences, {"unknown_value": unknown, "no_common_prompt": apart})
+    table = pl.concat(differences) if differences else pl.DataFrame(schema=VALUES.schema)
+    return in_tables(rows, table, {"unknown_value": unknown, "no_common_prompt": apart})
 
 
 def check_options(options: ComparisonOptions) -> None:
@@ -171,20 +174,20 @@ def one_comparison(first: pl.DataFrame, second: pl.DataFrame, options: Compariso
     return Found((row["metric"], row["benchmark"], row["params"]), place, params, answer)
 
 
-def prompt_differences(found: Found, first: pl.DataFrame, second: pl.DataFrame) -> Iterator[Row]:
+def prompt_differences(found: Found, first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
     """Give the difference on each common prompt, as values."""
     means = [side.group_by("unit_id").agg(pl.col("value").sort().mean()).sort("unit_id") for side in (first, second)]
     joined = means[0].join(means[1], on="unit_id", suffix="_b").sort("unit_id")
     what = {key: found.params[key] for key in ("metric", "of", "a", "b", "target")}
-    for prompt, a, b in joined.iter_rows():
-        yield {
-            "metric": "model_difference",
-            **found.place,
-            "params": canonical_json(what).decode(),
-            "item": prompt,
-            "prompt_id": prompt.rpartition("\n")[2],
-            "value": a - b,
-        }
+    texts = {"metric": "model_difference", **found.place, "params": canonical_json(what).decode()}
+    rows = joined.select(
+        *(pl.lit(text, pl.String).alias(name) for name, text in texts.items()),
+        item="unit_id",
+        prompt_id=pl.col("unit_id").str.split("\n").list.last(),
+        value=pl.col("value") - pl.col("value_b"),
+    )
+    missing = [pl.lit(None, dtype).alias(name) for name, dtype in VALUES.schema.items() if name not in rows.columns]
+    return rows.with_columns(missing).select(pl.col(name).cast(dtype) for name, dtype in VALUES.schema.items())
 
 
 def correct_families(metric: str, found: Sequence[Found], correction: str, reason: str) -> list[Row]:

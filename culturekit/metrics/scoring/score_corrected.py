@@ -11,6 +11,7 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
+from culturekit.metrics.corrected.placed_answers import continent_only
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
 from culturekit.metrics.scoring.score_qvs import QvsOptions
@@ -124,11 +125,12 @@ def model_rows(
                 found.append((part, corrected(part, audits, weights, options)))
             except UsageError as error:
                 reasons[error.problem] += 1
-        for part, answer in found:
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options)
+        unplaced = [unplaced_answers(part, audits, weights, options) for part, _ in found]
+        for (part, answer), without in zip(found, unplaced, strict=True):
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, without)
         if len(found) == len(concepts) > 1:
             overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
-            yield from rows_of(images, None, overall, weights, scorers, options)
+            yield from rows_of(images, None, overall, weights, scorers, options, sum(unplaced))
 
 
 def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> Interval:
@@ -145,6 +147,12 @@ def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, opti
         confidence=options.confidence,
         pool=options.pool,
     )
+
+
+def unplaced_answers(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> int:
+    """Count the answers about some images that a kernel leaves out, because they name a continent only."""
+    own = audits.join(images.select("image_id"), on="image_id", how="semi")
+    return continent_only(own if options.pool is None else own.filter(pool=options.pool), weights)
 
 
 def order_of(weights: Weights, q: float) -> float:
@@ -169,6 +177,7 @@ def rows_of(
     weights: Weights,
     scorers: Mapping[str, pl.DataFrame],
     options: CorrectedOptions,
+    unplaced: int,
 ) -> Iterator[Row]:
     """Write the corrected diversity, and for each scorer its product with the quality."""
     q = order_of(weights, options.q)
@@ -183,6 +192,7 @@ def rows_of(
         "pool": options.pool,
         "audited": answer.n,
         "confidence": options.confidence,
+        **({"continent_only": unplaced} if unplaced else {}),
     }
     yield row(images, concept, "vs", answer, params, options)
     for scorer, values in scorers.items():

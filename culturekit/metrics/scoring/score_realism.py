@@ -80,6 +80,7 @@ class RealismOptions:
         encoder: what made the vectors, as it stands in the params of every score.
         classifier: what made the probabilities.
         equal: whether as many images are drawn of every model, as the distances depend on how many there are.
+        most: images of a model at most, where numbers are made equal; None takes all that every model has.
         balanced: whether references of all concepts weigh the same, also where images are not parted by level.
         fewest: images, real and generated, that a cell of a level needs.
         means: levels, target, confidence and names.
@@ -92,6 +93,7 @@ class RealismOptions:
     encoder: Mapping[str, Any] = field(default_factory=dict)
     classifier: Mapping[str, Any] = field(default_factory=dict)
     equal: bool = True
+    most: int | None = None
     balanced: bool = False
     fewest: int = 0
     means: MeanOptions = field(default_factory=MeanOptions)
@@ -117,11 +119,15 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     if means.by and given.references is None:
         raise UsageError("levels need to know where the real images belong", expected="a table of the real images")
     shown = placed(
-        given.real.ids, given.references if means.by else None, means, what="real vectors", left_out=left_out
+        given.real.ids,
+        given.references if means.by or options.balanced else None,
+        means,
+        what="real vectors",
+        left_out=left_out,
     )
     if made.is_empty() or shown.is_empty():
         raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")
-    equal = equal_images(made, seed=options.seed) if options.equal else Equal(made)
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     left_out[BEYOND] += equal.left_out
     made = equal.images
     whole = balanced_references(shown, made, seed=options.seed) if options.balanced else Equal(shown)
@@ -131,7 +137,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     scores, values = [], []
     cells = cells_with_references(
         made, shown, reals, fakes, by=means.by, k=options.k, per_cell=options.per_cell, seed=options.seed,
-        left_out=left_out, whole=whole, fewest=options.fewest,
+        left_out=left_out, whole=whole, fewest=options.fewest, lenient=options.balanced,
     )  # fmt: skip
     for cell in cells:
         told = params_of(cell, options) | equal.told
@@ -248,7 +254,7 @@ def class_rows(
 ) -> tuple[list[Row], list[Row]]:
     """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
     made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
-    equal = equal_images(made, seed=options.seed) if options.equal else Equal(made)
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     rows, values = [], []
     for cell in equal.images.partition_by("model", maintain_order=True):
         if cell.height < options.splits:

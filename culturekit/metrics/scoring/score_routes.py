@@ -145,12 +145,13 @@ def agreement_rows(
 
 
 def parts_of(common: pl.DataFrame) -> Iterator[tuple[str, str | None, pl.DataFrame]]:
-    """Part common images by model and concept, and give each model's once more over all its concepts."""
+    """Part common images by model and concept, and where there are several concepts each model's over all of its."""
+    several = common["concept"].n_unique() > 1
     for images in common.sort("model").partition_by("model", maintain_order=True):
         model = images["model"][0]
         concepts = images.sort("concept").partition_by("concept", maintain_order=True)
         yield from ((model, part["concept"][0], part) for part in concepts if part["concept"][0] is not None)
-        if len(concepts) > 1 or concepts[0]["concept"][0] is None:
+        if several or concepts[0]["concept"][0] is None:
             yield model, None, images
 
 

@@ -73,6 +73,8 @@ def score_spread(given: SpreadInput, *, options: SpreadOptions) -> Scored:
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     check_size(options.size)
+    if options.size < 2:
+        raise argument_error("size", "at least 2 images, as one has no other to be unlike", options.size)
     check_choice("target", options.target, ("these", "population"))
     if not 0 < options.confidence < 1:
         raise argument_error("confidence", "between 0 and 1", options.confidence)

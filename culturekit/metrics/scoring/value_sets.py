@@ -57,7 +57,7 @@ def own_generator(seed: int, *key: object) -> np.random.Generator:
     return np.random.default_rng([seed, int(digest([str(part) for part in key])[:16], 16)])
 
 
-def in_tables(scores: Sequence[Row], values: Sequence[Row], left_out: Mapping[str, int]) -> Scored:
+def in_tables(scores: Sequence[Row], values: Sequence[Row] | pl.DataFrame, left_out: Mapping[str, int]) -> Scored:
     """Put rows into tables; reasons for which nothing was left out are not named."""
     return scored(scores, values, left_out={reason: count for reason, count in left_out.items() if count})
 

@@ -117,7 +117,9 @@ def kendall(pairs: NDArray[np.float64]) -> float:
 
     if len(pairs) < 2 or not (np.ptp(pairs, axis=0) > 0).all():
         return math.nan
-    # The asymptotic p value is not used; it is the one that costs nothing.
+    # The p value is not used; the asymptotic one costs nothing, and divides by zero for two pairs.
+    if len(pairs) == 2:
+        return float(kendalltau(pairs[:, 0], pairs[:, 1], method="exact").statistic)
     return float(kendalltau(pairs[:, 0], pairs[:, 1], method="asymptotic").statistic)
 
 

@@ -9,6 +9,7 @@ from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
 from culturekit.metrics.scoring.score_questions import QuestionOptions
 from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.cube.scores import few_prompts
 from culturekit.pipeline.image_stages import quality_stage
 from culturekit.pipeline.question_stages import answers_stage, graphs_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
@@ -115,7 +116,7 @@ def comparison_of(run: CubeRun) -> list[Stage]:
     if len(recipe.models) < 2:
         return []
     options = ComparisonOptions(
-        target="these" if recipe.images.kinds == ("underspecified",) else "population",
+        target="these" if few_prompts(recipe) else "population",
         confidence=recipe.scores.confidence,
         seed=recipe.seed,
     )

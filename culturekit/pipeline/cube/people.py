@@ -1,6 +1,5 @@
 """What people say of the images of a run: forms out, answers in, tables of ratings, and metrics held against them."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from culturekit.annotate.aggregate import AggregateOptions
@@ -14,15 +13,15 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
 from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import META, RATINGS
+from culturekit.report.run_folders import FAITHFULNESS, META, RATINGS
 
 __all__ = ["people_stages"]
 
-SAMPLE, TO_RATE, SIMULATED, ANSWERS = "rated-sample", "to-rate", "simulated-answers", "answers"
+SAMPLE, TO_RATE, SIMULATED, ANSWERS = "rated-sample", "to-rate", "simulated-answers", "taken-in"
 
 
-def people_stages(run: CubeRun, values: Sequence[Path] = ()) -> list[Stage]:
-    """Hand out forms, take answers in, and put them together; `values` are further scores of single images."""
+def people_stages(run: CubeRun) -> list[Stage]:
+    """Hand out forms, take answers in, put them together, and hold metrics of single images against them."""
     asked = run.recipe.annotations
     if asked is None:
         return []
@@ -38,7 +37,7 @@ def people_stages(run: CubeRun, values: Sequence[Path] = ()) -> list[Stage]:
         run.recipe.seed,
         tuple(sorted(asked.only)),
     )
-    return [*stages, aggregate_stage(answers, options, name=RATINGS), meta_of(run, asked, values)]
+    return [*stages, aggregate_stage(answers, options, name=RATINGS), meta_of(run, asked)]
 
 
 def handed_out(run: CubeRun, asked: Annotations) -> list[Stage]:
@@ -81,8 +80,9 @@ def answers_of(run: CubeRun, asked: Annotations) -> AggregateFiles:
     )
 
 
-def meta_of(run: CubeRun, asked: Annotations, values: Sequence[Path]) -> Stage:
-    """Hold the scores of single images against what people said of them."""
+def meta_of(run: CubeRun, asked: Annotations) -> Stage:
+    """Hold the scores of single images against what people said of them; faithfulness has its own."""
+    values = [] if run.recipe.faithfulness is None else [run.workdir / FAITHFULNESS / "values.parquet"]
     automatic = AutomaticFiles(
         tuple(run.workdir / f"quality-{name}/quality.parquet" for name in run.names),
         tuple(run.matches(name) for name in run.names),

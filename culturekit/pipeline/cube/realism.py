@@ -78,6 +78,7 @@ def realism_of(run: CubeRun, wanted: Realism, real: Path) -> Stage:
         k=wanted.k,
         splits=wanted.splits,
         seed=recipe.seed,
+        most=wanted.images,
         balanced=True,
         fewest=wanted.fewest,
         means=MeanOptions(by=(("concept",),) if wanted.per_concept else (), confidence=recipe.scores.confidence),

@@ -1,6 +1,5 @@
 """All models scored together, and compared."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from culturekit.config.recipe import Recipe
@@ -14,7 +13,7 @@ from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import COMPARISON, SHOWN
 
-__all__ = ["score_stages"]
+__all__ = ["few_prompts", "score_stages"]
 
 
 def score_stages(run: CubeRun) -> list[Stage]:
@@ -28,7 +27,7 @@ def scores_of(run: CubeRun) -> Stage:
     return score_stage(
         run.all_matches(),
         {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names},
-        replace(recipe.scores, within="none"),
+        recipe.scores,
         truth={f"truth-{name}": run.truth(name) for name in run.truthful},
         audits=audits_of(run),
         limits=limits_of(run),
@@ -53,7 +52,7 @@ def comparison_of(run: CubeRun) -> list[Stage]:
 
 
 def few_prompts(recipe: Recipe) -> bool:
-    """Tell whether prompts are the same few for everybody: such as leave the culture open, unless stated otherwise."""
+    """Tell whether the prompts are the same few for everybody, as those are that leave the culture open."""
     return recipe.images.kinds == ("underspecified",) and recipe.scores.target == "these"
 
 

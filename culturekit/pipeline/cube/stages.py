@@ -5,6 +5,7 @@ from pathlib import Path
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.cube.diagnosis import diagnosis_stages
 from culturekit.pipeline.cube.faithfulness import faithfulness_stages
+from culturekit.pipeline.cube.gaps import gap_stages
 from culturekit.pipeline.cube.index import index_stages
 from culturekit.pipeline.cube.instruments import instrument_stages, stability_of
 from culturekit.pipeline.cube.models import model_stages
@@ -38,6 +39,7 @@ def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
         *faithfulness_stages(run),
         *realism_stages(run),
         *within_stages(run),
+        *gap_stages(run),
         *people_stages(run),
     ]
     return [*stages, report_stage(RunFolders(workdir, run.names, tuple(stage.name for stage in stages)))]

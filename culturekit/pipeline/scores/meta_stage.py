@@ -69,7 +69,7 @@ def meta_stage(
         own = None if automatic is None or people is None else automatic.values(people["item_id"].unique().to_list())
         parts = [*([read_values(values)] if values else []), *([] if own is None else [own])]
         answer = score_meta(
-            pl.concat(parts).sort(VALUES.key),
+            pl.concat(parts).unique(VALUES.key, keep="first", maintain_order=True).sort(VALUES.key),
             annotations=people,
             human=read_values(human) if human else None,
             options=options,

@@ -3,16 +3,16 @@
   const form = document.getElementById("filters");
   const choices = { concept: document.getElementById("by-concept"), model: document.getElementById("by-model") };
   const shown = document.getElementById("shown");
+  const filtered = [...document.querySelectorAll("[data-concept], [data-model]")];
+  const shots = [...document.querySelectorAll(".shot")];
   const apply = () => {
-    for (const [key, select] of Object.entries(choices)) {
-      const name = `data-${key}`;
-      for (const element of document.querySelectorAll(`[${name}]`)) {
-        element.hidden = select.value !== "" && element.getAttribute(name) !== select.value;
-      }
+    const wanted = Object.entries(choices).filter(([, select]) => select.value !== "");
+    for (const element of filtered) {
+      const hidden = wanted.some(([key, select]) => key in element.dataset && element.dataset[key] !== select.value);
+      if (element.hidden !== hidden) element.hidden = hidden;
     }
-    const images = document.querySelectorAll(".shot").length;
-    const visible = [...document.querySelectorAll(".shot")].filter((shot) => !shot.closest("[hidden]")).length;
-    shown.textContent = visible === images ? "" : `${visible} of ${images} images shown`;
+    const visible = shots.filter((shot) => !shot.closest("[hidden]")).length;
+    shown.textContent = visible === shots.length ? "" : `${visible} of ${shots.length} images shown`;
   };
   form.hidden = false;
   form.addEventListener("change", apply);

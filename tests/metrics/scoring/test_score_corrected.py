@@ -106,3 +106,58 @@ def test_the_options_follow_what_is_scored_by_mapping() -> None:
     assert (options.size, options.confidence, options.benchmark, options.pool, options.seed) == (
         4, 0.9, "mine", "people", 7,
     )  # fmt: skip
+
+
+COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1 / 3, 1 / 3, 1 / 3)
+
+
+def unsure_of(audits: pl.DataFrame, images: list[str]) -> pl.DataFrame:
+    """Let people name the continent only of some images."""
+    unsure = pl.col("image_id").is_in(images) & ~pl.col("none_of_these")
+    nothing = pl.when(unsure).then(pl.lit(None, pl.String))
+    return audits.with_columns(nothing.otherwise(name).alias(name) for name in ("artifact_id", "country"))
+
+
+def values_of(scores: pl.DataFrame, concept: str | None) -> dict[str, tuple[float, int, int]]:
+    return {
+        params["kernel"]: (row["value"], params["audited"], params.get("continent_only", 0))
+        for row in scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String))).iter_rows(named=True)
+        for params in [json.loads(row["params"])]
+    }
+
+
+def test_who_knows_the_continent_only_counts_for_continents_and_not_for_countries() -> None:
+    matches, audits, _ = two_concepts()
+    art = audits.filter(pl.col("image_id").str.starts_with("art"), ~pl.col("none_of_these"))["image_id"].to_list()[:7]
+    options = CorrectedOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS))
+    sure = score_corrected(matches, audits, None, options=options).scores
+    some = score_corrected(matches, unsure_of(audits, art), None, options=options).scores
+    without = score_corrected(matches, audits.filter(~pl.col("image_id").is_in(art)), None, options=options).scores
+    found, plain, fewer = (values_of(scores, "art") for scores in (some, sure, without))
+    assert found["continent"] == plain["continent"] == (plain["continent"][0], 60, 0)
+    for kernel in ("country", "uniform"):
+        assert found[kernel] == (fewer[kernel][0], 53, 7)
+    assert values_of(some, "cuisine") == values_of(sure, "cuisine")
+    assert values_of(some, None)["country"][1:] == (113, 7)
+
+
+def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_countries() -> None:
+    matches, audits, _ = two_concepts()
+    art = audits.filter(pl.col("image_id").str.starts_with("art"))["image_id"].to_list()[:20]
+    answer = score_corrected(
+        matches, unsure_of(audits, art), None, options=CorrectedOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL))
+    )
+    kernels = with_params(answer.scores.filter(concept="art"))["kernel"].to_list()
+    assert kernels == ["continent"]
+    assert answer.left_out == {"kernels not corrected: an audit says neither a country nor none of these": 1}
+
+
+def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
+    matches, audits, _ = two_concepts()
+    second = unsure_of(audits, audits["image_id"].to_list()).with_columns(annotator=pl.lit("unsure"))
+    options = CorrectedOptions(kernels=(COUNTRY_KERNEL,))
+    both = pl.concat([audits, second.filter(~pl.col("none_of_these"))])
+    found = values_of(score_corrected(matches, both, None, options=options).scores, "art")["country"]
+    alone = values_of(score_corrected(matches, audits, None, options=options).scores, "art")["country"]
+    assert found[:2] == alone[:2]
+    assert found[2] > 40

@@ -33,6 +33,15 @@ def test_agree_with_scipy_ties_included(pairs: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize("method", CORRELATIONS)
+def test_two_items_are_in_order_or_not(method: Correlation) -> None:
+    for other, expected in (([3.0, 4.0], 1.0), ([4.0, 3.0], -1.0)):
+        answer = correlate([1.0, 2.0], other, method=method, rng=rng())
+        assert answer.value == pytest.approx(expected)
+        assert answer.n == 2
+        assert math.isnan(answer.low)
+
+
+@pytest.mark.parametrize("method", CORRELATIONS)
 def test_perfect_correlations_have_no_width(method: Correlation) -> None:
     values = rng().normal(size=30)
     for sign in (1, -1):

@@ -1,0 +1,21 @@
+"""Tables of items that the user, or a stage, wrote."""
+
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.errors import UsageError
+
+__all__ = ["read_rows"]
+
+
+def read_rows(path: Path) -> pl.DataFrame:
+    """Read a table of items that the user, or a stage, wrote; every cell of a CSV file is text."""
+    if not path.is_file():
+        raise UsageError("there is no such table of items", where=str(path))
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        return pl.read_csv(path, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise UsageError("not a readable table of items", where=str(path), found=str(error)) from error

@@ -1,0 +1,177 @@
+"""The stage that makes tables of what people said, and the files it reads."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.annotate.aggregate import AggregateOptions, aggregate_answers, values_of_quality
+from culturekit.annotate.inclusion_tables import (
+    TASK1_SCHEME,
+    TASK2_SCHEME,
+    public_task2,
+    task1_table,
+    task2_table,
+)
+from culturekit.annotate.item_rows import read_rows
+from culturekit.annotate.set_aside import set_aside
+from culturekit.errors import UsageError
+from culturekit.pipeline.scores.value_files import read_values, roles
+from culturekit.pipeline.stage import Stage
+from culturekit.records.schemas import (
+    ANNOTATION_CHECKS,
+    ANNOTATIONS,
+    QUALITY,
+    QUARANTINE,
+    RATED_ITEMS,
+    TASK1,
+    TASK2,
+    VALUES,
+)
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["AggregateFiles", "aggregate_stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFiles:
+    """The files that tables of ratings are made of.
+
+    Attributes:
+        annotations: what people answered.
+        items: what the items are; beside the annotations, where it is not named.
+        values: metrics of the same items.
+        quality: scores of single images.
+        more: further tables of answers; what they are about lies beside each.
+        quarantine: what importing set aside.
+        checks: answers to attention checks and to items asked again.
+        made_from: the table of items that the tasks were made of; with it the tables of Task 1 and Task 2 are written.
+    """
+
+    annotations: Path
+    items: Path | None = None
+    values: Sequence[Path] = ()
+    quality: Sequence[Path] = ()
+    more: Sequence[Path] = ()
+    quarantine: Sequence[Path] = ()
+    checks: Sequence[Path] = ()
+    made_from: Path | None = None
+
+    @classmethod
+    def beside(
+        cls,
+        annotations: Path,
+        *,
+        items: Path | None = None,
+        values: Sequence[Path] = (),
+        quality: Sequence[Path] = (),
+        more: Sequence[Path] = (),
+        made_from: Path | None = None,
+    ) -> "AggregateFiles":
+        """Name the files of answers that were imported before, with what lies beside them now."""
+        folders = [path.parent for path in (annotations, *more)]
+        aside, checks = (
+            [folder / f"{table.name}.parquet" for folder in folders if (folder / f"{table.name}.parquet").is_file()]
+            for table in (QUARANTINE, ANNOTATION_CHECKS)
+        )
+        return cls(annotations, items, values, quality, more, aside, checks, made_from)
+
+    @property
+    def about(self) -> Path:
+        """Where the items are told."""
+        return self.items or items_beside(self.annotations)
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """Every file by its role."""
+        given = {"annotations": self.annotations, "items": self.about}
+        if self.made_from is not None:
+            given["made-from"] = self.made_from
+        others = {
+            "more": self.more,
+            "more-items": [items_beside(path) for path in self.more],
+            "quarantine": self.quarantine,
+            "checks": self.checks,
+            "values": self.values,
+            "quality": self.quality,
+        }
+        return given | {role: path for kind, paths in others.items() for role, path in roles(kind, paths).items()}
+
+
+def items_beside(annotations: Path) -> Path:
+    """Name the table that says what answers are about."""
+    return annotations.parent / f"{RATED_ITEMS.name}.parquet"
+
+
+def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: str = "people") -> Stage:
+    """Make the tables of what people said."""
+
+    def run(work: Work) -> Outcome:
+        items = all_items([files.about, *(items_beside(path) for path in files.more)])
+        metrics = [read_values(files.values)] if files.values else []
+        metrics += [values_of_quality(read_table(path, QUALITY), items) for path in files.quality]
+        values = pl.concat(metrics).sort(VALUES.key) if metrics else None
+        answers = all_answers([files.annotations, *files.more])
+        aside = set_aside(
+            [read_table(path, QUARANTINE) for path in files.quarantine],
+            [read_table(path, ANNOTATION_CHECKS) for path in files.checks],
+            answers,
+        )
+        done = aggregate_answers(work, answers, items, values, options, aside)
+        return done if files.made_from is None else with_inclusion(work, done, items, read_rows(files.made_from))
+
+    settings = asdict(options)
+    seed = settings.pop("seed")
+    if not settings["only"]:
+        del settings["only"]
+    packages = ("numpy", "polars", "scipy")
+    return Stage(name, "annotate-aggregate", 1, run, files.inputs, settings, {"resampling": seed}, packages=packages)
+
+
+def with_inclusion(work: Work, done: Outcome, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:
+    """Write the answers that counted as tables of Task 1 and Task 2, where they are of those schemes."""
+    kept = read_table(work.out / f"{ANNOTATIONS.name}.parquet", ANNOTATIONS)
+    of_scheme = {scheme: kept.filter(scheme=scheme) for scheme in (TASK1_SCHEME, TASK2_SCHEME)}
+    if all(part.is_empty() for part in of_scheme.values()):
+        raise UsageError(
+            "no answers are about geographic inclusion", expected=f"{TASK1_SCHEME} or {TASK2_SCHEME}",
+            found=", ".join(kept["scheme"].unique().sort()), hint="Leave --made-from out.",
+        )  # fmt: skip
+    counts, drops = dict(done.counts), dict(done.drops)
+    if of_scheme[TASK1_SCHEME].height:
+        table, left_out = task1_table(of_scheme[TASK1_SCHEME], rows)
+        write_table(work.out, TASK1, table)
+        counts[TASK1.name], drops = table.height, {**drops, **left_out}
+    if of_scheme[TASK2_SCHEME].height:
+        table, left_out = task2_table(of_scheme[TASK2_SCHEME], items, rows)
+        write_table(work.out, TASK2, table)
+        write_atomically(work.out / "task2.csv", public_task2(table))
+        counts[TASK2.name], drops = table.height, {**drops, **left_out}
+    return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count}, done.notes)
+
+
+def all_answers(paths: Sequence[Path]) -> pl.DataFrame:
+    """Read tables of answers as one; the same answer in two of them is a mistake."""
+    table = pl.concat([read_table(path, ANNOTATIONS).select(list(ANNOTATIONS.schema)) for path in paths])
+    repeated = table.filter(table.select(ANNOTATIONS.key).is_duplicated()).sort(ANNOTATIONS.key)
+    if repeated.height:
+        row = repeated.row(0, named=True)
+        raise UsageError(
+            "two tables hold the same answer",
+            where=", ".join(map(str, paths)),
+            found=f"{row['annotator']} on {row['criterion']} of {row['item_id']!r}",
+            hint="Give each table once.",
+        )
+    return table.sort(ANNOTATIONS.key)
+
+
+def all_items(paths: Sequence[Path]) -> pl.DataFrame:
+    """Read what items are; two tables may know the same item, if they say the same of it."""
+    table = pl.concat([read_table(path, RATED_ITEMS) for path in paths]).unique().sort(RATED_ITEMS.key)
+    repeated = table.filter(table["item_id"].is_duplicated())
+    if repeated.height:
+        raise UsageError("two tables say different things of one item", found=repr(repeated["item_id"][0]))
+    return table

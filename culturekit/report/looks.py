@@ -1,0 +1,76 @@
+"""What each image of a model was mapped to, in one table; images that were not made or not mapped are in it too."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.thumbnails import thumbnail_name
+
+__all__ = ["Tile", "looks_of", "reference_pictures", "tile"]
+
+OF_IMAGE = ("image_id", "path", "width", "height", "prompt_id", "concept", "repeat", "slot", "status")
+OF_MATCH = ("image_id", "artifact_id", "artifact", "country", "score", "margin", "abstained")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """An image of a mosaic: its thumbnail, and what it was mapped to, or None where the mapping abstained."""
+
+    image_id: str
+    thumbnail: str
+    artifact: str | None
+    score: float | None
+    margin: float | None
+
+
+def looks_of(run: RunFolders, model: str) -> pl.DataFrame:
+    """Join the images of a model with the artifact each is nearest to."""
+    nearest = run.matches(model).filter(pl.col("rank") == 1).select(OF_MATCH)
+    images = run.images(model).select(OF_IMAGE)
+    return images.join(nearest, on="image_id", how="left").with_columns(
+        mapped=pl.col("artifact_id").is_not_null() & ~pl.col("abstained").fill_null(value=True)
+    )
+
+
+def tile(model: str, row: dict[str, Any], thumbnails: dict[str, str]) -> Tile:
+    """Describe an image; `thumbnails` learns which picture to copy under which name."""
+    name = thumbnail_name(row["image_id"], row["width"], row["height"])
+    thumbnails[name] = f"images-{model}/{row['path']}"
+    mapped = bool(row["mapped"])
+    return Tile(
+        image_id=row["image_id"],
+        thumbnail=name,
+        artifact=row["artifact"] if mapped else None,
+        score=row["score"],
+        margin=row["margin"],
+    )
+
+
+def shown_by(run: RunFolders) -> pl.DataFrame | None:
+    """Say of each reference picture which artifact it shows: the truth, or what its name says."""
+    references, prompts = run.references(), run.reference_prompts()
+    if references is None or "truth_artifact_id" in references.columns:
+        return references
+    if prompts is None:
+        return None
+    named = prompts.select("prompt_id", truth_artifact_id="artifact_id")
+    return references.join(named, on="prompt_id", how="left", maintain_order="left")
+
+
+def reference_pictures(run: RunFolders) -> dict[str, tuple[str, str]]:
+    """Find a reference picture of each artifact: the name of its thumbnail, and its path."""
+    references = shown_by(run)
+    if references is None:
+        return {}
+    first = references.filter(pl.col("status") == "ok").sort("image_id")
+    first = first.unique("truth_artifact_id", keep="first", maintain_order=True)
+    return {
+        row["truth_artifact_id"]: (
+            thumbnail_name(row["image_id"], row["width"], row["height"]),
+            f"references/{row['path']}",
+        )
+        for row in first.iter_rows(named=True)
+        if row["truth_artifact_id"] is not None
+    }

@@ -1,0 +1,1 @@
+"""Several runs on one page: their headline scores, what is comparable, and what is not."""

@@ -1,0 +1,94 @@
+"""Several runs as one page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+from markupsafe import Markup
+
+from culturekit.report.charts import diversity_chart
+from culturekit.report.differences import DifferenceLine, lines_of
+from culturekit.report.model_lines import HEADLINE_KERNEL, ModelLine, model_lines
+from culturekit.report.provenance import caveats
+from culturekit.report.render import environment, policy_of, template_text
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.several.ground import Apart, Ground, apart, ground_of, image_traits
+from culturekit.report.verdict import Verdict, verdict_on
+from culturekit.version import VERSION
+
+__all__ = ["RunPart", "SeveralData", "collect_several", "render_several"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A run on the page of several: its models, what is to be known of it, and the hash of its scores."""
+
+    name: str
+    models: tuple[ModelLine, ...]
+    verdict: Verdict
+    caveats: tuple[str, ...]
+    scores: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralData:
+    """Everything the page of several runs shows.
+
+    Attributes:
+        apart: in what the runs differ.
+        traits: in what the images of models differ besides the model, in sentences.
+        differences: of models of different runs, on the prompts that both answered.
+        compared: runs on the same ground, whose models were compared.
+    """
+
+    runs: tuple[RunPart, ...]
+    grounds: tuple[Ground, ...]
+    apart: tuple[Apart, ...]
+    traits: tuple[str, ...]
+    differences: tuple[DifferenceLine, ...]
+    compared: tuple[tuple[str, ...], ...]
+    kernel: str
+    versions: Mapping[str, str]
+
+    @property
+    def audited(self) -> bool:
+        """Tell whether people looked at some images of a model."""
+        return any(line.corrected is not None for run in self.runs for line in run.models)
+
+
+def collect_several(
+    runs: Sequence[tuple[str, RunFolders]], comparison: pl.DataFrame | None, compared: Sequence[tuple[str, ...]]
+) -> SeveralData:
+    """Collect the page; `comparison` are differences of models of different runs, where some were computed."""
+    grounds = [ground_of(run, name) for name, run in runs]
+    return SeveralData(
+        runs=tuple(part(name, run) for name, run in runs),
+        grounds=tuple(grounds),
+        apart=tuple(apart(grounds)),
+        traits=tuple(image_traits(runs)),
+        differences=() if comparison is None else tuple(lines_of(comparison, kernel=HEADLINE_KERNEL)),
+        compared=tuple(compared),
+        kernel=HEADLINE_KERNEL,
+        versions={"culturekit": VERSION},
+    )
+
+
+def part(name: str, run: RunFolders) -> RunPart:
+    """Read the headline of one run."""
+    models = tuple(sorted(model_lines(run, run.scores()), key=lambda line: -line.mapped.value))
+    verdict = verdict_on(models, floor=run.floor())
+    return RunPart(name, models, verdict, caveats(run), run.manifest("scores").sha256)
+
+
+def render_several(data: SeveralData) -> str:
+    """Render the page: it has no script at all."""
+    style = template_text("report.css")
+    lines = [replace(line, model=f"{line.model} ({run.name})") for run in data.runs for line in run.models]
+    page = (
+        environment()
+        .get_template("several.html")
+        .render(
+            data=data, chart=Markup(diversity_chart(lines, liar=None)), style=Markup(style), policy=policy_of(style)
+        )
+    )
+    return page + "\n"

@@ -1,0 +1,59 @@
+import re
+from dataclasses import replace
+
+from culturekit.report.figures import Figure
+from culturekit.report.instrument_chart import instrument_chart, top_of
+from culturekit.report.render import render
+from tests.report.faithful_pages import faithfulness
+from tests.report.pages import page
+
+
+def section() -> str:
+    html = render(replace(page(), faithfulness=faithfulness("mirage", "atlas")))
+    return html.partition('<section aria-labelledby="faithfulness">')[2].partition("</section>")[0]
+
+
+def test_a_run_without_judges_has_no_section() -> None:
+    assert "Quality and faithfulness" not in render(page())
+
+
+def test_each_instrument_has_its_table_and_its_chart() -> None:
+    text = section()
+    assert text.count("<svg") == 2
+    assert len(set(re.findall(r'<title id="([^"]+)"', text))) == 2
+    assert text.count("<caption>") == 2 + 1 + 2 + 1, "tables, concepts of one, worst and best questions, judges"
+    row = re.search(r'<tr data-model="mirage">.*?</tr>', text)
+    assert row is not None
+    assert re.sub(r"<[^>]+>", " ", row[0]).split() == ["mirage", "0.500", "0.400–0.600", "12", "48", "3", "2", "1", "4"]
+
+
+def test_what_is_missing_is_said_where_it_would_stand() -> None:
+    text = section()
+    assert "no score" in text
+    assert "No scorer compared image and text." in text
+    assert "2 of them got no answer" in text
+    assert "95 % intervals for these prompts" in text
+    assert "95 % intervals for prompts like these" in text
+
+
+def test_links_of_scores_lead_to_the_images_of_the_model() -> None:
+    assert set(re.findall(r'href="([^"]+)"', section())) == {"#shots-mirage", "#shots-atlas"}
+
+
+def test_a_scale_ends_at_a_round_number_above_what_is_drawn() -> None:
+    def drawn(value: float, high: float | None = None) -> list[Figure]:
+        return [Figure(value, None if high is None else 2 * value - high, high, 3, 1)]
+
+    assert [top_of(drawn(value)) for value in (0.28, 0.7, 1.3, 21.0, 0.0)] == [0.4, 1.0, 2.0, 40.0, 1.0]
+    assert top_of(drawn(0.3, 0.45)) == 1.0
+    assert top_of([]) == 1.0
+
+
+def test_a_score_outside_the_scale_stands_at_its_end() -> None:
+    figures = {"a": Figure(0.5, -0.3, 1.3, 3, 1), "b": Figure(float("nan"), None, None, 3, 2)}
+    drawn = instrument_chart(figures, title="DSG", number=1, whole=True)
+    ends = [float(value) for value in re.findall(r'class="mapped" x1="([\d.]+)" x2="[\d.]+"', drawn)]
+    ends += [float(value) for value in re.findall(r'x2="([\d.]+)" y1', drawn)]
+    assert min(ends) >= 120
+    assert max(ends) <= 656
+    assert drawn.count("no score") == 1

@@ -1,0 +1,41 @@
+"""What the section on realism and variety says: ranks, disagreements, numbers of any size."""
+
+import math
+
+import pytest
+
+from culturekit.report.realism import Cell, significant, words
+from culturekit.report.variety import VarietyColumn, disagreements, ranks
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.000"), (1.2345, "1.234"), (-0.5, "−0.500"), (12.345, "12.35"), (207.84, "207.8"), (76934.2, "76,934"),
+        (-2853.1, "−2,853"), (0.00012, "0.00012"), (math.nan, "–"), (None, "–"),
+    ],
+)  # fmt: skip
+def test_numbers_of_any_size_are_short(value: float | None, text: str) -> None:
+    assert significant(value) == text
+
+
+def test_equal_values_share_a_rank() -> None:
+    assert ranks({"a": 0.5, "b": 0.7, "c": 0.7}, descending=True) == {"a": 3, "b": 1, "c": 1}
+    assert ranks({"a": 0.5, "b": 0.7, "c": 0.7}, descending=False) == {"a": 1, "b": 2, "c": 2}
+
+
+def column(title: str, order: dict[str, int]) -> VarietyColumn:
+    return VarietyColumn(title, "", "", {model: Cell("", "", 1, 1) for model in order}, order)
+
+
+def test_the_model_that_only_looks_varied_is_named() -> None:
+    shown = column("VS/8", {"wide": 1, "noise": 2, "narrow": 3})
+    looks = column("mean LPIPS", {"wide": 2, "noise": 1, "narrow": 3})
+    assert list(disagreements(shown, [looks])) == ["By mean LPIPS noise is number 1 of 3 in variety, by VS/8 number 2."]
+    assert list(disagreements(shown, [shown])) == ["By VS/8 the models rank as by VS/8."]
+    assert list(disagreements(shown, [column("x", {"wide": 1})])) == []
+
+
+def test_an_extractor_without_weights_says_so() -> None:
+    assert words({"name": "embedded", "weights": "none"}) == "embedded, no weights"
+    assert words({"name": "inception features", "weights": "ab" * 32}).endswith("weights abababababab")
