@@ -20,6 +20,7 @@ LONG = (
     ("llm_engine_replay.py",),
     ("llm_overhead.py",),
     ("llm_plan.py",),
+    ("generation_overhead.py",),
     ("completion.py", "--full"),
     ("release_world.py", "--full"),
     ("evaluation.py", "--full"),
