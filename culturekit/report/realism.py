@@ -152,13 +152,11 @@ def significant(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     size = abs(value)
-    if size >= 1000:
-        text = f"{value:,.0f}"
-    elif size >= 0.001 or value == 0:
-        digits = 3 if size < 10 else 2 if size < 100 else 1
-        text = f"{value:.{digits}f}"
+    if size >= 0.001 or value == 0:
+        digits = 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0
     else:
-        text = f"{value:.2g}"
+        digits = min(1 - math.floor(math.log10(size)), 12)
+    text = f"{value:.{digits}f}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 

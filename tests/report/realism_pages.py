@@ -11,7 +11,7 @@ __all__ = ["hostile_realism"]
 
 def hostile_realism(text: str) -> dict[str, Any]:
     """A hostile text in every place of what is said of realism and variety."""
-    cell = Cell(text, text, 3, 1, text)
+    cell, shaded = Cell(text, text, 3, 1, text), Figure(0.5, None, None, 1, 1)
     column = VarietyColumn(text, text, text, {text: cell}, {text: 1})
     return {
         "realism": RealismTables(
@@ -23,5 +23,5 @@ def hostile_realism(text: str) -> dict[str, Any]:
             {text: 1},
         ),
         "variety": Variety((text,), (column,), (text,), {text: 1}, (text,)),
-        "within": WithinCountries((text,), {text: cell}, {text: 1}, ((text, {text: (cell, Figure(0.5, None, None, 1, 1))}),), (text,)),
+        "within": WithinCountries((text,), {text: cell}, {text: 1}, ((text, {text: (cell, shaded)}),), (text,)),
     }  # fmt: skip

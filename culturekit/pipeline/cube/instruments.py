@@ -34,7 +34,7 @@ def stages_of(one: Instrument, run: CubeRun) -> list[Stage]:
         for model, name in mapped.items()
     ]
     matches = {name: workdir / name / "matches.parquet" for name in mapped.values()}
-    return [index, *maps, score_stage(matches, {}, recipe.scores, name=f"scores-by-{one.name}")]
+    return [index, *maps, score_stage(matches, {}, run.scoring, name=f"scores-by-{one.name}")]
 
 
 def stability_of(run: CubeRun) -> list[Stage]:

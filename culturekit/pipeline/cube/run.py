@@ -1,11 +1,12 @@
 """A run of the `cube` recipe: what it was asked for, and where its tables will lie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.generation.folder_options import FOLDER
+from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.registry import parse_spec
 
 __all__ = ["COMPLETION", "REFERENCE_PROMPTS", "CubeRun"]
@@ -61,6 +62,11 @@ class CubeRun:
     def index(self) -> Path:
         """The folder of the index."""
         return self.workdir / "index"
+
+    @property
+    def scoring(self) -> QvsOptions:
+        """How what is shown is scored: diversity within countries has a stage of its own."""
+        return replace(self.recipe.scores, within="none")
 
     def images(self, model: str) -> Path:
         """Name the images of a model."""

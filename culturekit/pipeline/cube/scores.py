@@ -27,7 +27,7 @@ def scores_of(run: CubeRun) -> Stage:
     return score_stage(
         run.all_matches(),
         {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names},
-        recipe.scores,
+        run.scoring,
         truth={f"truth-{name}": run.truth(name) for name in run.truthful},
         audits=audits_of(run),
         limits=limits_of(run),

@@ -52,7 +52,7 @@ def routes_of(run: CubeRun) -> list[Stage]:
         routes_stage(
             {name: run.matches(name) for name in run.names},
             {name: folder / "matches.parquet" for name, folder in folders.items()},
-            run.recipe.scores,
+            run.scoring,
             quality={name: run.workdir / f"quality-{name}/quality.parquet" for name in run.names},
             judgments={name: folder / "judgments.parquet" for name, folder in folders.items()},
             name=ROUTES,
