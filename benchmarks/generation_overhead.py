@@ -163,7 +163,7 @@ def tell(pairs: Sequence[tuple[Taken, Taken]], device: str, load: float, what: s
     record(
         "generation_overhead",
         title="The runner against the pipeline called in a bare loop, same batches, in turns",
-        command="OMP_NUM_THREADS=1 python benchmarks/generation_overhead.py",
+        command=" ".join(["OMP_NUM_THREADS=1 python benchmarks/generation_overhead.py", *sys.argv[1:]]),
         table=[
             ["what", "value"],
             ["device", device],

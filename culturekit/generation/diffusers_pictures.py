@@ -51,11 +51,13 @@ class Watch:
 def drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Sequence[bool | None]) -> list[Drawn]:
     """Turn numbers of 0 to 1, (n, height, width, 3), into pictures as diffusers itself does."""
     finite = np.isfinite(numbers).all(axis=(1, 2, 3))
-    pixels = (np.nan_to_num(numbers) * 255).round().astype(np.uint8)
+    scaled = (numbers if finite.all() else np.nan_to_num(numbers)) * 255
+    pixels = np.rint(scaled, out=scaled).astype(np.uint8)
     return [Drawn(pixels[place], bool(finite[place]) and heard[place], unsafe[place]) for place in range(len(numbers))]
 
 
 def one_colour(pixels: Pixels) -> str | None:
     """Name the colour of a picture that has only one; None of any other."""
     first = pixels[0, 0]
-    return "#" + "".join(f"{part:02x}" for part in first.tolist()) if (pixels == first).all() else None
+    alike = bool((pixels[0] == first).all() and (pixels == first).all())
+    return "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None

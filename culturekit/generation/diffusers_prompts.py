@@ -68,6 +68,7 @@ class TextReaders:
         """Find them; `tokens` is how many a long encoder reads, 0 what the pipeline does by itself."""
         long = tokens or defaults_of(type(pipeline)).get("max_sequence_length") or 0
         self.readers: dict[str, tuple[Any, int]] = {}
+        self.last: tuple[str, dict[str, list[int]]] = ("", {})
         for name, part in sorted(pipeline.components.items()):
             if not name.startswith("tokenizer") or part is None or not callable(part):
                 continue
@@ -79,8 +80,10 @@ class TextReaders:
 
     def cut(self, text: str) -> dict[str, list[int]]:
         """Say by tokenizer how many tokens a text has and how many are read, where that is fewer."""
-        counts = {name: (len(reader(text)["input_ids"]), most) for name, (reader, most) in self.readers.items()}
-        return {name: [count, most] for name, (count, most) in counts.items() if count > most}
+        if text != self.last[0]:  # the images of a prompt follow one another
+            counts = {name: (len(reader(text)["input_ids"]), most) for name, (reader, most) in self.readers.items()}
+            self.last = text, {name: [count, most] for name, (count, most) in counts.items() if count > most}
+        return self.last[1]
 
 
 def told_about_cuts(cuts: Mapping[str, Sequence[int]]) -> list[str]:

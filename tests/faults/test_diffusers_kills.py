@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def test_killed_runs_end_in_the_same_bytes_and_make_little_again() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("diffusers")
-    command = [sys.executable, "-m", "tests.faults.diffusers_kills", "--kills", "3", "--images", "60"]
+    command = [sys.executable, "-m", "tests.faults.diffusers_kills", "--kills", "3", "--images", "60", "--whole", "3"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
