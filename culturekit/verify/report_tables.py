@@ -11,7 +11,7 @@ VOID = {"br", "img", "link", "meta", "input", "hr", "col", "source", "wbr"}
 
 @dataclass(slots=True)
 class Cell:
-    """A cell: its text, the lines of smaller text under it, its title and concept if any, and how many columns it has."""
+    """A cell: its text, the lines of smaller text under it, its title and concept if any, and its columns."""
 
     header: bool
     span: int = 1
