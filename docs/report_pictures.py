@@ -1,4 +1,4 @@
-"""Take the pictures of a report that the documentation shows: `python docs/report_pictures.py RUN/report/report.html`."""
+"""Take the pictures of a report that the documentation shows: `python docs/report_pictures.py PAGE`."""
 
 import io
 import sys

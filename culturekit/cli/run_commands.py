@@ -171,7 +171,7 @@ def report(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: one HTML file, with thumbnails beside it; of several runs, a page that compares them."""
+    """Write the report of a run: one HTML file, thumbnails beside it; of several runs, a page that compares them."""
     from culturekit.pipeline.report_stage import folders_of, report_stage
     from culturekit.pipeline.several_runs import several_runs_stage
 

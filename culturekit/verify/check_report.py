@@ -102,7 +102,7 @@ def check_cell(
         if about.get(name) is not None and stands.get(name) is not None and stands[name] != about[name]:
             ledger.broken(CHECK, here, f"the row is of another {name}", expected=about[name], found=stands[name])
     shown = [NUMBER.search(cell.text)]
-    under = LIMITS.fullmatch(cell.under)
+    under = LIMITS.fullmatch(cell.under.partition("\n")[0])
     pairs = [("value", row["value"], shown[0][0] if shown[0] else None)]
     if under is not None or row["ci_low"] is not None:
         pairs += [("lower limit", row["ci_low"], under[1] if under else None)]

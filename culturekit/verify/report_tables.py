@@ -11,7 +11,7 @@ VOID = {"br", "img", "link", "meta", "input", "hr", "col", "source", "wbr"}
 
 @dataclass(slots=True)
 class Cell:
-    """A cell: its text, the smaller text under it, its title and concept if any, and how many columns it spans."""
+    """A cell: its text, the lines of smaller text under it, its title and concept if any, and its columns."""
 
     header: bool
     span: int = 1
@@ -55,6 +55,8 @@ class Reader(HTMLParser):
         elif self.table is not None and tag in {"td", "th"} and self.table.rows:
             self.cell = Cell(tag == "th", int(given.get("colspan", "1")), given.get("data-concept"))
             self.table.rows[-1][1].append(self.cell)
+        if self.cell is not None and self.cell.under and "sub" in given.get("class", ""):
+            self.cell.under += "\n"
         if self.cell is not None and given.get("title"):
             self.cell.title = given["title"]
 

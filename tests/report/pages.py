@@ -22,7 +22,7 @@ from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
-from tests.report.faithful_pages import hostile_faithfulness
+from tests.report.faithful_pages import faithfulness
 from tests.report.realism_pages import hostile_realism
 
 __all__ = ["HOSTILE", "audited_page", "hostile_page", "page", "with_text"]
@@ -201,8 +201,8 @@ def hostile_page(text: str) -> ReportData:
     """The same page with a hostile text in place of every text of its data, keys too, whatever the field."""
     data = with_text(page(), text)
     assert isinstance(data, ReportData)
-    faithfulness, realism = hostile_faithfulness(text), hostile_realism(text)
-    return replace(data, verdict=replace(data.verdict, liar=text), faithfulness=faithfulness, **realism)
+    faithful, realism = with_text(faithfulness("mirage", "atlas"), text), hostile_realism(text)
+    return replace(data, verdict=replace(data.verdict, liar=text), faithfulness=faithful, **realism)
 
 
 def with_text(value: Any, text: str) -> Any:
