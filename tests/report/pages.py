@@ -15,6 +15,7 @@ from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.looks import Tile
 from culturekit.report.making import Making, MakingLine
+from culturekit.report.making import Making, MakingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import Mosaic, MosaicModel
 from culturekit.report.paid import Paid
@@ -203,7 +204,9 @@ def hostile_page(text: str) -> ReportData:
     data = with_text(page(), text)
     assert isinstance(data, ReportData)
     faithfulness, realism = hostile_faithfulness(text), hostile_realism(text)
-    return replace(data, verdict=replace(data.verdict, liar=text), faithfulness=faithfulness, **realism)
+    making = Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),))
+    verdict = replace(data.verdict, liar=text)
+    return replace(data, verdict=verdict, faithfulness=faithfulness, making=making, **realism)
 
 
 def with_text(value: Any, text: str) -> Any:
