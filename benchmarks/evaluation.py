@@ -32,6 +32,9 @@ MODELS = {
     "compatriot": "simulated?temperature=1&favour=US&favour_strength=0.85",
     "mirage": "simulated?noise=1",
 }
+FULL = 5_000
+"""Prompts of the whole evaluation."""
+
 AUDITED = 50
 """Images of each model and concept that people look at: 150 a model."""
 
@@ -146,7 +149,7 @@ def answers(run: Path) -> list[list[str]]:
 
 def main() -> None:
     """Measure and record."""
-    count = 5_000 if "--full" in sys.argv else 60
+    count = FULL if "--full" in sys.argv else 60
     stated = [argument.partition("=")[2] for argument in sys.argv if argument.startswith("--prompts=")]
     count = int(stated[0]) if stated else count
     with tempfile.TemporaryDirectory() as place:
@@ -169,7 +172,7 @@ def main() -> None:
     record(
         "evaluation",
         title=f"An evaluation of {count:,} prompts x 8 images x {len(MODELS)} simulated models, stage by stage",
-        command="python benchmarks/evaluation.py --full",
+        command=f"python benchmarks/evaluation.py{' --full' if count == FULL else ''}",
         table=table,
     )
 

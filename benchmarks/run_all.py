@@ -23,6 +23,8 @@ LONG = (
     ("generation_overhead.py",),
     ("completion.py", "--full"),
     ("release_world.py", "--full"),
+    ("evaluation.py", "--full"),
+    ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
     ("algorithm1.py", "--full"),

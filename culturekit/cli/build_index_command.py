@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import ChannelsName
@@ -14,7 +15,13 @@ __all__ = ["build_index_command"]
 
 def build_index_command(
     cspace: Annotated[Path, typer.Option(help="Table that `cspace release` wrote.")],
-    encoder: Annotated[str, typer.Option(help="Who turns pictures and texts into vectors, as a SPEC.")],
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="Who turns pictures and texts into vectors, as a SPEC.",
+            autocompletion=spec_completer("culturekit.index.encoders:ENCODERS"),
+        ),
+    ],
     out: Out,
     references: Annotated[
         Path | None, typer.Option(help="Images table of pictures that show the artifacts, several of each or one.")

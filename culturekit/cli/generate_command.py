@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
@@ -22,7 +23,11 @@ CALLS_AT_ONCE = 16
 
 def generate(
     backend: Annotated[
-        str, typer.Option(help="Who makes the images, as a SPEC; `folder:DIR` takes images that exist already.")
+        str,
+        typer.Option(
+            help="Who makes the images, as a SPEC; `folder:DIR` takes images that exist already.",
+            autocompletion=spec_completer("culturekit.generation.backends:BACKENDS"),
+        ),
     ],
     out: Out,
     prompts: Annotated[

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import AsJson
 from culturekit.errors import UsageError
 
@@ -30,7 +31,10 @@ def init(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(help="Who tells what images show: transformers:MODEL, or embedded for simulated images."),
+        typer.Option(
+            help="Who tells what images show: transformers:MODEL, or embedded for simulated images.",
+            autocompletion=spec_completer("culturekit.index.encoders:ENCODERS"),
+        ),
     ] = None,
     quality: Annotated[str, typer.Option(help="Who scores the quality of images.")] = "embedded",
     pattern: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from culturekit.cli.completions import complete_metric
 from culturekit.cli.options import AsJson
 
 __all__ = ["metrics_app"]
@@ -27,18 +28,25 @@ def list_metrics(as_json: AsJson = False) -> None:
 
 @metrics_app.command("show", epilog="Example: culturekit metrics show qvs")
 def show_metric(
-    name: Annotated[str, typer.Argument(help="Name of a metric.")],
+    name: Annotated[str, typer.Argument(help="Name of a metric.", autocompletion=complete_metric)],
     as_json: AsJson = False,
 ) -> None:
     """Show a metric's formula, range, direction, sources and pitfalls."""
     from dataclasses import asdict
+    from difflib import get_close_matches
 
     from culturekit.errors import UsageError
     from culturekit.metrics.catalog import CATALOG
 
     metric = CATALOG.get(name)
     if metric is None:
-        raise UsageError("there is no such metric", found=repr(name), expected=" or ".join(CATALOG))
+        near = get_close_matches(name, CATALOG, n=3)
+        raise UsageError(
+            "there is no such metric",
+            found=repr(name),
+            expected="a name that `culturekit metrics list` lists",
+            hint=f"Did you mean {' or '.join(near)}?" if near else "",
+        )
     if as_json:
         print(json.dumps(asdict(metric), default=str))
         return

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 
@@ -13,7 +14,13 @@ __all__ = ["quality"]
 
 def quality(
     images: Annotated[Path, typer.Option(help="Images table.")],
-    scorer: Annotated[str, typer.Option(help="Who scores, as a SPEC: embedded, hpsv2, pickscore or clipscore.")],
+    scorer: Annotated[
+        str,
+        typer.Option(
+            help="Who scores, as a SPEC: embedded, hpsv2, pickscore or clipscore.",
+            autocompletion=spec_completer("culturekit.index.scorers:SCORERS"),
+        ),
+    ],
     out: Out,
     prompts: Annotated[
         Path | None, typer.Option(help="Prompts the images were asked for by. [what the images table says was sent]")

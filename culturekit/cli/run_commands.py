@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import as_data, line_about, run_one, set_aside, stoppable, waiting_rows
@@ -21,6 +22,9 @@ __all__ = ["demo", "plan", "report", "run"]
 RUNS = Path("runs")
 NAME_WIDTH = 18
 
+RecipeName = Annotated[
+    Path, typer.Argument(help="Recipe file, or the name of a shipped one.", autocompletion=complete_recipe)
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Set one value of the recipe: key=value. Repeatable.")
 ]
@@ -28,7 +32,7 @@ Workdir = Annotated[Path | None, typer.Option(help="Folder of the run. [runs/NAM
 
 
 def run(
-    recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
+    recipe: RecipeName,
     settings: Settings = None,
     until: Annotated[str | None, typer.Option(help="Stop after this stage.")] = None,
     workdir: Workdir = None,
@@ -133,7 +137,7 @@ def print_headline(workdir: Path) -> None:
 
 
 def plan(
-    recipe: Annotated[Path, typer.Argument(help="Recipe file, or the name of a shipped one.")],
+    recipe: RecipeName,
     settings: Settings = None,
     workdir: Workdir = None,
     pilot: Annotated[

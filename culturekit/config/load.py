@@ -1,5 +1,6 @@
 """A recipe file, and what the command line sets over it, to a checked recipe."""
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,8 +34,13 @@ def find_recipe(name: str) -> Path:
         return path
     if name in shipped_recipes():
         return shipped(f"recipes/{name}.yaml")
+    beside = sorted(str(one) for one in path.parent.glob("*.yaml")) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(name, [*shipped_recipes(), *beside], n=1)
     raise UsageError(
-        "there is no such recipe", where=name, expected=f"a YAML file, or one of: {', '.join(shipped_recipes())}"
+        "a folder, not a recipe" if path.is_dir() else "there is no such recipe",
+        where=name,
+        expected=f"a YAML file, or one of: {', '.join(shipped_recipes())}",
+        hint=f"Did you mean {near[0]!r}?" if near else "",
     )
 
 

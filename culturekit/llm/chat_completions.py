@@ -11,7 +11,7 @@ from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.plain_completions import plain_reply
 from culturekit.llm.schemas import response_format
-from culturekit.llm.token_listing import MOST_LISTED, listed_tokens
+from culturekit.llm.token_listing import MOST_LISTED, listed_tokens, refuse_weighing
 from culturekit.llm.untrusted import user_message
 
 __all__ = ["compose", "read", "wire"]
@@ -21,6 +21,8 @@ STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": "
 
 def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
     """Write a request; whatever is random in it depends on its sample."""
+    if settings.room:
+        refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
     limit = settings.limit(request)
     slots = tuple(map(slot_of, request.images))
     key = (request.instructions, request.reply, request.sample, limit, slots, bool(request.weighed))

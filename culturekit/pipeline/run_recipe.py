@@ -54,7 +54,8 @@ def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:
     ends = [number for number, stage in enumerate(stages) if stage.name == until or stage.name.startswith(f"{until}-")]
     if not ends:
         names = [stage.name for stage in stages]
-        near = difflib.get_close_matches(until, names, n=1)
+        families = [name.partition("-")[0] for name in names]
+        near = difflib.get_close_matches(until, [*names, *families], n=1)
         raise UsageError(
             f"there is no stage {until!r}",
             expected=", ".join(names),

@@ -71,7 +71,8 @@ def whisker(figure: Figure, y: float, *, kind: str, left: float) -> str:
     """Draw an interval; nothing where there is none."""
     if figure.low is None or figure.high is None:
         return ""
-    return f'<line class="{kind}" x1="{x(figure.low, left):.1f}" x2="{x(figure.high, left):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    ends = x(figure.low, left), x(figure.high, left)
+    return f'<line class="{kind}" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
 def cut(name: str) -> str:

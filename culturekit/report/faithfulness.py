@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.records.schemas import ANSWER_COUNTS, SCORES
+from culturekit.report.faithfulness_differences import Apart, faithfulness_differences
 from culturekit.report.faithfulness_judges import Judge, judges_in, title_of
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.questions_failed import QuestionLine, questions_failed
@@ -79,6 +80,7 @@ class Faithfulness:
     best: tuple[QuestionLine, ...]
     unasked: int
     missing: tuple[str, ...]
+    differences: tuple[Apart, ...] = ()
 
 
 NO_ANSWERS = (
@@ -103,8 +105,21 @@ def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | No
     missing = [NO_ANSWERS] if "dsg" not in metrics and not asked(run, "answers") else []
     missing += [NO_VQASCORE] if "vqascore" not in metrics and not asked(run, "vqascore") else []
     missing += [NO_TEXTS] if not any(stage.startswith("scorer-") for stage in run.stages) else []
+    missing += [] if counts is None else list(unscored(counts, metrics))
     worst, best, unasked = questions_failed(run, models)
-    return Faithfulness(instruments, tuple(judges_in(run, models)), worst, best, unasked, tuple(missing))
+    differences = tuple(faithfulness_differences(run, models))
+    return Faithfulness(instruments, tuple(judges_in(run, models)), worst, best, unasked, tuple(missing), differences)
+
+
+def unscored(counts: pl.DataFrame, metrics: set[str]) -> Iterator[str]:
+    """Say of which judges no image got a score, and how their judgments ended."""
+    for task in ("dsg", "vqascore"):
+        own = counts.filter(pl.col("concept").is_null(), pl.col("task") == task)
+        if task in metrics or own.is_empty():
+            continue
+        ended = own.group_by("outcome").agg(pl.col("judgments").sum()).sort("outcome").rows()
+        said = ", ".join(f"{number:,} {outcome}" for outcome, number in ended)
+        yield f"No image has a score by {title_of(task, '')}, as its judge gave too few answers: {said}."
 
 
 def has_judges(run: RunFolders) -> bool:
@@ -171,7 +186,7 @@ def folder_of_scorer(run: RunFolders, scorer: str, model: str) -> str | None:
         if stage == f"quality-{model}" or (stage.startswith("scorer-") and stage.split("-", 2)[2] == model):
             parameters = run.manifest(stage).notes.get("parameters", {})
             name, encoder = parameters.get("name"), parameters.get("encoder")
-            label = f"{name}:{encoder}" if encoder else name
+            label = f"{name}:{encoder}@{str(parameters.get('weights', ''))[:8]}" if encoder else name
             if label == scorer or scorer in (run.manifest(stage).options.get("scorer"), parameters.get("name")):
                 return stage
     return None

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from culturekit.report.figures import Figure
+from culturekit.report.inert import inert
 
 __all__ = ["instrument_chart"]
 
-WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 680, 120, 24, 8, 28, 34
+WIDTH, LEFT, RIGHT, TOP, ROW, FOOT = 680, 180, 24, 8, 28, 34
+LETTERS = 22
+"""Letters of a name that have room beside the axis; the table has the whole name."""
 TICKS = 4
 
 
@@ -19,7 +22,7 @@ def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number:
     name = f"instrument-{number}"
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
-        f'<title id="{name}">{escape(title)} of each model; the table above has the numbers</title>',
+        f'<title id="{name}">{shown(title)} of each model; the table above has the numbers</title>',
         *scale(height, top, title),
     ]
     for place, (model, figure) in enumerate(models.items()):
@@ -43,12 +46,12 @@ def scale(height: int, top: float, title: str) -> Iterator[str]:
         at = x(top * tick / TICKS, top)
         yield f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
         yield f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{top * tick / TICKS:g}</text>'
-    yield f'<text class="tick" x="{x(top / 2, top):.1f}" y="{height - 4}" text-anchor="middle">{escape(title)}</text>'
+    yield f'<text class="tick" x="{x(top / 2, top):.1f}" y="{height - 4}" text-anchor="middle">{shown(title)}</text>'
 
 
 def model_row(model: str, figure: Figure | None, y: float, top: float) -> Iterator[str]:
     """Draw one model."""
-    yield f'<text class="name" x="{LEFT - 12}" y="{y + 5:.1f}" text-anchor="end">{escape(model)}</text>'
+    yield f'<text class="name" x="{LEFT - 12}" y="{y + 5:.1f}" text-anchor="end">{shown(model)}</text>'
     if figure is None or not math.isfinite(figure.value):
         yield f'<text class="tick" x="{LEFT + 4}" y="{y + 5:.1f}">no score</text>'
         return
@@ -56,6 +59,12 @@ def model_row(model: str, figure: Figure | None, y: float, top: float) -> Iterat
         low, high = x(figure.low, top), x(figure.high, top)
         yield f'<line class="mapped" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
     yield f'<circle class="mapped" cx="{x(figure.value, top):.1f}" cy="{y:.1f}" r="4.5"/>'
+
+
+def shown(text: str) -> str:
+    """Write a text of strangers: inert, escaped, and no longer than there is room for."""
+    name = inert(text)
+    return escape(name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…")
 
 
 def x(value: float, top: float) -> float:

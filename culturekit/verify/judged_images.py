@@ -170,4 +170,5 @@ def label_of(path: Path, scorer: str) -> str:
     manifest = read_manifest(path.parent)
     parameters = {} if manifest is None else manifest.notes.get("parameters", {})
     name = str(parameters.get("name") or scorer)
-    return f"{name}:{parameters['encoder']}" if parameters.get("encoder") else name
+    weights = str(parameters.get("weights", ""))[:8]
+    return f"{name}:{parameters['encoder']}@{weights}" if parameters.get("encoder") else name

@@ -36,7 +36,7 @@ def test_a_space_is_taken_and_what_cannot_be_read_is_listed(public: Path, work: 
     outcome = take_space(work, public)
     assert read_table(work.out / "cspace.parquet", CSPACE)["artifact_id"].to_list() == ["Q1", "Q13276"]
     assert outcome.drops == {"unknown country": 1}
-    assert "taken from cube.json as it was" in outcome.notes["caveat"]
+    assert "taken from cube.json as it was" in str(outcome.notes["caveat"])
 
 
 def test_a_space_without_a_single_artifact_is_refused(tmp_path: Path, work: Work) -> None:

@@ -158,7 +158,7 @@ def test_a_server_that_lists_none_is_asked_once_per_image(
     assert outcome.counts[QUARANTINED] == 2
 
 
-@pytest.mark.parametrize("spec", ["google:gemini-2.5-flash", "openai:gpt-4o-mini?api=responses"])
+@pytest.mark.parametrize("spec", ["google:gemini-2.5-flash", "openai:gpt-4o-mini?api=responses", "openai:o3"])
 def test_who_lists_none_is_not_asked(spec: str) -> None:
     from culturekit.errors import UsageError
     from culturekit.llm.client import Image

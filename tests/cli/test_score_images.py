@@ -119,7 +119,8 @@ def test_mistakes_are_said_before_anything_is_written(
     given = {"PICTURES": "pictures", "--cspace": "cspace.parquet", "--prompts": "prompts.parquet"}
     given |= {"--references": "references", name: value}
     monkeypatch.chdir(mistaken)
-    files = EvaluationFiles(*(Path(text) for text in given.values()))
+    pictures, space, prompts, references = (Path(text) for text in given.values())
+    files = EvaluationFiles(pictures, space, prompts, references)
     with pytest.raises(UsageError) as error:
         begin_evaluation(files, Path("other.yaml"), encoder="embedded", quality="embedded")
     assert words in str(error.value)

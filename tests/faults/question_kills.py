@@ -47,7 +47,7 @@ def finished(command: Command, server: RunningServer, out: Path, *, concurrency:
 
 
 def kill_and_count(folder: Path, *, kills: int, images: int, concurrency: int, seed: int, longest: float) -> Kills:
-    """Kill and resume until enough kills hit a run at work; a round ends when its run does."""
+    """Kill and resume until enough kills hit a run at work; after the last one each run goes to its end."""
     chance = random.Random(seed)
     result = Kills()
     for name, command in commands(folder, images).items():
@@ -63,11 +63,14 @@ def kill_and_count(folder: Path, *, kills: int, images: int, concurrency: int, s
             out = folder / name / f"round-{result.rounds}"
             with server_process(SLOW, model=MODEL) as server:
                 whole, seen = finished(command, server, out, concurrency=concurrency), 0
-                while killed(whole, chance.uniform(0.5, longest), fine=SET_ASIDE):
+                while result.kills < before + kills and killed(whole, chance.uniform(0.5, longest), fine=SET_ASIDE):
                     received = server.stats()["requests"]
                     result.kills += 1
                     result.most_twice += min(concurrency, received - seen)
                     seen = received
+                ended = subprocess.run(whole, capture_output=True, env=environment(), cwd=ROOT, check=False)
+                if ended.returncode not in SET_ASIDE:
+                    raise RuntimeError(ended.stderr.decode())
                 result.bought_twice += server.stats()["bought_twice"]
             result.different += [table for table in expected if tables(out).get(table) != expected[table]]
     return result

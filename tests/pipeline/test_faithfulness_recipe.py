@@ -97,7 +97,16 @@ def test_vqascore_is_the_mean_of_what_the_server_listed(run: Path) -> None:
 def test_the_report_says_what_was_asked_and_by_whom(run: Path) -> None:
     page = (run / "report/report.html").read_text(encoding="utf-8")
     section = page.partition('<h2 id="faithfulness">')[2].partition("</section>")[0]
-    for text in ("seer-1", "DSG", "VQAScore", "unparsed", "known bias", "Is thing 3 shown?", "No scorer compared"):
+    for text in (
+        "seer-1",
+        "DSG",
+        "VQAScore",
+        "unparsed",
+        "known bias",
+        "Is thing 3 shown?",
+        "No scorer compared",
+        "Differences of two",
+    ):
         assert text in section, text
     assert section.count("<svg") == section.count("</svg>") == 3
 

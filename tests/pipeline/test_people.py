@@ -226,3 +226,13 @@ def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -
 
     with pytest.raises(UsageError, match="nobody is in a pool"):
         run_stage(ratings, tmp_path / "ratings", engine=HereEngine(), progress=HeardProgress())
+
+
+def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_run: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(people_run, tmp_path / "people"))
+    asked = recipe(tmp_path, files=f"[{people_run}/simulated-answers/answers.json]", out_of_region=1, prompts=24)
+    for stage in people_stages(CubeRun(asked, run))[:-1]:
+        done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress())
+        assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
+    for name in ("taken-in/annotations", "ratings/rating_table"):
+        assert table(run, name).equals(table(people_run, name))

@@ -1,11 +1,12 @@
-"""The section on faithfulness made by hand, harmless and hostile."""
+"""The section on faithfulness made by hand."""
 
 from culturekit.report.faithfulness import Faithfulness, Instrument, LookedAt
+from culturekit.report.faithfulness_differences import Apart
 from culturekit.report.faithfulness_judges import Judge
 from culturekit.report.figures import Figure
 from culturekit.report.questions_failed import QuestionLine
 
-__all__ = ["faithfulness", "hostile_faithfulness"]
+__all__ = ["faithfulness"]
 
 
 def faithfulness(*models: str) -> Faithfulness:
@@ -18,16 +19,6 @@ def faithfulness(*models: str) -> Faithfulness:
     clip = Instrument("quality", "clipscore:vit", "CLIPScore", "population", "share", some, looked, {"art": some})
     line = QuestionLine("Is it round?", "attribute", "art", "A round bowl", "p1", {models[0]: (0.75, 12)})
     judge = Judge("answers", "seer-1", "openai at http://127.0.0.1:1/v1, wording 1a2b3c4d", "not known", "It errs.", "")
-    return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, ("No scorer compared image and text.",))
-
-
-def hostile_faithfulness(text: str) -> Faithfulness:
-    """A hostile text in every place that data can reach."""
-    figures = {text: Figure(0.5, 0.4, 0.6, 12, 1)}
-    looked = {text: LookedAt(1, 1, 1, 1, 1)}
-    instrument = Instrument("dsg", text, text, text, text, figures, looked, {text: figures, "other": figures})
-    scorer = Instrument("quality", text, text, text, text, figures, looked, {})
-    line = QuestionLine(text, text, text, text, text, {text: (0.5, 2)})
-    return Faithfulness(
-        (instrument, scorer), (Judge(text, text, text, text, text, text),), (line,), (line,), 1, (text,)
-    )
+    apart = Apart("DSG", "seer-1", models[0], models[-1], Figure(0.1, -0.1, 0.3, 12, 1), 0.2, 2, 1)
+    missing = ("No scorer compared image and text.",)
+    return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, missing, (apart,))

@@ -1,11 +1,15 @@
 import re
 from dataclasses import replace
 
+import pytest
+
+from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.figures import Figure
 from culturekit.report.instrument_chart import instrument_chart, top_of
 from culturekit.report.render import render
 from tests.report.faithful_pages import faithfulness
-from tests.report.pages import page
+from tests.report.pages import HOSTILE, page, with_text
+from tests.report.test_report import Elements
 
 
 def section() -> str:
@@ -21,7 +25,7 @@ def test_each_instrument_has_its_table_and_its_chart() -> None:
     text = section()
     assert text.count("<svg") == 2
     assert len(set(re.findall(r'<title id="([^"]+)"', text))) == 2
-    assert text.count("<caption>") == 2 + 1 + 2 + 1, "tables, concepts of one, worst and best questions, judges"
+    assert text.count("<caption>") == 2 + 1 + 1 + 2 + 1, "tables, concepts of one, differences, questions twice, judges"
     row = re.search(r'<tr data-model="mirage">.*?</tr>', text)
     assert row is not None
     assert re.sub(r"<[^>]+>", " ", row[0]).split() == ["mirage", "0.500", "0.400–0.600", "12", "48", "3", "2", "1", "4"]
@@ -54,6 +58,19 @@ def test_a_score_outside_the_scale_stands_at_its_end() -> None:
     drawn = instrument_chart(figures, title="DSG", number=1, whole=True)
     ends = [float(value) for value in re.findall(r'class="mapped" x1="([\d.]+)" x2="[\d.]+"', drawn)]
     ends += [float(value) for value in re.findall(r'x2="([\d.]+)" y1', drawn)]
-    assert min(ends) >= 120
+    assert min(ends) >= 180
     assert max(ends) <= 656
     assert drawn.count("no score") == 1
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_shown_and_never_obeyed(text: str) -> None:
+    harmless = replace(page(), faithfulness=faithfulness("mirage", "atlas"))
+    own = with_text(harmless.faithfulness, text)
+    assert isinstance(own, Faithfulness)
+    plain, hostile = Elements(render(harmless)), Elements(render(replace(harmless, faithfulness=own)))
+    assert {tag for tag, _ in hostile.tags} <= {tag for tag, _ in plain.tags}
+    assert [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")] == []
+    assert [tag for tag, _ in hostile.tags].count("script") == [tag for tag, _ in plain.tags].count("script")
+    ids = hostile.values("id")
+    assert len(set(ids)) == len(ids)

@@ -124,7 +124,7 @@ def test_an_audit_stands_beside_the_mapped_score_and_decides_where_the_truth_is_
     small = render(replace(page(), withheld=("too few images were audited (15 of the models by concepts by kernels)",)))
     assert "needs an audit" not in small
     assert "No audit was made" not in small
-    assert "Withheld: too few images were audited" in small
+    assert "Withheld: <bdi>too few images were audited" in small
     assert '<polygon class="corrected"' not in render(page())
     liar = line("real", 0.8, None, free=None, similarity=0.9, corrected=0.3)
     assert verdict_on([liar]).liar == "real"

@@ -115,23 +115,8 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     left_out: Counter[str] = Counter()
     reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
     check_same_width(("real", reals), ("fake", fakes))
-    made = placed(given.fake.ids, given.images, means, what="generated vectors", left_out=left_out)
-    if means.by and given.references is None:
-        raise UsageError("levels need to know where the real images belong", expected="a table of the real images")
-    shown = placed(
-        given.real.ids,
-        given.references if means.by or options.balanced else None,
-        means,
-        what="real vectors",
-        left_out=left_out,
-    )
-    if made.is_empty() or shown.is_empty():
-        raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")
-    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
-    left_out[BEYOND] += equal.left_out
+    shown, equal, whole = chosen(given, options, left_out)
     made = equal.images
-    whole = balanced_references(shown, made, seed=options.seed) if options.balanced else Equal(shown)
-    left_out["real images beyond equally many of each concept"] += whole.left_out
     target = target_of(made, means)
     cache: RadiiCache = {}
     scores, values = [], []
@@ -149,6 +134,26 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         scores += rows
         values += behind
     return scored(scores, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+
+
+def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str]) -> tuple[pl.DataFrame, Equal, Equal]:
+    """Place all images: the real ones, the generated ones that are scored, and the real ones they are held against."""
+    means, wants_places = options.means, bool(options.means.by) or options.balanced
+    made = placed(given.fake.ids, given.images, means, what="generated vectors", left_out=left_out)
+    if wants_places and given.references is None:
+        raise UsageError(
+            "levels and balanced references need to know where the real images belong",
+            expected="a table of the real images",
+        )
+    places = given.references if wants_places else None
+    shown = placed(given.real.ids, places, means, what="real vectors", left_out=left_out)
+    if made.is_empty() or shown.is_empty():
+        raise UsageError("there are no images to score", expected="vectors whose ids are in the table of images")
+    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
+    left_out[BEYOND] += equal.left_out
+    whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)
+    left_out["real images beyond equally many of each concept"] += whole.left_out
+    return shown, equal, whole
 
 
 def cell_rows(

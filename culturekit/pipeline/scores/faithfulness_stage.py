@@ -87,7 +87,7 @@ def judged(paths: Sequence[Path]) -> pl.DataFrame:
 
 
 def labelled_quality(paths: Sequence[Path]) -> pl.DataFrame:
-    """Read quality of several stages as one table; a scorer is named with the encoder it compares by."""
+    """Read quality of several stages as one table; a scorer is named with the encoder that it compares by."""
     tables = [
         read_table(path, QUALITY).select(list(QUALITY.schema)).with_columns(scorer=pl.lit(label, pl.String))
         for path in paths
@@ -106,10 +106,10 @@ def labelled_quality(paths: Sequence[Path]) -> pl.DataFrame:
 
 
 def scorer_label(path: Path) -> str:
-    """Name the scorer of a table of quality, with the encoder that its manifest names."""
+    """Name the scorer of a table of quality, with the encoder and the weights that its manifest names."""
     manifest = read_manifest(path.parent)
     parameters = {} if manifest is None else manifest.notes.get("parameters", {})
     rows = read_table(path, QUALITY)["scorer"]
     name = str(parameters.get("name") or (rows[0] if len(rows) else "unknown"))
-    encoder = parameters.get("encoder")
-    return f"{name}:{encoder}" if encoder else name
+    encoder, weights = parameters.get("encoder"), str(parameters.get("weights", ""))[:8]
+    return f"{name}:{encoder}@{weights}" if encoder else name

@@ -1,0 +1,114 @@
+"""The section on what people say: hostile texts inert, marks in words and signs, dots where the numbers are."""
+
+import re
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from culturekit.records.schemas import CHOICE_TABLE, RATING_TABLE
+from culturekit.report.people import (
+    AgreementLine,
+    DivergenceLine,
+    People,
+    RatingCell,
+    RatingGrid,
+    ThinnedLine,
+    grids,
+)
+from culturekit.report.people_metrics import MetricLine, correlation_chart
+from culturekit.report.render import render
+from tests.report.pages import HOSTILE, page
+
+
+def cell(mean: float, mark: str = "") -> RatingCell:
+    return RatingCell(mean, 0.5, 0.25, {}, 7, 3, 21, mark)
+
+
+def people(text: str) -> People:
+    return People(
+        caveat=text,
+        pools_by=text,
+        encoder=text,
+        answers=120,
+        items=40,
+        grids=(RatingGrid(text, text, (text, "JP"), ((text, text, (cell(1.5, "below 2"), None)),)),),
+        agreement=(AgreementLine(text, text, 3, 40, 12, (0.5, 0.2, 0.8), None, 0.75),),
+        divergence=(DivergenceLine(text, text, text, -0.5, -0.9, -0.1, 0.01, 12),),
+        pairs=1,
+        thinned=(ThinnedLine(text, {text: 3}, {text: 4}),),
+        aside={text: 2},
+        checks={"checks": {"answered": 4, "failed": 1}, "repeats": {"answered": 6, "failed": 2}},
+        metrics=(MetricLine(text, text, text, 0.4, 0.1, 0.6, 0.3, None, 40, 12),),
+    )
+
+
+def section(text: str) -> str:
+    whole = render(replace(page(), people=people(text)))
+    start = whole.index('<section aria-labelledby="people"')
+    return whole[start : whole.index("</section>", start)]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_text_wherever_they_stand(text: str) -> None:
+    found = section(text)
+    assert "<script" not in found
+    assert 'onerror="' not in found
+    assert 'onload="' not in found
+    tags = set(re.findall(r"<([a-z][a-z0-9]*)", found))
+    assert tags == set(re.findall(r"<([a-z][a-z0-9]*)", section("plain")))
+
+
+def test_low_cells_are_marked_in_words_and_signs_and_counts_stand_with_them() -> None:
+    found = section("plain")
+    assert '<td class="low2"><span class="mark" title="below 2">▼</span> 1.50 ± 0.50' in found
+    assert "within 0.25, 7 images, 3 people" in found
+    assert "▽ mean below 3" in found
+    assert "▼ mean below 2" in found
+    for said in ("4 answered, 1 failed", "6 answered, 2 unlike", "set aside, plain: 2", "−0.50", "0.20 to 0.80"):
+        assert said in found
+
+
+def test_a_run_without_people_has_no_such_section() -> None:
+    assert "What people say" not in render(page())
+
+
+def test_dots_lie_where_the_numbers_are_and_rings_have_no_interval() -> None:
+    lines = [
+        MetricLine("realism", "quality, s", "IN", 0.0, -0.5, 0.5, 0.0, 0.0, 30, 12),
+        MetricLine("realism", "quality, s", "JP", 1.0, None, None, 1.0, 1.0, 6, 6),
+        MetricLine("realism", "margin", "JP", None, None, None, None, None, 6, 6),
+    ]
+    chart = correlation_chart(lines, rating="realism", number=1)
+    middle, end = 453.0, 656.0
+    assert f'<circle class="mapped" cx="{middle:.1f}"' in chart
+    assert f'<circle class="bare" cx="{end:.1f}"' in chart
+    assert f'x1="{(middle - 101.5):.1f}" x2="{(middle + 101.5):.1f}"' in chart
+    assert "no scatter" in chart
+
+
+def rating(model: str, country: str, pool: str, mean: float) -> dict[str, object]:
+    return {
+        "scheme": "cube", "criterion": "realism", "pool": pool, "model": model, "concept": "art", "country": country,
+        "mean": mean, "sd": 0.5, "within": None, "items": 4, "annotators": 2, "answers": 8,
+        "mark": "below 3" if mean < 3 else None,
+    }  # fmt: skip
+
+
+def test_people_at_home_share_a_table_and_other_pools_have_their_own() -> None:
+    rows = [rating("a", "IN", "IN", 4), rating("a", "JP", "JP", 2), rating("a", "JP", "IN", 3)]
+    choices = [
+        {"scheme": "cube", "criterion": "belongs", "pool": "IN", "model": model, "concept": "art", "country": "IN",
+         "choice": choice, "rate": 1.0, "items": 4, "answers": 8}
+        for model, choice in (("a", "yes"), ("b", "no"))
+    ]  # fmt: skip
+    rated, chosen = pl.DataFrame(rows, schema=RATING_TABLE.schema), pl.DataFrame(choices, schema=CHOICE_TABLE.schema)
+    shares, home, away = grids(rated, chosen)
+    assert (home.who, home.countries) == ("people of each country", ("IN", "JP"))
+    assert [one.mean if one else None for one in home.rows[0][2]] == [4, 2]
+    assert (away.who, away.countries) == ("the pool IN, of other countries", ("JP",))
+    first, second = (row[2][0] for row in shares.rows)
+    assert first is not None
+    assert second is not None
+    assert first.shares == {"yes": 1.0, "no": 0.0}
+    assert second.shares == {"yes": 0.0, "no": 1.0}
