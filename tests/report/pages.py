@@ -14,6 +14,7 @@ from culturekit.report.figures import Figure
 from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.looks import Tile
+from culturekit.report.making import Making, MakingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import Mosaic, MosaicModel
 from culturekit.report.paid import Paid
