@@ -91,7 +91,7 @@ def main() -> None:
     record(
         "evaluation_coverage",
         title=f"Corrected intervals over {runs:,} repeated evaluations of {IMAGES} images, {AUDITED} audited",
-        command="python benchmarks/evaluation_coverage.py --full",
+        command=f"python benchmarks/evaluation_coverage.py --runs={runs}",
         table=table,
     )
 
