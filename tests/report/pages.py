@@ -23,7 +23,7 @@ from culturekit.report.shots import Near, Shot
 from culturekit.report.trust import BoundLine, CountryLine, HubLine, StabilityLine, Trust
 from culturekit.report.verdict import verdict_on
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, PathNode, Said
-from tests.report.faithful_pages import faithfulness as faithful
+from tests.report.faithful_pages import hostile_faithfulness
 from tests.report.realism_pages import hostile_realism
 
 __all__ = ["HOSTILE", "audited_page", "hostile_page", "page", "with_text"]
@@ -202,7 +202,7 @@ def hostile_page(text: str) -> ReportData:
     """The same page with a hostile text in place of every text of its data, keys too, whatever the field."""
     data = with_text(page(), text)
     assert isinstance(data, ReportData)
-    faithfulness, realism = with_text(faithful("mirage", "atlas"), text), hostile_realism(text)
+    faithfulness, realism = hostile_faithfulness(text), hostile_realism(text)
     making = Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),))
     verdict = replace(data.verdict, liar=text)
     return replace(data, verdict=verdict, faithfulness=faithfulness, making=making, **realism)
