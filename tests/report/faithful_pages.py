@@ -6,7 +6,7 @@ from culturekit.report.faithfulness_judges import Judge
 from culturekit.report.figures import Figure
 from culturekit.report.questions_failed import QuestionLine
 
-__all__ = ["faithfulness", "hostile_faithfulness"]
+__all__ = ["faithfulness"]
 
 
 def faithfulness(*models: str) -> Faithfulness:
@@ -22,15 +22,3 @@ def faithfulness(*models: str) -> Faithfulness:
     apart = Apart("DSG", "seer-1", models[0], models[-1], Figure(0.1, -0.1, 0.3, 12, 1), 0.2, 2, 1)
     missing = ("No scorer compared image and text.",)
     return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, missing, (apart,))
-
-
-def hostile_faithfulness(text: str) -> Faithfulness:
-    """A hostile text in every place that data can reach."""
-    figures = {text: Figure(0.5, 0.4, 0.6, 12, 1)}
-    looked = {text: LookedAt(1, 1, 1, 1, 1)}
-    instrument = Instrument("dsg", text, text, text, text, figures, looked, {text: figures, "other": figures})
-    scorer = Instrument("quality", text, text, text, text, figures, looked, {})
-    line = QuestionLine(text, text, text, text, text, {text: (0.5, 2)})
-    judge = Judge(text, text, text, text, text, text)
-    apart = Apart(text, text, text, text, Figure(0.1, -0.1, 0.3, 3, 1), 0.2, 2, 1)
-    return Faithfulness((instrument, scorer), (judge,), (line,), (line,), 1, (text,), (apart,))

@@ -14,6 +14,7 @@ from culturekit.report.figures import Figure
 from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.looks import Tile
+from culturekit.report.making import Making, MakingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import Mosaic, MosaicModel
 from culturekit.report.paid import Paid
@@ -202,7 +203,9 @@ def hostile_page(text: str) -> ReportData:
     data = with_text(page(), text)
     assert isinstance(data, ReportData)
     faithful, realism = with_text(faithfulness("mirage", "atlas"), text), hostile_realism(text)
-    return replace(data, verdict=replace(data.verdict, liar=text), faithfulness=faithful, **realism)
+    making = Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),))
+    verdict = replace(data.verdict, liar=text)
+    return replace(data, verdict=verdict, faithfulness=faithful, making=making, **realism)
 
 
 def with_text(value: Any, text: str) -> Any:
