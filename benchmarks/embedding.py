@@ -22,8 +22,8 @@ import polars as pl
 from PIL import Image, ImageFilter
 from recording import record
 
-from culturekit.index.embedding import embed
-from culturekit.index.embedding_encoders import encoder_of, encoding_pool
+from culturekit.index.embedding.embedding import embed
+from culturekit.index.embedding.embedding_encoders import encoder_of, encoding_pool
 from culturekit.index.encoder import ImageEncoder, Prepared
 from culturekit.pipeline.local_engine import LocalEngine, available_cores
 from culturekit.records.schemas import IMAGES

@@ -21,10 +21,10 @@ import polars as pl
 from tiny_pipeline import save_pipeline
 
 from culturekit.generation.backend import ImageRequest
-from culturekit.generation.diffusers_backend import DiffusersBackend, Sources
-from culturekit.generation.diffusers_folder import find_pipeline
-from culturekit.generation.diffusers_options import Options
-from culturekit.generation.held_runner import held_shards, make_held
+from culturekit.generation.diffusion.diffusers_backend import DiffusersBackend, Sources
+from culturekit.generation.diffusion.diffusers_folder import find_pipeline
+from culturekit.generation.diffusion.diffusers_options import Options
+from culturekit.generation.diffusion.held_runner import held_shards, make_held
 from culturekit.generation.image_rows import Maker
 from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.records.schemas import PROMPTS

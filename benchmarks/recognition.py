@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from recording import record
 
-from culturekit.generation.attraction import Attraction, Drawing
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.pools import rows_of
-from culturekit.generation.simulated_dial import Dial, drawn_share, knob_for
-from culturekit.index.embedded_encoder import EmbeddedEncoder
+from culturekit.generation.simulated.attraction import Attraction, Drawing
+from culturekit.generation.simulated.pools import rows_of
+from culturekit.generation.simulated.simulated_dial import Dial, drawn_share, knob_for
 from culturekit.index.encoder import Vectors
+from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
 

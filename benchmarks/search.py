@@ -26,7 +26,7 @@ import numpy as np
 from recording import record
 from search_vectors import Vectors, draw_queries, written
 
-from culturekit.index.search import Found, Searcher, best_by_hand, searcher
+from culturekit.index.search.search import Found, Searcher, best_by_hand, searcher
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
 K = 10
@@ -115,7 +115,7 @@ def gpu_floor(vectors: Vectors, queries: int) -> float:
     """Say how long the GPU needs at the least, from what it can do at its best."""
     from gpu_floor import measured_rates
 
-    from culturekit.index.flat_gpu import floor_seconds
+    from culturekit.index.search.flat_gpu import floor_seconds
 
     flops, moved = measured_rates()
     rows, dim = vectors.shape

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.generation.render import DRAWING_NUMBERS, Subject, draw
+from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
 from culturekit.index.encoder import ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
 from culturekit.records.schemas import CSPACE

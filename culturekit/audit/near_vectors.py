@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.index.vector_folder import load_vectors
+from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.records.schemas import ARTIFACTS
 from culturekit.storage.tables import read_table
 

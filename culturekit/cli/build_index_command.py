@@ -49,7 +49,7 @@ def build_index_command(
     as_json: AsJson = False,
 ) -> None:
     """Build the index of a cultural space from reference pictures, from names, or from both."""
-    from culturekit.index.build import IndexFiles, IndexOptions
+    from culturekit.index.folder.build import IndexFiles, IndexOptions
     from culturekit.pipeline.index_stages import index_stage
 
     files = IndexFiles(cspace, references, prompts, aliases, candidates, templates)

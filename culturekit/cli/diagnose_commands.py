@@ -33,8 +33,8 @@ def diagnose_command(
     as_json: AsJson = False,
 ) -> None:
     """Hold references out: precision and recall by country, the ceiling of a score, and the hubs of a mapping."""
-    from culturekit.index.diagnosis import DiagnosisOptions
-    from culturekit.index.mapping_options import MappingOptions
+    from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
+    from culturekit.index.matching.mapping_options import MappingOptions
     from culturekit.pipeline.diagnosis_stages import diagnosis_stage
 
     tables = {f"matches-{number}": path for number, path in enumerate(matches or [])}
@@ -56,7 +56,7 @@ def shuffle_command(
     as_json: AsJson = False,
 ) -> None:
     """Cut images into tiles and shuffle them: what such pictures score is the floor of a score."""
-    from culturekit.index.shuffled_pictures import ShuffleOptions
+    from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions
     from culturekit.pipeline.diagnosis_stages import shuffle_stage
 
     stage = shuffle_stage(images, ShuffleOptions(tiles, repeats), seed=seed, name="shuffled")

@@ -28,8 +28,8 @@ def embed_command(
     as_json: AsJson = False,
 ) -> None:
     """Embed images or texts into a folder of vectors, which scores and `index map` take."""
-    from culturekit.index.embed_table import EmbedSource
-    from culturekit.index.text_files import TextColumns
+    from culturekit.index.embedding.embed_table import EmbedSource
+    from culturekit.index.models.text_files import TextColumns
     from culturekit.pipeline.index_stages import embed_stage
 
     source = EmbedSource(images, tuple(texts or ()), TextColumns(id_column, text_column))

@@ -15,8 +15,8 @@ __all__ = ["dry_run_of"]
 
 def dry_run_of(folder: "ImageFolder", *, as_json: bool) -> None:
     """Show what would come of a folder; leave with 1 when something should be looked at first."""
-    from culturekit.generation.folder_listing import shown
-    from culturekit.generation.folder_preview import preview_lines, preview_of
+    from culturekit.generation.folder.folder_listing import shown
+    from culturekit.generation.folder.folder_preview import preview_lines, preview_of
 
     with tempfile.TemporaryDirectory() as scratch:
         preview = preview_of(*folder.plan(Path(scratch)))

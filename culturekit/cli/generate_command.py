@@ -73,8 +73,8 @@ def generate(
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
     from culturekit.errors import UsageError
-    from culturekit.generation.folder_options import FOLDER
-    from culturekit.generation.image_services import is_paid
+    from culturekit.generation.folder.folder_options import FOLDER
+    from culturekit.generation.services.image_services import is_paid
     from culturekit.llm.answers import LlmOptions
     from culturekit.registry import parse_spec
 

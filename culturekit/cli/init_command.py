@@ -67,8 +67,8 @@ def init(
 
 def tell(begun: "Begun") -> None:
     """Show how names are read, and what to type next."""
-    from culturekit.generation.folder_listing import shown
-    from culturekit.generation.folder_preview import preview_lines
+    from culturekit.generation.folder.folder_listing import shown
+    from culturekit.generation.folder.folder_preview import preview_lines
 
     for model in begun.models:
         for line in preview_lines(model.preview):

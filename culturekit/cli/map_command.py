@@ -11,7 +11,7 @@ from culturekit.errors import UsageError
 from culturekit.records.choices import Aggregate, ChannelName
 
 if TYPE_CHECKING:
-    from culturekit.index.adjustment import Adjustment
+    from culturekit.index.search.adjustment import Adjustment
 
 __all__ = ["map_command"]
 
@@ -66,7 +66,7 @@ def map_command(
     as_json: AsJson = False,
 ) -> None:
     """Map every image to its nearest artifacts, with margins."""
-    from culturekit.index.mapping_options import MappingInputs, MappingOptions
+    from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
     from culturekit.pipeline.map_stage import map_stage
 
     given = MappingInputs(
@@ -125,7 +125,7 @@ def adjustment_of(
     name: AdjustmentName | None, bank: Path | None, neighbours: int, temperature: float
 ) -> "Adjustment | None":
     """Describe the correction for hubs, if one is asked for."""
-    from culturekit.index.adjustment import Adjustment
+    from culturekit.index.search.adjustment import Adjustment
 
     if (name is None) != (bank is None):
         raise UsageError("--adjust and --bank go together", expected="both or neither")

@@ -39,7 +39,7 @@ def append_command(
     as_json: AsJson = False,
 ) -> None:
     """Append pictures and artifacts to an index; only what is new is embedded."""
-    from culturekit.index.index_append import AppendFiles
+    from culturekit.index.folder.index_append import AppendFiles
     from culturekit.pipeline.index_change_stages import append_stage
 
     files = AppendFiles(references, prompts, cspace, aliases, candidates)
@@ -66,7 +66,7 @@ def remove_command(
     as_json: AsJson = False,
 ) -> None:
     """Remove artifacts from an index; their vectors stay on disk until it is compacted."""
-    from culturekit.index.index_changes import listed_artifacts
+    from culturekit.index.folder.index_changes import listed_artifacts
     from culturekit.pipeline.index_change_stages import remove_stage
 
     going = [*(artifact or []), *(listed_artifacts(artifacts) if artifacts else [])]

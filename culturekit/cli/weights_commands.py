@@ -10,7 +10,7 @@ import typer
 from culturekit.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from culturekit.index.weight_conversion import ConvertedWeights
+    from culturekit.index.weights.weight_conversion import ConvertedWeights
 
 __all__ = ["weights_app"]
 
@@ -36,7 +36,7 @@ def convert(
     as_json: AsJson = False,
 ) -> None:
     """Make safetensors of a known checkpoint that is a pickle; nothing in the pickle is run."""
-    from culturekit.index.weight_conversion import convert_weights, known_kind
+    from culturekit.index.weights.weight_conversion import convert_weights, known_kind
 
     converted = convert_weights(file, sha256=sha256, out=out, kind=known_kind(kind))
     print(json.dumps({**asdict(converted), "path": str(converted.path)}) if as_json else lines_about(converted))

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from culturekit.errors import UsageError
-from culturekit.generation.folder_detection import stated_list
-from culturekit.generation.folder_options import FOLDER, Options, folder_of
+from culturekit.generation.folder.folder_detection import stated_list
+from culturekit.generation.folder.folder_options import FOLDER, Options, folder_of
 from culturekit.kg.concepts import concept_path, shipped_concepts
 from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options
 from culturekit.registry import Registry, parse_spec

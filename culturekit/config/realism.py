@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.config.checks import checked_spec, existing_folder
 from culturekit.generation.backends import BACKENDS
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.pair_measures import PAIR_MEASURES
+from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.records.choices import PromptKind
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel

@@ -22,7 +22,7 @@ from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Tags
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.mapping_options import MappingOptions
+from culturekit.index.matching.mapping_options import MappingOptions
 from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.ingest import IngestOptions

@@ -11,9 +11,9 @@ from culturekit.config.checks import (
     seeing,
 )
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.image_services import is_paid
+from culturekit.generation.services.image_services import is_paid
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.simulated_raters import SimulatedRaters
+from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.records.choices import ChannelsName

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from culturekit.builders.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
-from culturekit.index.text_templates import TextTemplates
+from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
 from culturekit.llm.prices import PriceList
@@ -32,7 +32,7 @@ SHIPPED: Mapping[SchemaKind, str] = {
     "concept": "kg/concepts/concept.schema.json",
     "countries": "kg/countries.schema.json",
     "templates": "builders/wording/templates.schema.json",
-    "texts": "index/texts.schema.json",
+    "texts": "index/folder/texts.schema.json",
     "prices": "llm/prices.schema.json",
 }
 """Where in the package the schema lies, beside the files whose first line names it."""

@@ -1,6 +1,6 @@
 """The quality scorers that culturekit knows by name."""
 
-from culturekit.index.quality import QualityScorer
+from culturekit.index.raters.quality import QualityScorer
 from culturekit.registry import Entry, Registry
 
 __all__ = ["SCORERS"]
@@ -10,26 +10,26 @@ SCORERS: Registry[QualityScorer] = Registry(
     [
         Entry(
             "embedded",
-            "culturekit.index.embedded_quality:make",
+            "culturekit.index.raters.embedded_quality:make",
             "clarity: sharp edges, contrast, little noise; without weights",
         ),
         Entry(
             "hpsv2",
-            "culturekit.index.preference_quality:make_hps",
+            "culturekit.index.raters.preference_quality:make_hps",
             "Human Preference Score 2.0 or 2.1: the cosine of picture and prompt, by ViT-H-14 fine-tuned on choices",
-            options="culturekit.index.preference_quality:HpsOptions",
+            options="culturekit.index.raters.preference_quality:HpsOptions",
             extra="openclip",
         ),
         Entry(
             "pickscore",
-            "culturekit.index.preference_quality:make_pick",
+            "culturekit.index.raters.preference_quality:make_pick",
             "PickScore: the cosine of picture and prompt times the model's scale, by CLIP fine-tuned on choices",
-            options="culturekit.index.torch_device:TorchOptions",
+            options="culturekit.index.models.torch_device:TorchOptions",
             extra="embed",
         ),
         Entry(
             "clipscore",
-            "culturekit.index.clip_quality:make",
+            "culturekit.index.raters.clip_quality:make",
             "CLIPScore by any encoder of pictures and texts: clipscore:SPEC",
         ),
     ],

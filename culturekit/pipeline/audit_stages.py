@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from culturekit.config.recipe_parts import Audit
-from culturekit.index.simulated_raters import simulated_audits
+from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from culturekit.index.diagnosis import DiagnosisOptions, diagnose
-from culturekit.index.mapping_options import MappingOptions
-from culturekit.index.shuffled_pictures import ShuffleOptions, shuffle_pictures
+from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
+from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
+from culturekit.index.matching.mapping_options import MappingOptions
 from culturekit.pipeline.stage import Stage
 
 __all__ = ["diagnosis_stage", "shuffle_stage"]

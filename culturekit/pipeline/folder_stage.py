@@ -8,15 +8,15 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.folder_detection import find_list, guessed, naming_of, stated_list
-from culturekit.generation.folder_hashes import content_of, hashed
-from culturekit.generation.folder_intake import Handling
-from culturekit.generation.folder_listing import Listing, list_folder
-from culturekit.generation.folder_naming import Naming
-from culturekit.generation.folder_options import Options, folder_of
-from culturekit.generation.folder_plan import FolderPlan, Layout, plan_folder
-from culturekit.generation.folder_prompts import KnownPrompts, Names
-from culturekit.generation.folder_run import take_folder
+from culturekit.generation.folder.folder_detection import find_list, guessed, naming_of, stated_list
+from culturekit.generation.folder.folder_hashes import content_of, hashed
+from culturekit.generation.folder.folder_intake import Handling
+from culturekit.generation.folder.folder_listing import Listing, list_folder
+from culturekit.generation.folder.folder_naming import Naming
+from culturekit.generation.folder.folder_options import Options, folder_of
+from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_folder
+from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
+from culturekit.generation.folder.folder_run import take_folder
 from culturekit.kg.countries import countries, country_files
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage

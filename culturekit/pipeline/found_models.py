@@ -9,13 +9,13 @@ from pathlib import Path
 from culturekit.builders.artifact_names import artifact_prompts
 from culturekit.builders.public_cube import read_space
 from culturekit.errors import UsageError
-from culturekit.generation.folder_detection import find_list, fitting
-from culturekit.generation.folder_listing import Listing, list_folder
-from culturekit.generation.folder_options import FOLDER
-from culturekit.generation.folder_patterns import parse_pattern, parse_patterns
-from culturekit.generation.folder_plan import FolderPlan
-from culturekit.generation.folder_preview import Preview, preview_of
-from culturekit.generation.folder_prompts import KnownPrompts, Names
+from culturekit.generation.folder.folder_detection import find_list, fitting
+from culturekit.generation.folder.folder_listing import Listing, list_folder
+from culturekit.generation.folder.folder_options import FOLDER
+from culturekit.generation.folder.folder_patterns import parse_pattern, parse_patterns
+from culturekit.generation.folder.folder_plan import FolderPlan
+from culturekit.generation.folder.folder_preview import Preview, preview_of
+from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
 from culturekit.pipeline.folder_stage import image_folder
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.records.choices import PromptKind

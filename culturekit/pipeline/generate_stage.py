@@ -4,12 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.generation.backends import BACKENDS
-from culturekit.generation.diffusers_backend import files_behind
-from culturekit.generation.diffusers_options import DIFFUSERS
-from culturekit.generation.folder_options import FOLDER
-from culturekit.generation.held_runner import Pace
-from culturekit.generation.image_services import is_paid
+from culturekit.generation.diffusion.diffusers_backend import files_behind
+from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
+from culturekit.generation.diffusion.held_runner import Pace
+from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan, Maker, generate, pilot
+from culturekit.generation.services.image_services import is_paid
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.paid_images_stage import paid_images_stage

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from culturekit.index.score_pictures import score_pictures
-from culturekit.index.truth import true_matches
+from culturekit.index.diagnosis.truth import true_matches
+from culturekit.index.raters.score_pictures import score_pictures
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.weights_behind import weights_behind

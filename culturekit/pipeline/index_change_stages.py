@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from culturekit.index.index_append import AppendFiles, append_index
-from culturekit.index.index_changes import compact_index, remove_artifacts
+from culturekit.index.folder.index_append import AppendFiles, append_index
+from culturekit.index.folder.index_changes import compact_index, remove_artifacts
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.weights_behind import weights_behind

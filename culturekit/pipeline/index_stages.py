@@ -3,8 +3,8 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from culturekit.index.build import IndexFiles, IndexOptions, build_index
-from culturekit.index.embed_table import EmbedSource, embed_table
+from culturekit.index.embedding.embed_table import EmbedSource, embed_table
+from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
 from culturekit.pipeline.public_files import prompts_table, space_table
 from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.weights_behind import weights_behind
@@ -13,7 +13,7 @@ from culturekit.storage.package_data import shipped
 
 __all__ = ["embed_stage", "index_stage"]
 
-TEMPLATES = "index/text_templates.yaml"
+TEMPLATES = "index/folder/text_templates.yaml"
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:

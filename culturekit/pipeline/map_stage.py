@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from culturekit.index.mapping import MappingInputs, MappingOptions, map_images
+from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work

@@ -3,10 +3,10 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from culturekit.generation.image_client import ImageService
-from culturekit.generation.image_services import IMAGE_SERVICES
-from culturekit.generation.paid_runner import buy_images
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.services.image_client import ImageService
+from culturekit.generation.services.image_services import IMAGE_SERVICES
+from culturekit.generation.services.paid_runner import buy_images
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.pipeline.stage import Stage

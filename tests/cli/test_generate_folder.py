@@ -6,7 +6,7 @@ import pytest
 from tests.cli.test_commands import culturekit
 from tests.conftest import SMALL
 from tests.faults.kill_and_resume import content
-from tests.generation.folder_worlds import fill, prompts
+from tests.generation.folder.folder_worlds import fill, prompts
 
 MISTAKES = Path(__file__).parents[1] / "golden/folder_mistakes.txt"
 

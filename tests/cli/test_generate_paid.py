@@ -10,7 +10,7 @@ from culturekit.errors import ConfigError, UsageError
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from tests.conftest import SMALL
-from tests.generation.folder_worlds import prompts
+from tests.generation.folder.folder_worlds import prompts
 
 PAID = '  - {name: gpt, backend: "openai:gpt-image-1?quality=low", buying: {budget: 5, batch: true}}\n'
 

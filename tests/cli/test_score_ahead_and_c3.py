@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.index.vector_folder import save_vectors
+from culturekit.index.embedding.vector_folder import save_vectors
 from culturekit.records.schemas import (
     DESCRIPTOR_MATCHES,
     DESCRIPTORS,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from culturekit.index.vector_folder import save_vectors
+from culturekit.index.embedding.vector_folder import save_vectors
 from culturekit.metrics import MONK_TONES
 from culturekit.records.schemas import ANNOTATIONS, DROPS, IMAGES, PROMPTS, QUALITY, SCORES, SURVEY_CODES, TASK1, TASK2
 from culturekit.storage.digests import digest_file

@@ -29,7 +29,7 @@ from typing import Any
 from culturekit.generation.backend import ImageReply, ImageRequest
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file
-from tests.generation.tiny_pipelines import prompts_of, tiny
+from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 __all__ = ["DiffusersKills", "Run", "kill_and_count"]
 
@@ -97,7 +97,7 @@ def alive() -> bool:
 def generate_logged(run: Run, out: Path) -> None:
     """Run the command in this process, and log every slot that the pipeline has made."""
     from culturekit.cli.app import app
-    from culturekit.generation.diffusers_lane import DiffusersLane
+    from culturekit.generation.diffusion.diffusers_lane import DiffusersLane
 
     make = DiffusersLane.generate
 

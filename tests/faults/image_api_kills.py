@@ -20,14 +20,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culturekit.generation.image_services import IMAGE_SERVICES
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.google_client import google_sdk
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.openai_client import openai_sdk
 from tests.faults.llm_kills import ended_within, sold
-from tests.generation.paid_images import buy, google, images_of, openai
+from tests.generation.services.paid_images import buy, google, images_of, openai
 from tests.llm.server.running import RunningServer, server_process
 from tests.llm.server.script import Fault, Pictures, Rule, Script, When
 

@@ -16,7 +16,7 @@ from culturekit.generation.runner import ImagePlan, Maker, derive_seed, generate
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
 from culturekit.storage.picture_writing import encoded
-from tests.generation.folder_worlds import prompts
+from tests.generation.folder.folder_worlds import prompts
 
 
 class Recorder:

@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.index.embedded_encoder import EmbeddedEncoder
-from culturekit.index.index_folder import write_index
+from culturekit.index.folder.index_folder import write_index
+from culturekit.index.models.embedded_encoder import EmbeddedEncoder
 from culturekit.records.schemas import ARTIFACTS, IMAGES
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import Manifest, describe_outputs
 from culturekit.storage.tables import write_table
-from tests.generation.simulated_models import model, portraits, space
+from tests.generation.simulated.simulated_models import model, portraits, space
 
 ENCODER = EmbeddedEncoder()
 REFERENCES = 4

@@ -22,8 +22,8 @@ from culturekit.pipeline.planning.planned_stage import PlannedStage
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.storage.manifest import read_manifest
 from tests.conftest import HeardProgress
-from tests.generation.paid_images import KEY, google, openai
-from tests.generation.tiny_pipelines import tiny
+from tests.generation.diffusion.tiny_pipelines import tiny
+from tests.generation.services.paid_images import KEY, google, openai
 from tests.llm.server.running import RunningServer, server_process
 from tests.llm.server.script import Fault, Pictures, Rule, Script, When
 

@@ -5,8 +5,8 @@ import pytest
 from culturekit.generation.runner import ImagePlan
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.planning.paid_images import images_plan_lines, plan_images
-from tests.generation.folder_worlds import prompts
-from tests.generation.paid_images import buy, openai
+from tests.generation.folder.folder_worlds import prompts
+from tests.generation.services.paid_images import buy, openai
 from tests.llm.server import running_server
 
 pytest.importorskip("openai")

@@ -13,7 +13,7 @@ import yaml
 from culturekit.builders import filter_requests
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
-from culturekit.index.build import IndexFiles, IndexOptions
+from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
 from culturekit.pipeline import filter_stage as filter_stages
 from culturekit.pipeline import graph_stages, index_stages

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from culturekit.index.diagnosis import DiagnosisOptions
-from culturekit.index.mapping_options import MappingInputs
-from culturekit.index.shuffled_pictures import SHUFFLED, ShuffleOptions
+from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
+from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED, ShuffleOptions
+from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
 from culturekit.pipeline.generate_stage import generate_stage

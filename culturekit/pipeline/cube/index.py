@@ -1,9 +1,9 @@
 """What the artifacts look like: the references, and the index made from them or from names."""
 
 from culturekit.config.recipe_parts import References
-from culturekit.generation.folder_options import FOLDER
+from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.build import IndexFiles, IndexOptions
+from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.pipeline.cube.run import REFERENCE_PROMPTS, CubeRun
 from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.generate_stage import generate_stage

@@ -1,8 +1,8 @@
 """Other encoders and channels map the same images: whether they rank the models alike."""
 
 from culturekit.config.recipe_parts import Instrument
-from culturekit.index.build import IndexFiles, IndexOptions
-from culturekit.index.mapping_options import MappingInputs
+from culturekit.index.folder.build import IndexFiles, IndexOptions
+from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.map_stage import map_stage

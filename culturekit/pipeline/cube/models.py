@@ -2,7 +2,7 @@
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe_parts import Model
-from culturekit.index.mapping_options import MappingInputs
+from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.generate_stage import generate_stage

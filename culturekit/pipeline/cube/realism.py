@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
-from culturekit.index.embed_table import EmbedSource
+from culturekit.index.embedding.embed_table import EmbedSource
 from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.score_realism import RealismOptions
 from culturekit.metrics.scoring.score_spread import SpreadOptions

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
-from culturekit.generation.folder_options import FOLDER
+from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.registry import parse_spec
 

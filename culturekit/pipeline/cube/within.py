@@ -5,7 +5,7 @@ from pathlib import Path
 
 from culturekit.config.recipe_parts import Model
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.mapping_options import MappingInputs
+from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.map_stage import map_stage

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from culturekit.generation.image_client import ImagePrice, check_image_price
-from culturekit.generation.image_question import question_of
-from culturekit.generation.paid_runner import planned_calls
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.services.image_client import ImagePrice, check_image_price
+from culturekit.generation.services.image_question import question_of
+from culturekit.generation.services.paid_runner import planned_calls
 from culturekit.llm.cost_plan import amount
 from culturekit.llm.keys import key_of
 from culturekit.llm.shared_budget import journal_for

@@ -8,11 +8,11 @@ import polars as pl
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.taken_in import count_of_kinds
 from culturekit.config.recipe_parts import References
-from culturekit.generation.folder_listing import list_folder
-from culturekit.generation.folder_options import FOLDER, folder_of
-from culturekit.generation.image_services import is_paid
+from culturekit.generation.folder.folder_listing import list_folder
+from culturekit.generation.folder.folder_options import FOLDER, folder_of
 from culturekit.generation.runner import ImagePlan, known_pace
-from culturekit.index.shuffled_pictures import SHUFFLED
+from culturekit.generation.services.image_services import is_paid
+from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED
 from culturekit.kg.concepts import load_concept
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.within import within_plan

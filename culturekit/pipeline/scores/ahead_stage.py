@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.index.vector_folder import load_vectors
+from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.kg.countries import countries
 from culturekit.metrics.scoring.score_ahead import AheadInput, AheadOptions, score_ahead
 from culturekit.metrics.scoring.scored import Scored

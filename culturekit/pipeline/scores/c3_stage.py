@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from culturekit.index.vector_folder import load_vectors
+from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.metrics.scoring.score_c3 import C3Options, LabelledVectors, score_c3
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.pipeline.family_stage import family_stage

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.index.vector_folder import load_vectors
+from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.inclusion.triplet_distances import Features
 from culturekit.metrics.scoring.score_survey import SurveyOptions, score_survey

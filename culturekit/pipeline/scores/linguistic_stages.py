@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.index.vector_folder import load_vectors
+from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.scoring.score_dialects import DialectOptions, score_dialects

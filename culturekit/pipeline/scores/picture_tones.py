@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.index.pictures import load_picture
+from culturekit.index.embedding.pictures import load_picture
 from culturekit.metrics.linguistic.picture_tones import skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.records.work import Work

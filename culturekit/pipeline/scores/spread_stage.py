@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.index.pair_measures import PAIR_MEASURES
-from culturekit.index.picture_spread import measure_spread
+from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.metrics.scoring.score_spread import SpreadInput, SpreadOptions, score_spread
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.pipeline.family_stage import family_stage

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.index.vector_folder import load_vectors
 from culturekit.metrics.scoring.score_c3 import LabelledVectors
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.records.schemas import IMAGES, PROMPTS

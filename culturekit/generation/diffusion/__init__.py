@@ -1,0 +1,1 @@
+"""Diffusion pipelines with weights of their own, run here."""

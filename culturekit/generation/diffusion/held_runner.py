@@ -1,0 +1,156 @@
+"""Images of a model that one process holds: batches to its lanes, each picture kept as soon as it is made."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest
+from culturekit.generation.diffusion.lane_threads import Answered, in_lanes
+from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
+from culturekit.generation.services.slot_journal import SlotJournal
+from culturekit.records.choices import PictureFormat
+from culturekit.records.work import Work
+from culturekit.storage.tables import save_parquet
+
+__all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
+
+REQUESTS_PER_SHARD = 100
+"""At least; rounded up to whole batches, so that only a last batch is filled up."""
+
+PILOT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an image takes when all lanes are at work, and how many are still to be made."""
+
+    seconds_per_image: float
+    left: int
+
+
+@dataclass(slots=True)
+class OpenShard:
+    """A shard at work: its journal, and its batches that are not answered."""
+
+    shard: Shard
+    journal: SlotJournal
+    batches: list[list[ImageRequest]] = field(default_factory=list)
+    left: int = 0
+
+    def missing(self, batch: Sequence[ImageRequest]) -> list[ImageRequest]:
+        """List the requests of a batch whose image is not there."""
+        return [request for request in batch if slot_of(request) not in self.journal.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A call of a lane; it holds the same requests as in an undisturbed run, so that it gives the same pictures."""
+
+    opened: OpenShard
+    requests: Sequence[ImageRequest]
+
+
+def slot_of(request: ImageRequest) -> tuple[str, int, int]:
+    """Say which image a request is for."""
+    return request.prompt_id, request.repeat, request.slot
+
+
+def held_shards(
+    work: Work, maker: Maker, form: PictureFormat, requests: Sequence[ImageRequest], backend: HeldBackend
+) -> list[Shard]:
+    """Cut requests into shards of whole batches, each of one size and with or without a negative prompt."""
+    size = backend.batch_size * math.ceil(REQUESTS_PER_SHARD / backend.batch_size)
+    groups = [
+        [request for request in group if (request.negative_text is None) == without]
+        for group in batches(requests)
+        for without in (True, False)
+    ]
+    runs = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+    return [
+        Shard(maker, work.out, work.scratch / f"images-{number:09d}.parquet", form, tuple(run))
+        for number, run in enumerate(runs)
+    ]
+
+
+def make_held(
+    do: Callable[[Shard], int], shards: Sequence[Shard], *, backend: HeldBackend, work: Work
+) -> Iterator[int]:
+    """Make the images of shards that are not done, and say after every batch how many more there are."""
+    del do
+    if not shards:
+        return
+    opened = [open_shard(shard, backend) for shard in shards]
+    before = sum(len(one.journal.rows) for one in opened)
+    yield before
+    for one in opened:
+        finish(one)
+    todo = (Batch(one, batch) for one in opened for batch in one.batches)
+    with backend.lanes(work.engine.workers) as lanes, ThreadPoolExecutor(work.engine.workers) as writers:
+        for answered in in_lanes(lanes, todo, lambda batch: batch.requests):
+            yield keep(answered, backend, writers)
+
+
+def open_shard(shard: Shard, backend: HeldBackend) -> OpenShard:
+    """Read what is there of a shard, and list the batches that are not whole."""
+    journal = SlotJournal(shard.part.with_suffix(".jsonl"), shard.out, version=backend.version)
+    opened = OpenShard(shard, journal)
+    size = backend.batch_size
+    runs = [list(shard.requests[start : start + size]) for start in range(0, len(shard.requests), size)]
+    opened.batches = [run for run in runs if opened.missing(run)]
+    opened.left = len(opened.batches)
+    return opened
+
+
+def keep(answered: Answered[Batch], backend: HeldBackend, writers: ThreadPoolExecutor) -> int:
+    """Write the pictures of a batch that were not there, then their rows; with its last batch a shard is done."""
+    opened = answered.item.opened
+    pairs = [
+        (request, reply)
+        for request, reply in zip(answered.item.requests, answered.replies, strict=True)
+        if slot_of(request) not in opened.journal.rows
+    ]
+    write = partial(row_of, opened.shard, backend.version)
+    for row in writers.map(write, pairs):
+        opened.journal.add([row])
+    opened.journal.settle()
+    opened.left -= 1
+    finish(opened)
+    return len(pairs)
+
+
+def row_of(shard: Shard, version: str | None, pair: tuple[ImageRequest, ImageReply]) -> dict[str, Any]:
+    """Write one picture and describe it."""
+    return image_row(*pair, shard, version)
+
+
+def finish(opened: OpenShard) -> None:
+    """Write the part of a shard that has all its images, in the order in which they were asked for."""
+    if opened.left:
+        return
+    rows = [opened.journal.rows[slot_of(request)] for request in opened.shard.requests]
+    save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=False)), opened.shard.part)
+    opened.journal.remove()
+
+
+def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> Pace | None:
+    """Make two images of the run, each with all of its batch, so that it comes out as in the run; time the second.
+
+    Gives None where all images are there.
+    """
+    opened = [open_shard(shard, backend) for shard in shards if not shard.part.exists()]
+    missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
+    if not missing:
+        return None
+    with backend.lanes(work.engine.workers) as lanes:
+        for one, batch, request in missing[:PILOT]:
+            started = time.perf_counter()
+            reply = lanes[0].generate(batch)[batch.index(request)]
+            one.journal.add([image_row(request, reply, one.shard, backend.version)])
+            seconds = time.perf_counter() - started
+        return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:PILOT]))

@@ -1,0 +1,134 @@
+"""A list that says what the images of a folder are: CSV, TSV, JSON, JSON lines or Parquet, one row per file.
+
+All that is wrong with a list is said at once, with the lines.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.generation.folder.folder_cells import READERS
+from culturekit.generation.folder.folder_list_forms import Row, bounded, rows_of
+
+__all__ = ["FILE_COLUMNS", "ListedFile", "LoadedList", "read_list"]
+
+FILE_COLUMNS = ("path", "file_name", "file", "filename", "image")
+PROMPT_COLUMNS = ("prompt", "text", "prompt_text", "caption")
+WINDOWS = re.compile(r"^[A-Za-z]:[\\/]|^\\\\")
+ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A row of a list: a file, which prompt it answers, and cells of the images table."""
+
+    line: int
+    name: str
+    fields: Mapping[str, str]
+    cells: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedList:
+    """A list as read: its files by name, and the columns that say nothing to us."""
+
+    label: str
+    files: Mapping[str, ListedFile]
+    unused: tuple[str, ...]
+
+
+MATCHING = ("prompt_id", "concept", "country", "artifact_id", "artifact")
+OF_OUR_OWN = frozenset(
+    {"image_id", "sha256", "width", "height", "source", "source_sha256", "duplicate_of"}
+    | {"truth_artifact_id", "truth_country"}
+)
+"""Columns of an images table that are found anew."""
+
+
+def read_list(path: Path, *, label: str) -> LoadedList:
+    """Read a list; `label` is what messages call it.
+
+    Raises:
+        UsageError: the file is not there or in none of the forms.
+        ConfigError: rows of it are wrong.
+    """
+    rows = list(rows_of(path))
+    columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
+    file_column = next((name for name in FILE_COLUMNS if name in columns), None)
+    if file_column is None:
+        near = difflib.get_close_matches("path", columns, n=1, cutoff=0.6)
+        raise UsageError(
+            "the list has no column that names the files",
+            where=label,
+            expected=" or ".join(FILE_COLUMNS),
+            found=", ".join(columns) or "no rows",
+            hint=f"Did you mean {near[0]!r}?" if near else "",
+        )
+    prompt_column = next((name for name in PROMPT_COLUMNS if name in columns), None)
+    if prompt_column is None and "prompt_id" not in columns and "prompt_sent" in columns:
+        prompt_column = "prompt_sent"
+    problems: list[Problem] = []
+    files: dict[str, ListedFile] = {}
+    for line, row in rows:
+        listed = listed_file(line, row, file_column, prompt_column, label, problems)
+        if listed is not None and listed.name in files:
+            first = files[listed.name].line
+            problems.append(Problem(f"{listed.name!r} is listed already in row {first}", label, line, file_column))
+        elif listed is not None:
+            files[listed.name] = listed
+    if problems:
+        raise ConfigError(bounded(problems, label))
+    used = {file_column, prompt_column, *READERS, *MATCHING, *OF_OUR_OWN}
+    return LoadedList(label, MappingProxyType(files), tuple(name for name in columns if name not in used))
+
+
+def listed_file(
+    line: int, row: Row, file_column: str, prompt_column: str | None, label: str, problems: list[Problem]
+) -> ListedFile | None:
+    """Read a row, and note what is wrong with it."""
+    before = len(problems)
+    name = row.get(file_column)
+    status = str(row.get("status") or "ok")
+    if name in (None, "") and status in {"refused", "filtered", "failed", "missing"}:
+        name = f"(row {line})"
+    problem = "names no file" if name in (None, "") else name_problem(str(name))
+    if problem:
+        problems.append(Problem(problem, label, line, file_column))
+    cells: dict[str, object] = {}
+    for column, read in READERS.items():
+        if row.get(column) in (None, ""):
+            continue
+        try:
+            cells[column] = read(row[column])
+        except (ValueError, TypeError, OverflowError) as error:
+            expected = str(error) if "literal" not in str(error) else "a whole number"
+            problems.append(Problem(f"expected {expected}, found {str(row[column])[:60]!r}", label, line, column))
+    fields = {column: str(row[column]) for column in MATCHING if row.get(column) not in (None, "")}
+    if prompt_column is not None and row.get(prompt_column) not in (None, ""):
+        fields["prompt"] = str(row[prompt_column])
+    if len(problems) > before:
+        return None
+    return ListedFile(line, plain_name(str(name)), fields, cells)
+
+
+def name_problem(name: str) -> str:
+    """Say why a name in a list may not be opened, in words; an empty text where it may."""
+    if "\0" in name:
+        return "a file name with a zero byte"
+    if ADDRESS.match(name):
+        return f"{name[:80]!r} is an address, not a file of the folder"
+    if name.startswith(("/", "~")) or WINDOWS.match(name):
+        return f"{name[:80]!r} is a full path; expected one relative to the folder"
+    if ".." in re.split(r"[\\/]", name):
+        return f"{name[:80]!r} leads out of the folder with '..'"
+    return ""
+
+
+def plain_name(name: str) -> str:
+    """Write a name in one way: without `./`, and with slashes where only a Windows list has none."""
+    slashed = name.replace("\\", "/") if "\\" in name and "/" not in name else name
+    return PurePosixPath(slashed).as_posix()

@@ -1,0 +1,231 @@
+"""A folder of images as rows to be: the prompt, model, repeat and slot each file stands for, and what is missing."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from culturekit.errors import UsageError
+from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown
+from culturekit.generation.folder.folder_naming import Naming, Said, absent_files, said_of
+from culturekit.generation.folder.folder_places import MOST_REPEATS, MOST_SLOTS, Places
+from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
+from culturekit.generation.folder.folder_text import bare, folded, natural_order, spaced, words_of
+from culturekit.storage.digests import canonical_json, digest
+
+__all__ = ["UNMATCHED", "FolderPlan", "Layout", "Row", "plan_folder"]
+
+UNMATCHED = "unmatched"
+MISSING = "missing"
+FAILED = "failed"
+LONGEST_ID = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What was stated of the images: the model, how many there should be, and from what numbers in names count.
+
+    A stated `model` chooses among the models that names or the list tell of; `unnamed` is what images are called
+    otherwise.
+    """
+
+    model: str | None = None
+    unnamed: str = "folder"
+    repeats: int | None = None
+    slots: int | None = None
+    first: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was stated how many images there should be."""
+        return self.repeats is not None or self.slots is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the images table to be; without a `status` its file is still to be taken in."""
+
+    cells: Mapping[str, Any]
+    file: PictureFile | None = None
+    source: str | None = None
+    by: str = ""
+    status: str = ""
+    reason: str | None = None
+    several: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPlan:
+    """All rows, in the order of the names; and the pictures of models that were not asked for."""
+
+    rows: tuple[Row, ...]
+    other_models: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    clashes: int = 0
+
+    def with_status(self, status: str) -> Iterator[Row]:
+        """Give the rows of a status."""
+        return (row for row in self.rows if row.status == status)
+
+
+def plan_folder(
+    listing: Listing, naming: Naming, known: KnownPrompts | None, layout: Layout, *, names: Names | None = None
+) -> FolderPlan:
+    """Give every picture its place, and every place that should have one and has none a row."""
+    if known is None:
+        need_prompts(naming)
+    planner = Planner(known, layout, names or Names())
+    for file in sorted(listing.pictures, key=lambda file: natural_order(file.name)):
+        planner.add(file, shown(file.name), said_of(file.name, naming, known))
+    for listed in absent_files(naming, listing):
+        label = naming.listed.label if naming.listed else ""
+        hit = None if known is None else known.find(listed.fields)
+        said = Said(listed.fields, listed.cells, label, hit)
+        planner.add(None, listed.name, said, absent=f"listed in {label}, row {listed.line}, but there is no such file")
+    return planner.plan()
+
+
+def need_prompts(naming: Naming) -> None:
+    """Refuse fields that mean nothing without a table of prompts."""
+    for pattern in naming.patterns:
+        useless = [name for name in ("artifact", "artifact_id") if name in pattern.names]
+        if useless:
+            raise UsageError(
+                f"the field {{{useless[0]}}} finds the prompt that names the artifact, and no prompts were given",
+                where=f"pattern {pattern.text}",
+                hint="Add --prompts FILE.",
+            )
+
+
+class Planner:
+    """Gathers what is said of files, then deals out repeats and slots."""
+
+    def __init__(self, known: KnownPrompts | None, layout: Layout, names: Names) -> None:
+        """Start with nothing."""
+        self.known = known
+        self.layout = layout
+        self.codes = {folded(name): code for code, called in names.countries.items() for name in (code, *called)}
+        self.rows: list[Row] = []
+        self.groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.models: set[str] = set()
+        self.other_models: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, file: PictureFile | None, name: str, said: Said, *, absent: str = "") -> None:
+        """Add a file, or a row of a list that has none."""
+        own = said.cells.get("model") or said.fields.get("model")
+        stated = self.layout.model
+        if stated is not None and own is not None and folded(str(own)) != folded(stated):
+            self.other_models[str(own)].append(name)
+            return
+        model = str(stated or own or self.layout.unnamed)
+        self.models.add(model)
+        cells = {**said.cells, **self.numbers(said), "model": model, **self.prompt_cells(said)}
+        problem = self.number_problem(cells)
+        row = Row(cells, file, name, said.by)
+        unmatched = said.hit is not None and said.hit.place is None
+        if file is not None and file.problem:
+            row = replace(row, status=FAILED, reason=file.problem)
+        elif said.hit is not None and unmatched:
+            row = replace(row, status=UNMATCHED, reason=said.hit.reason, several=said.hit.several)
+        elif problem:
+            row = replace(row, status=UNMATCHED, reason=problem)
+        elif cells.get("status", "ok") != "ok":
+            row = replace(row, status=str(cells["status"]), reason=str(cells.get("reason") or "so the list says"))
+        elif absent:
+            row = replace(row, status=MISSING, reason=absent)
+        if row.status == UNMATCHED or unmatched:
+            row = replace(row, cells={**cells, "repeat": None, "slot": None})
+        elif cells.get("prompt_id") is not None:
+            self.groups[model, str(cells["prompt_id"])].append(len(self.rows))
+        self.rows.append(row)
+
+    def prompt_cells(self, said: Said) -> dict[str, Any]:
+        """Say which prompt a file answers: the table's, or what its name tells."""
+        fields = said.fields
+        if self.known is not None:
+            if said.hit is None or said.hit.place is None:
+                return {}
+            prompt = self.known.prompts[said.hit.place]
+            return {
+                "prompt_id": prompt.prompt_id,
+                "prompt_sent": said.cells.get("prompt_sent") or prompt.text,
+                "concept": prompt.concept,
+                "country": prompt.country,
+            }
+        text = fields.get("prompt")
+        country = fields.get("country")
+        verbatim = text if said.cells or "prompt" not in fields else words_of(text or "")
+        return {
+            "prompt_id": fields.get("prompt_id") or (id_of_text(text) if text else None),
+            "prompt_sent": said.cells.get("prompt_sent") or verbatim,
+            "concept": fields.get("concept"),
+            "country": self.codes.get(folded(country), country) if country else None,
+        }
+
+    def numbers(self, said: Said) -> dict[str, Any]:
+        """Read the numbers of a name; a seed too large for the column stays as a parameter."""
+        found: dict[str, Any] = {
+            what: int(said.fields[what]) for what in ("repeat", "slot", "seed") if said.fields.get(what)
+        } | {what: said.cells[what] for what in ("repeat", "slot", "seed") if what in said.cells}
+        for what in ("repeat", "slot"):
+            if what in found:
+                found[what] -= self.layout.first
+        if found.get("seed", 0) >= 2**63:
+            found["provider_params"] = canonical_json({"seed": str(found.pop("seed"))}).decode()
+        return found
+
+    def number_problem(self, cells: Mapping[str, Any]) -> str:
+        """Say why a repeat or a slot cannot be one."""
+        for what, most in (("repeat", MOST_REPEATS), ("slot", MOST_SLOTS)):
+            number = cells.get(what)
+            if number is not None and not 0 <= number <= most:
+                first = self.layout.first
+                return f"{what} {number + first} is not from {first} to {most + first}"
+        return ""
+
+    def plan(self) -> FolderPlan:
+        """Deal out repeats and slots, and add a row for every image that should be there."""
+        clashes = 0
+        taken: dict[tuple[str, str], Places] = {}
+        for key, members in self.groups.items():
+            places = taken[key] = Places(self.layout.slots or 1)
+            asked = [self.rows[member].cells for member in members]
+            for member, (repeat, slot, clash) in zip(members, places.deal(asked), strict=True):
+                row = self.rows[member]
+                row = replace(row, cells={**row.cells, "repeat": repeat, "slot": slot})
+                if clash is not None and not row.reason:
+                    clashes += 1
+                    row = replace(row, reason=f"same repeat and slot as {self.rows[members[clash]].source}")
+                self.rows[member] = row
+        return FolderPlan(tuple(self.rows) + tuple(self.missing(taken)), dict(self.other_models), clashes)
+
+    def missing(self, taken: Mapping[tuple[str, str], Places]) -> Iterator[Row]:
+        """Give a row for each place that should have an image and has none."""
+        if self.known is None or not self.layout.complete:
+            return
+        empty = Places(self.layout.slots or 1)
+        for model in sorted(self.models or {self.layout.model or self.layout.unnamed}):
+            for prompt in self.known.prompts:
+                places = taken.get((model, prompt.prompt_id), empty)
+                for repeat, slot in places.holes(self.layout.repeats):
+                    cells = {
+                        "prompt_id": prompt.prompt_id,
+                        "prompt_sent": prompt.text,
+                        "concept": prompt.concept,
+                        "country": prompt.country,
+                        "model": model,
+                        "repeat": repeat,
+                        "slot": slot,
+                    }
+                    yield Row(cells, status=MISSING, reason="no file for this prompt, repeat and slot")
+
+
+def id_of_text(text: str) -> str:
+    """Make an id of a prompt's text, for images whose prompts nobody gave."""
+    slug = spaced(text).replace(" ", "-")
+    whole = digest(bare(text) or text)[:10]
+    return slug if 0 < len(slug) <= LONGEST_ID else f"{slug[: LONGEST_ID - 11]}-{whole}".strip("-")
+
+
+def models_of(rows: Iterable[Row]) -> list[str]:
+    """List the models of rows."""
+    return sorted({str(row.cells["model"]) for row in rows})

@@ -1,0 +1,215 @@
+"""What a folder of images would become, without opening a picture: what maps, what does not, and what may be meant."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from culturekit.generation.folder.folder_findings import findings_of
+from culturekit.generation.folder.folder_hashes import hash_file
+from culturekit.generation.folder.folder_listing import Listing, PictureFile
+from culturekit.generation.folder.folder_naming import Naming, said_of
+from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
+from culturekit.generation.folder.folder_prompts import KnownPrompts
+from culturekit.generation.folder.folder_run import other_kinds
+
+__all__ = ["Example", "Preview", "Unmatched", "preview_lines", "preview_of"]
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A file, and what it would stand for."""
+
+    file: str
+    prompt_id: str | None
+    prompt: str | None
+    model: str
+    repeat: int | None
+    slot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A file that found no prompt, why, and prompts that may be meant."""
+
+    file: str
+    reason: str
+    nearest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a dry run shows."""
+
+    folder: str
+    named_by: Mapping[str, int]
+    guessed: bool
+    prompts: int | None
+    models: Mapping[str, int]
+    pictures: int
+    mapped: int
+    without_prompt: int
+    unmatched: int
+    ambiguous: int
+    not_to_be_opened: int
+    missing: int
+    duplicates: int
+    of_other_models: Mapping[str, int]
+    not_pictures: Mapping[str, int]
+    examples: tuple[Example, ...]
+    unmatched_examples: tuple[Unmatched, ...]
+    missing_examples: tuple[str, ...]
+    duplicate_examples: tuple[tuple[str, ...], ...]
+    hints: tuple[str, ...]
+    findings: tuple[str, ...]
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+
+def preview_of(listing: Listing, naming: Naming, plan: FolderPlan, known: KnownPrompts | None) -> Preview:
+    """Count what would come of each file, with examples."""
+    files = [row for row in plan.rows if row.file is not None]
+    taken = [row for row in files if not row.status]
+    unmatched = list(plan.with_status("unmatched"))
+    missing = list(plan.with_status("missing"))
+    same = same_files(listing)
+    mapped = [row for row in taken if row.cells.get("prompt_id") is not None]
+    by = Counter(row.by for row in files if row.by and row.status != UNMATCHED)
+    return Preview(
+        folder=str(listing.root),
+        named_by={name: by.get(name, 0) for name in naming.described()},
+        guessed=naming.guessed,
+        prompts=None if known is None else len(known.prompts),
+        models=dict(sorted(Counter(str(row.cells["model"]) for row in files).items())),
+        pictures=len(listing.pictures),
+        mapped=len(mapped),
+        without_prompt=len(taken) - len(mapped),
+        unmatched=sum(not row.several for row in unmatched),
+        ambiguous=sum(bool(row.several) for row in unmatched),
+        not_to_be_opened=sum(bool(row.file and row.file.problem) for row in plan.rows),
+        missing=len(missing),
+        duplicates=sum(len(group) - 1 for group in same),
+        of_other_models={model: len(names) for model, names in sorted(plan.other_models.items())},
+        not_pictures={kind: len(names) for kind, names in other_kinds(listing).items()},
+        examples=tuple(example(row) for row in spread(mapped or taken)),
+        unmatched_examples=tuple(unmatched_example(row, naming, known) for row in spread(unmatched)),
+        missing_examples=tuple(missing_example(row) for row in spread(missing)),
+        duplicate_examples=tuple(tuple(group[:EXAMPLES]) for group in same[:EXAMPLES]),
+        hints=tuple(hints(naming, plan, known)),
+        findings=tuple(findings_of(plan, listing, failed=len(list(plan.with_status("failed"))))),
+    )
+
+
+def spread(rows: Sequence[Row]) -> Sequence[Row]:
+    """Take a few rows from all over."""
+    return rows[:: max(1, -(-len(rows) // EXAMPLES))]
+
+
+def example(row: Row) -> Example:
+    """Show what a file would stand for."""
+    cells = row.cells
+    return Example(
+        str(row.source),
+        cells.get("prompt_id"),
+        cells.get("prompt_sent"),
+        str(cells["model"]),
+        cells.get("repeat"),
+        cells.get("slot"),
+    )
+
+
+def unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> Unmatched:
+    """Show a file that found no prompt, with what may be meant."""
+    if row.file is None or known is None:
+        return Unmatched(str(row.source), row.reason or "")
+    if row.several:
+        several = tuple(known.prompts[place].prompt_id for place in row.several)
+        return Unmatched(str(row.source), row.reason or "", several)
+    fields = said_of(row.file.name, naming, known).fields
+    stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
+    return Unmatched(str(row.source), row.reason or "", tuple(known.nearest(fields or {"prompt": stem})))
+
+
+def missing_example(row: Row) -> str:
+    """Show what has no file."""
+    if row.source is not None:
+        return f"{row.source}: {row.reason}"
+    return f"{row.cells['prompt_id']}, repeat {row.cells['repeat']}, slot {row.cells['slot']}"
+
+
+def same_files(listing: Listing) -> list[list[str]]:
+    """Find files with the same bytes; only those of the same size are read."""
+    sizes: dict[int, list[PictureFile]] = defaultdict(list)
+    for file in listing.pictures:
+        if not file.problem:
+            sizes[file.size].append(file)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for files in sizes.values():
+        if len(files) > 1:
+            for file in files:
+                groups[hash_file((listing.root, file))].append(file.name)
+    return sorted(sorted(names) for content, names in groups.items() if len(names) > 1 and content[0] != "!")
+
+
+def hints(naming: Naming, plan: FolderPlan, known: KnownPrompts | None) -> Iterator[str]:
+    """Say what its user may want to know."""
+    if known is None and not naming.described():
+        yield "No prompts and no pattern are given: the images are taken in without a prompt. Add --prompts FILE."
+    if naming.guessed and naming.described():
+        yield "The way names are read was guessed. State it with pattern=... or manifest=... to be sure."
+    if known is not None and not naming.described():
+        yield "No pattern leads from these names to the prompts. State one, such as pattern={prompt}__{id}.png."
+    if naming.listed is not None and naming.listed.unused:
+        yield f"Columns of the list that say nothing here: {', '.join(naming.listed.unused[:10])}."
+    for what in ("repeat", "slot"):
+        numbers = [int(row.cells[what]) for row in plan.rows if row.file and row.cells.get(what) is not None]
+        stated = any(what in pattern.names for pattern in naming.patterns)
+        if stated and numbers and min(numbers) == 1:
+            yield f"In the names {what}s run from 1 to {max(numbers)}; tables count from 0: first=1 shifts them."
+
+
+def preview_lines(preview: Preview) -> Iterator[str]:
+    """Write a preview for people."""
+    yield f"{preview.folder}: {preview.pictures:,} pictures by name; nothing was opened, nothing was written"
+    for way, count in preview.named_by.items():
+        yield f"  {'guessed' if preview.guessed else 'named by':<18} {way}  ({count:,} files)"
+    counts = {
+        "mapped to a prompt": preview.mapped,
+        "without a prompt": preview.without_prompt,
+        "no prompt found": preview.unmatched,
+        "more than one fits": preview.ambiguous,
+        "not to be opened": preview.not_to_be_opened,
+        "missing": preview.missing,
+        "duplicates": preview.duplicates,
+        **{f"of model {model}": count for model, count in preview.of_other_models.items()},
+        **{f"no picture: {kind}": count for kind, count in preview.not_pictures.items()},
+    }
+    yield from (f"  {what:<24} {count:>9,}" for what, count in counts.items() if count or what.startswith("mapped"))
+    yield from (f"  {f'model {model}':<24} {count:>9,}" for model, count in preview.models.items())
+    yield from section("such as", [line_of(one) for one in preview.examples])
+    yield from section("no prompt", [line_of_unmatched(one) for one in preview.unmatched_examples])
+    yield from section("missing", preview.missing_examples)
+    yield from section("the same bytes", [" = ".join(group) for group in preview.duplicate_examples])
+    yield from preview.hints
+
+
+def section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    """Write some lines under a title."""
+    if lines:
+        yield f"{title}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def line_of(one: Example) -> str:
+    """Write an example."""
+    place = "" if one.repeat is None else f", repeat {one.repeat}, slot {one.slot}"
+    return f"{one.file} -> {one.prompt_id or 'no prompt'}{place}{f': {one.prompt}' if one.prompt else ''}"
+
+
+def line_of_unmatched(one: Unmatched) -> str:
+    """Write a file that found no prompt."""
+    nearest = f" (nearest: {'; '.join(one.nearest[:3])})" if one.nearest else ""
+    return f"{one.file}: {one.reason}{nearest}"

@@ -1,0 +1,138 @@
+"""A folder of images taken in as a whole: shards through the engine, one table, and an account of everything found."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from culturekit.generation.folder.folder_findings import findings_of, said_once
+from culturekit.generation.folder.folder_intake import FOLDER_SCHEMA, Handling, Intake, Shard, take_shard
+from culturekit.generation.folder.folder_listing import Listing, shown
+from culturekit.generation.folder.folder_naming import Naming
+from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan
+from culturekit.generation.folder.folder_rows import duplicates_of, image_id_of, table_row
+from culturekit.records.schemas import DROPS, IMAGES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.tables import merge_parts, write_table
+
+__all__ = ["SAMPLES", "other_kinds", "take_folder"]
+
+PICTURES_PER_SHARD = 200
+ROWS_AT_ONCE = 10_000
+SAMPLES = 5
+
+
+def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
+    """Take in all pictures of a planned folder, and write the table that lists them."""
+    same = duplicates_of(plan)
+    originals = {place: image_id_of(plan.rows[original]) for place, original in same.items()}
+    intakes = [
+        Intake(row, originals.get(place))
+        for place, row in enumerate(plan.rows)
+        if row.file is not None and not row.status
+    ]
+    shards = [
+        Shard(
+            listing.root.resolve(),
+            work.out,
+            work.scratch / f"images-{start:09d}.parquet",
+            handling,
+            tuple(intakes[start : start + PICTURES_PER_SHARD]),
+        )
+        for start in range(0, len(intakes), PICTURES_PER_SHARD)
+    ]
+    run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
+    images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
+    write_table(work.out, IMAGES, images)
+    drops = write_drops(work, listing, plan)
+    return outcome(images, drops, listing, naming, plan, same)
+
+
+def without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.DataFrame]:
+    """Give the rows that get no file in the new folder, some at a time."""
+    places = [place for place, row in enumerate(plan.rows) if row.status]
+    for start in range(0, len(places), ROWS_AT_ONCE):
+        some = places[start : start + ROWS_AT_ONCE]
+        rows = [table_row(plan.rows[place], duplicate_of=originals.get(place)) for place in some]
+        yield pl.DataFrame(rows, schema=FOLDER_SCHEMA)
+
+
+def write_drops(work: Work, listing: Listing, plan: FolderPlan) -> pl.DataFrame:
+    """List everything that is no row, and why."""
+    rows = [
+        {"key": shown(other.name), "concept": None, "stage": "folder", "reason": other.reason, "detail": None}
+        for other in listing.others
+    ] + [
+        {"key": name, "concept": None, "stage": "folder", "reason": "of another model", "detail": model}
+        for model, names in plan.other_models.items()
+        for name in names
+    ]
+    drops = pl.DataFrame(rows, schema=DROPS.schema)
+    write_table(work.out, DROPS, drops)
+    return drops
+
+
+def outcome(
+    images: pl.DataFrame,
+    drops: pl.DataFrame,
+    listing: Listing,
+    naming: Naming,
+    plan: FolderPlan,
+    same: Mapping[int, int],
+) -> Outcome:
+    """Give the account that stands in the manifest."""
+    statuses = Counter(images["status"].to_list())
+    failures = Counter(said_once(reason) for reason in images.filter(pl.col("status") == "failed")["reason"])
+    notes: dict[str, object] = {
+        "naming": {
+            "by": naming.described(),
+            "guessed": naming.guessed,
+            "files": dict(sorted(Counter(row.by for row in plan.rows if row.by and row.status != UNMATCHED).items())),
+        },
+        "not_pictures": {kind: names[:SAMPLES] for kind, names in other_kinds(listing).items()},
+        "duplicates": duplicate_groups(plan, same),
+        "unmatched": [row.source for row in plan.with_status("unmatched")][:SAMPLES],
+        "failures": dict(sorted(failures.items())),
+        "columns_not_used": list(naming.listed.unused) if naming.listed else [],
+        "findings": findings_of(plan, listing, failed=statuses["failed"]),
+    }
+    counts = {"images": images.height, "drops": drops.height, "ok": statuses["ok"], "duplicates": len(same)}
+    left_out = Counter(drops["reason"].to_list())
+    return Outcome(
+        counts,
+        {
+            **{status: count for status, count in sorted(statuses.items()) if status != "ok"},
+            **dict(sorted(left_out.items())),
+        },
+        {name: note for name, note in notes.items() if note},
+    )
+
+
+def other_kinds(listing: Listing) -> dict[str, list[str]]:
+    """Sort what is no picture by kind, the extension mostly."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for other in listing.others:
+        found[other.reason].append(shown(other.name))
+    return dict(sorted(found.items()))
+
+
+def duplicate_groups(plan: FolderPlan, same: Mapping[int, int]) -> dict[str, object]:
+    """Say how many files repeat the bytes of another, and which."""
+    groups: dict[int, list[int]] = defaultdict(list)
+    for place, original in same.items():
+        groups[original].append(place)
+    if not groups:
+        return {}
+    return {"files": len(same), "of": len(groups), "samples": [named(plan, group) for group in first(groups.items())]}
+
+
+def first(groups: Iterable[tuple[int, list[int]]]) -> Sequence[tuple[int, list[int]]]:
+    """Take a few."""
+    return list(groups)[:SAMPLES]
+
+
+def named(plan: FolderPlan, group: tuple[int, list[int]]) -> list[str]:
+    """Name the files of a group, a few."""
+    original, places = group
+    return [str(plan.rows[place].source) for place in [original, *places[:SAMPLES]]]

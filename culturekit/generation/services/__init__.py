@@ -1,0 +1,1 @@
+"""Images bought from paid services: requests, replies, rows, and the journal behind them."""

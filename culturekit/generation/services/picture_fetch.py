@@ -1,0 +1,150 @@
+"""Pictures that a reply names by address, fetched: bounded in size and time, checked in type, and never led inwards."""
+
+import http.client
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from functools import cache
+from urllib.parse import urljoin
+
+from culturekit.generation.picture_store import PictureStore
+from culturekit.generation.services.picture_addresses import Place, Refused, place_of
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest_bytes
+
+__all__ = ["FetchLimits", "Fetched", "fetched"]
+
+MOVED = {301, 302, 303, 307, 308}
+TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
+PIECE = 64 * 1024
+LONGEST_SILENCE = 10.0
+"""Seconds without a byte after which a host is given up."""
+
+FOUND = ".address"
+"""How the name of a file ends that says what an address brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How much is fetched, how long that may take in all, how often it is tried, and how often it may be sent on."""
+
+    bytes: int = 64 * 2**20
+    seconds: float = 60.0
+    tries: int = 3
+    pause: float = 1.0
+    moves: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The SHA-256 of what is kept now, or why there is nothing."""
+
+    sha256: str = ""
+    reason: str = ""
+
+
+LIMITS = FetchLimits()
+
+
+def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits = LIMITS) -> Fetched:
+    """Fetch a picture into a store, unless it is there; an address never appears in a reason: it may hold a secret."""
+    pointer = store.folder / f"{digest_bytes(url.encode('utf-8', 'replace'))}{FOUND}"
+    if pointer.is_file():
+        known = pointer.read_text(encoding="ascii")
+        if store.path(known).is_file():
+            return Fetched(known)
+    reason = ""
+    for attempt in range(limits.tries):
+        if store.leaving.wait(limits.pause * 2 ** (attempt - 1) if attempt else 0.0):
+            break
+        try:
+            sha256 = store.put(content_of(url, base_url=base_url, limits=limits))
+        except Refused as error:
+            return Fetched(reason=f"its address was not fetched: {error}")
+        except (OSError, http.client.HTTPException) as error:
+            reason = f"its address could not be reached: {said(error)}"
+        else:
+            write_atomically(pointer, sha256.encode("ascii"))
+            return Fetched(sha256)
+    return Fetched(reason=f"{reason}; run again with --fresh to try once more, nothing is bought for that")
+
+
+def said(error: BaseException) -> str:
+    """Name what broke, without an address."""
+    return str(error) if type(error) is ConnectionError else type(error).__name__
+
+
+def content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
+    """Follow an address to its picture.
+
+    Raises:
+        Refused: it does not lead to one.
+        OSError: it might, at another time.
+    """
+    until = time.monotonic() + limits.seconds
+    for _ in range(limits.moves + 1):
+        place = place_of(url, base_url=base_url)
+        answer = answer_of(place, until=until, limits=limits)
+        if isinstance(answer, bytes):
+            return answer
+        url = urljoin(url, answer)
+    raise Refused(f"it was sent on more than {limits.moves} times")
+
+
+def answer_of(place: Place, *, until: float, limits: FetchLimits) -> bytes | str:
+    """Ask one machine: the picture, or the address it sends on to."""
+    connection = connected(place, until)
+    try:
+        connection.request("GET", place.path, headers={"Accept": "image/*", "User-Agent": "culturekit"})
+        response = connection.getresponse()
+        if response.status in MOVED:
+            return response.getheader("Location") or ""
+        if response.status >= 500 or response.status in {408, 425, 429}:
+            raise ConnectionError(f"status {response.status}")
+        if response.status != 200:
+            raise Refused(f"status {response.status}")
+        kind = (response.getheader("Content-Type") or "").strip().lower()
+        if not kind.startswith(TYPES) or kind.startswith("image/svg"):
+            raise Refused(f"it is no picture but {kind.partition(';')[0][:60] or 'of no stated type'}")
+        return whole(response, until=until, limits=limits)
+    finally:
+        connection.close()
+
+
+def whole(response: http.client.HTTPResponse, *, until: float, limits: FetchLimits) -> bytes:
+    """Read a picture to its end, within the limits."""
+    parts, size = [], 0
+    while part := response.read1(PIECE):
+        parts.append(part)
+        size += len(part)
+        if size > limits.bytes:
+            raise Refused(f"it has more than {limits.bytes:,} bytes")
+        if time.monotonic() > until:
+            raise TimeoutError
+    stated = response.getheader("Content-Length")
+    if response.length or (stated is not None and stated.isdigit() and size < int(stated)):
+        raise ConnectionError("it was cut off")
+    return b"".join(parts)
+
+
+def connected(place: Place, until: float) -> http.client.HTTPConnection:
+    """Connect to the very number that was checked, whatever the name says by now."""
+    left = min(max(until - time.monotonic(), 0.001), LONGEST_SILENCE)
+    connection = http.client.HTTPConnection(place.host, place.port, timeout=left)
+    raw = socket.create_connection((place.number, place.port), timeout=left)
+    if place.scheme == "https":
+        try:
+            connection.sock = trusted().wrap_socket(raw, server_hostname=place.host)
+        except BaseException:
+            raw.close()
+            raise
+    else:
+        connection.sock = raw
+    return connection
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Trust whom the system trusts."""
+    return ssl.create_default_context()

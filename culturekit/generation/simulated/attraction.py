@@ -1,0 +1,114 @@
+"""Where a simulated model's pictures are drawn to: the looks of a few hubs, or of a few countries."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from culturekit.errors import UsageError
+from culturekit.generation.simulated.pools import Row
+from culturekit.generation.simulated.render import Pull
+
+__all__ = ["PULL_NUMBERS", "Attraction", "Drawing", "strength"]
+
+PULL_NUMBERS = 2
+"""How many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country."""
+
+DOMINANT = 2
+"""How many countries dominate where none are named; never more than half of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How strongly pictures are drawn away; the backend's options say what the fields mean."""
+
+    hub_skew: float
+    hubs: int
+    drift: float
+    drift_to: tuple[str, ...]
+
+
+class Attraction:
+    """Knows the hubs and the dominant countries of a CSpace, and what each artifact is drawn towards."""
+
+    def __init__(self, rows: Iterable[Row], drawing: Drawing) -> None:
+        """Find the hubs of each concept and the artifacts of the dominant countries."""
+        self.drawing = drawing
+        rows = list(rows)
+        self.countries = drawing.drift_to or largest(rows)
+        missing = sorted(set(self.countries) - {row.country for row in rows})
+        if missing:
+            raise UsageError(
+                f"the CSpace has no artifact of {' or '.join(missing)}, which drift_to names",
+                expected=" or ".join(sorted({row.country for row in rows})),
+            )
+        of_concept: dict[str, set[str]] = defaultdict(set)
+        dominant: dict[str, dict[str, str]] = defaultdict(dict)
+        for row in rows:
+            of_concept[row.concept].add(row.artifact_id)
+            if row.country in self.countries:
+                dominant[row.concept].setdefault(row.artifact_id, row.country)
+        self.at_home = {artifact_id for own in dominant.values() for artifact_id in own}
+        if drawing.drift and all(row.artifact_id in self.at_home for row in rows):
+            raise UsageError(
+                "drift has nothing to draw away: every artifact is from there",
+                found=f"drift_to={','.join(self.countries)}",
+                expected="countries of which some artifacts are not",
+            )
+        self.hubs = {concept: hubs_among(artifacts, drawing.hubs) for concept, artifacts in of_concept.items()}
+        self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
+
+    def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
+        """Give what draws a picture of this row away, and how strongly; nothing draws where a knob is 0."""
+        drift = self.drift(row, strength(self.drawing.drift, drift_number))
+        hub = self.to_hub(row, strength(self.drawing.hub_skew, hub_number))
+        return tuple(pull for pull in (drift, hub) if pull is not None)
+
+    def to_hub(self, row: Row, pull: float) -> Pull | None:
+        """Pull an artifact to the hub that is its own; hubs stay what they are."""
+        hubs = self.hubs[row.concept]
+        if pull == 0 or not hubs or row.artifact_id in hubs:
+            return None
+        return Pull(pull, hubs[chosen(f"hub of {row.artifact_id}", len(hubs))])
+
+    def drift(self, row: Row, pull: float) -> Pull | None:
+        """Pull an artifact to its counterpart in a dominant country, border and all.
+
+        Where the concept has nothing of these countries, the border alone is pulled.
+        """
+        if pull == 0 or row.artifact_id in self.at_home:
+            return None
+        others = self.abroad.get(row.concept)
+        place = f"counterpart of {row.artifact_id}"
+        if not others:
+            return Pull(pull, None, self.countries[chosen(place, len(self.countries))])
+        return Pull(pull, *others[chosen(place, len(others))])
+
+
+def strength(knob: float, number: float) -> float:
+    """Say how strongly one picture is pulled, by its own number in [0, 1).
+
+    The odds of the pull are the odds of the number times the odds of the knob, to the third power. So at any
+    knob but 0 and 1 most pictures hardly move and the others are drawn nearly all the way, with few in between;
+    and the share of those that are drawn more than half-way is the knob.
+    """
+    yields, resists = knob * number, (1 - knob) * (1 - number)
+    yields, resists = yields * yields * yields, resists * resists * resists
+    return yields / (yields + resists) if yields else 0.0
+
+
+def hubs_among(artifacts: Iterable[str], count: int) -> tuple[str, ...]:
+    """Choose the hubs of a concept: the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half."""
+    ordered = sorted(artifacts, key=lambda artifact_id: hashlib.sha256(f"hub {artifact_id}".encode()).digest())
+    return tuple(ordered[: min(count, len(ordered) // 2)])
+
+
+def largest(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Name the countries with the most artifacts; of equals, those that come first by their code."""
+    counts = Counter(country for _, country in {(row.artifact_id, row.country) for row in rows})
+    return tuple(sorted(counts, key=lambda country: (-counts[country], country))[: min(DOMINANT, len(counts) // 2)])
+
+
+def chosen(name: str, count: int) -> int:
+    """Choose evenly among a number of things, for ever by a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % count

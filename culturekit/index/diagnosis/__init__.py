@@ -1,0 +1,1 @@
+"""How far a mapping can be trusted."""

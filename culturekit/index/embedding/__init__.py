@@ -1,0 +1,1 @@
+"""Folders of vectors: pictures and texts embedded in shards."""

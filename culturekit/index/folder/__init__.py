@@ -1,0 +1,1 @@
+"""The folder of an index: built, appended to, checked and read."""

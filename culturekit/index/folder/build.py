@@ -1,0 +1,194 @@
+"""A cultural space to an index: pictures that show its artifacts, texts that name them, or both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.index.embedding.embedding import embed
+from culturekit.index.embedding.embedding_encoders import made_encoder
+from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
+from culturekit.index.folder.artifact_names import artifact_names, country_names
+from culturekit.index.folder.artifacts import artifacts_of
+from culturekit.index.folder.index_folder import write_index
+from culturekit.index.folder.references import KnownReferences, known_references
+from culturekit.index.folder.text_channel import text_vectors
+from culturekit.index.folder.text_templates import text_templates
+from culturekit.records.choices import ChannelName, ChannelsName
+from culturekit.records.schemas import DROPS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.arrays import save_rows
+from culturekit.storage.tables import write_table
+
+__all__ = ["IndexFiles", "IndexOptions", "build_index", "channels_for"]
+
+NO_REFERENCE = "artifact without a reference"
+ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFiles:
+    """What an index is built from; all but the cultural space may be none.
+
+    Attributes:
+        cspace: CSPACE.
+        references: IMAGES of pictures that show artifacts.
+        prompts: PROMPTS of the references, where their table does not say what they show.
+        aliases: other names, as a table of artifact_id and alias.
+        candidates: CANDIDATES, whose aliases are taken.
+        templates: YAML file of wordings.
+    """
+
+    cspace: Path
+    references: Path | None = None
+    prompts: Path | None = None
+    aliases: Path | None = None
+    candidates: Path | None = None
+    templates: Path | None = None
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """Every file by its role."""
+        roles = ("cspace", "references", "prompts", "aliases", "candidates", "templates")
+        return {role: path for role in roles if (path := getattr(self, role)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """How an index is built: `channel` none takes all that the encoder and the references allow."""
+
+    encoder: str
+    channel: ChannelsName | None = None
+    countries_in_texts: bool = False
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What the channels of an index have brought together so far."""
+
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    vectors: list[Vectors] = field(default_factory=list)
+    drops: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def drop(self, key: str, reason: str, detail: str | None, *, stage: str) -> None:
+        """Leave something out, and say why."""
+        self.drops.append({"key": key, "concept": None, "stage": stage, "reason": reason, "detail": detail})
+
+
+def build_index(work: Work, files: IndexFiles, options: IndexOptions) -> Outcome:
+    """Write an index over a cultural space, and list what has no place in it."""
+    channels = channels_for(files, options)
+    artifacts = artifacts_of(files.cspace)
+    found = Gathered()
+    if "image" in channels:
+        add_references(work, files, options, artifacts, found)
+        list_without_reference(artifacts, found, else_known="by its names only" if "text" in channels else None)
+    if "text" in channels:
+        add_texts(work, files, options, artifacts, found)
+    indexed = pl.concat(found.rows)
+    write_index(work.out, indexed, together(work.scratch / "all-vectors.npy", found.vectors), artifacts)
+    drops = pl.DataFrame(found.drops, schema=DROPS.schema)
+    write_table(work.out, DROPS, drops)
+    encoder = made_encoder(options.encoder)
+    notes = {
+        "encoder": options.encoder,
+        "identity": encoder.identity.as_options(),
+        "caveat": encoder.caveat,
+        "channels": sorted(channels),
+        **found.notes,
+    }
+    counts = {
+        "ids": indexed.height,
+        "artifacts": artifacts.height,
+        "indexed": indexed["artifact_id"].n_unique(),
+        "drops": drops.height,
+        **found.counts,
+    }
+    return Outcome(counts, dict(drops["reason"].value_counts().sort("reason").iter_rows()), notes)
+
+
+def channels_for(files: IndexFiles, options: IndexOptions) -> Sequence[ChannelName]:
+    """Decide which channels are built, or say what is missing for one that was asked for."""
+    encoder = made_encoder(options.encoder)
+    texts, pictures = isinstance(encoder, TextEncoder), isinstance(encoder, ImageEncoder)
+    wanted: Sequence[ChannelName]
+    if options.channel is None:
+        wanted = [*(["text"] if texts else []), *(["image"] if files.references else [])]  # type: ignore[list-item]
+        if not wanted:
+            raise no_references(options.encoder, "The encoder reads no texts, so artifacts are known by pictures only.")
+    else:
+        wanted = ["text", "image"] if options.channel == "both" else [options.channel]
+    if "text" in wanted and not texts:
+        raise UsageError("the encoder reads no texts", where=options.encoder, expected="--channel image",
+                         hint="Encoders of both are CLIP and SigLIP; see docs/encoders.md.")  # fmt: skip
+    if "image" in wanted and not pictures:
+        raise UsageError("the encoder reads no pictures", where=options.encoder, expected="--channel text")
+    if "image" in wanted and files.references is None:
+        raise no_references(options.encoder, "The image channel is made of them.")
+    return wanted
+
+
+def no_references(encoder: str, why: str) -> UsageError:
+    """Say that pictures of the artifacts are needed."""
+    return UsageError(
+        "the index needs pictures that show the artifacts",
+        where=encoder,
+        expected="--references IMAGES.parquet",
+        hint=f"{why} The simulated backend draws them: culturekit generate --backend simulated.",
+    )
+
+
+def add_references(
+    work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered
+) -> None:
+    """Add the image channel: a vector for each reference picture of a known artifact."""
+    if files.references is None:
+        raise no_references(options.encoder, "The image channel is made of them.")
+    known: KnownReferences = known_references(files.references, files.prompts, artifacts)
+    for image_id, reason, detail in known.left_out:
+        found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
+    answer = embed(
+        known.rows, files.references.parent, options.encoder, work.scratch, engine=work.engine, progress=work.progress
+    )
+    for image_id, reason, detail in answer.unreadable.iter_rows():
+        found.drop(image_id, reason, detail, stage=REFERENCES_STAGE)
+    if answer.kept.is_empty():
+        raise UsageError("no reference picture of a known artifact can be read", where=str(files.references))
+    shown = answer.kept.select("artifact_id", source="image_id", channel=pl.lit("image"))
+    found.rows.append(shown.select("channel", "artifact_id", "source"))
+    found.vectors.append(answer.vectors)
+    found.counts["references"] = answer.kept.height
+
+
+def list_without_reference(artifacts: pl.DataFrame, found: Gathered, *, else_known: str | None) -> None:
+    """List the artifacts that no picture shows; without a text channel they are in no channel at all."""
+    for artifact in artifacts.join(found.rows[0], on="artifact_id", how="anti")["artifact_id"]:
+        found.drop(artifact, NO_REFERENCE, else_known, stage=ARTIFACTS_STAGE)
+
+
+def add_texts(work: Work, files: IndexFiles, options: IndexOptions, artifacts: pl.DataFrame, found: Gathered) -> None:
+    """Add the text channel: a vector for each artifact."""
+    names, strangers = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
+    templates = text_templates(files.templates)
+    places = country_names(files.cspace) if options.countries_in_texts else {}
+    answer = text_vectors(work, artifacts, names, templates, options.encoder, countries=places)
+    found.rows.append(answer.rows.with_columns(channel=pl.lit("text")).select("channel", "artifact_id", "source"))
+    found.vectors.append(answer.vectors)
+    found.notes |= {**answer.notes, "templates": templates.model_dump(mode="json")}
+    found.counts["names"] = sum(len(own) for own in names.values())
+    if strangers:
+        found.notes["aliases_of_no_artifact"] = strangers
+
+
+def together(path: Path, vectors: Sequence[Vectors]) -> Vectors:
+    """Put the vectors of all channels one after the other, on disk."""
+    shape = (sum(len(one) for one in vectors), vectors[0].shape[1])
+    save_rows(path, vectors, shape=shape, dtype=np.float32)
+    whole: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    return whole

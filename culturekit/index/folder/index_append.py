@@ -1,0 +1,212 @@
+"""More pictures and artifacts into an index: only what is new is embedded, and the old vectors stay as they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.index.embedding.embedding import embed
+from culturekit.index.embedding.embedding_encoders import made_encoder
+from culturekit.index.encoder import Vectors
+from culturekit.index.folder.artifact_names import artifact_names, country_names
+from culturekit.index.folder.artifacts import artifacts_of
+from culturekit.index.folder.index_folder import OpenIndex, check_identity, open_index
+from culturekit.index.folder.index_parts import read_graves, save_part_of_index, take_over
+from culturekit.index.folder.references import known_references
+from culturekit.index.folder.text_channel import text_vectors
+from culturekit.index.folder.text_templates import TextTemplates
+from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.manifest import read_manifest
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["AppendFiles", "append_index", "indexed_rows"]
+
+NO_REFERENCE = "artifact without a reference"
+REMOVED = "reference of a removed artifact"
+STAGE = "index append"
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFiles:
+    """What is appended.
+
+    Attributes:
+        references: IMAGES of pictures that show artifacts; those that the index has already may be among them.
+        prompts: PROMPTS of the references, where their table does not say what they show.
+        cspace: CSPACE with the artifacts that are new; others may be among them, unchanged.
+        aliases: other names of new artifacts, as a table of artifact_id and alias.
+        candidates: CANDIDATES, whose aliases are taken.
+    """
+
+    references: Path | None = None
+    prompts: Path | None = None
+    cspace: Path | None = None
+    aliases: Path | None = None
+    candidates: Path | None = None
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """Every file by its role."""
+        roles = ("references", "prompts", "cspace", "aliases", "candidates")
+        return {role: path for role in roles if (path := getattr(self, role)) is not None}
+
+
+@dataclass(slots=True)
+class Appended:
+    """What is new so far, and what has no place."""
+
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    vectors: list[Vectors] = field(default_factory=list)
+    drops: list[tuple[str, None, str, str, str | None]] = field(default_factory=list)
+    known: int = 0
+    removed: frozenset[str] = frozenset()
+
+
+def append_index(work: Work, folder: Path, files: AppendFiles, *, encoder: str | None = None) -> Outcome:
+    """Write an index that holds another, and what is new, as a part of its own."""
+    index = open_index(folder)
+    spec = encoder or index.encoder
+    check_identity(index, made_encoder(spec))
+    artifacts = with_new(index, files.cspace)
+    found = Appended(removed=frozenset(index.notes.get("removed", [])))
+    if files.references is not None:
+        add_pictures(work, index, files.references, files.prompts, artifacts, found, encoder=spec)
+    if "text" in index.notes["channels"] and files.cspace is not None:
+        new = artifacts.join(index.artifacts, on="artifact_id", how="anti")
+        names, _ = artifact_names(files.cspace, aliases=files.aliases, candidates=files.candidates)
+        places = country_names(files.cspace) if names_countries(index) else {}
+        add_names(work, index, new, names, places, found, encoder=spec)
+    if not found.rows:
+        raise UsageError("nothing is new", where=str(folder), found=f"{found.known} references that it has already")
+    return written(work, index, spec, artifacts, found)
+
+
+def written(work: Work, index: OpenIndex, encoder: str, artifacts: pl.DataFrame, found: Appended) -> Outcome:
+    """Write the folder: the old parts, the new one, and tables that tell of both."""
+    take_over(index.folder, work.out)
+    shards: list[str] = list(index.notes.get("shards", []))
+    rows = pl.concat(found.rows)
+    shards.append(save_part_of_index(work.out, len(shards) + 1, rows, np.concatenate(found.vectors), artifacts))
+    write_table(work.out, ARTIFACTS, artifacts)
+    graves = read_graves(index.folder)
+    if graves.height:
+        write_table(work.out, TOMBSTONES, graves)
+    indexed = pl.concat([indexed_rows(index).select("artifact_id"), rows.select("artifact_id")])["artifact_id"]
+    drops = drops_of(index, artifacts, indexed, found)
+    write_table(work.out, DROPS, drops)
+    notes = {**index.notes, "encoder": encoder, "shards": shards}
+    counts = {
+        "ids": indexed.len(),
+        "artifacts": artifacts.height - len(found.removed),
+        "indexed": indexed.n_unique(),
+        "drops": drops.height,
+        "appended": rows.height,
+        "known": found.known,
+    }
+    return Outcome(counts, dict(drops["reason"].value_counts().sort("reason").iter_rows()), notes)
+
+
+def with_new(index: OpenIndex, cspace: Path | None) -> pl.DataFrame:
+    """Give the artifacts of an index and a cultural space; those of both must be the same in both."""
+    if cspace is None:
+        return index.artifacts
+    given = artifacts_of(cspace)
+    both = given.join(index.artifacts, on="artifact_id", how="semi").sort("artifact_id")
+    known = index.artifacts.join(given, on="artifact_id", how="semi").sort("artifact_id")
+    for mine, theirs in zip(known.iter_rows(named=True), both.iter_rows(named=True), strict=True):
+        if mine != theirs:
+            name = next(name for name in mine if mine[name] != theirs[name])
+            raise UsageError(
+                "an artifact has changed since the index was built",
+                where=f"{cspace}: {mine['artifact_id']}",
+                expected=f"{name} {mine[name]!r}",
+                found=repr(theirs[name]),
+                hint="Build the index again: the artifact's vectors stand elsewhere now.",
+            )
+    return pl.concat([index.artifacts, given.join(known, on="artifact_id", how="anti")]).sort("artifact_id")
+
+
+def indexed_rows(index: OpenIndex) -> pl.DataFrame:
+    """List channel, artifact_id and source of every vector that counts, in order."""
+    names = index.artifacts["artifact_id"]
+    parts = [
+        pl.DataFrame({"artifact_id": names.gather(channel.owners), "source": channel.sources}).select(
+            pl.lit(name).alias("channel"), "artifact_id", "source"
+        )
+        for name, channel in index.channels.items()
+    ]
+    return pl.concat(parts)
+
+
+def add_pictures(
+    work: Work,
+    index: OpenIndex,
+    references_path: Path,
+    prompts_path: Path | None,
+    artifacts: pl.DataFrame,
+    found: Appended,
+    *,
+    encoder: str,
+) -> None:
+    """Embed the references that the index has not; one is known by its artifact and its image_id."""
+    if "image" not in index.notes["channels"]:
+        raise UsageError("the index has no channel of pictures", where=str(index.folder), found="names only")
+    alive = artifacts.filter(~pl.col("artifact_id").is_in(found.removed))
+    references = known_references(references_path, prompts_path, alive)
+    for image_id, reason, detail in references.left_out:
+        found.drops.append((image_id, None, STAGE, REMOVED if detail in found.removed else reason, detail))
+    old = indexed_rows(index).filter(pl.col("channel") == "image").select("artifact_id", image_id="source")
+    fresh = references.rows.join(old, on=["artifact_id", "image_id"], how="anti", maintain_order="left")
+    found.known = references.rows.height - fresh.height
+    if fresh.is_empty():
+        return
+    answer = embed(fresh, references_path.parent, encoder, work.scratch, engine=work.engine, progress=work.progress)
+    found.drops += [(key, None, STAGE, reason, detail) for key, reason, detail in answer.unreadable.iter_rows()]
+    if answer.kept.height:
+        shown = answer.kept.select(pl.lit("image").alias("channel"), "artifact_id", source="image_id")
+        found.rows.append(shown)
+        found.vectors.append(answer.vectors)
+
+
+def add_names(
+    work: Work,
+    index: OpenIndex,
+    new: pl.DataFrame,
+    names: Mapping[str, Sequence[str]],
+    places: Mapping[str, Sequence[str]],
+    found: Appended,
+    *,
+    encoder: str,
+) -> None:
+    """Embed the names of new artifacts, in the wordings that the index was built with."""
+    if new.is_empty():
+        return
+    templates = TextTemplates.model_validate(index.notes["templates"])
+    answer = text_vectors(work, new, names, templates, encoder, countries=places)
+    found.rows.append(answer.rows.select(pl.lit("text").alias("channel"), "artifact_id", "source"))
+    found.vectors.append(answer.vectors)
+
+
+def names_countries(index: OpenIndex) -> bool:
+    """Tell whether the texts of an index name the countries of artifacts."""
+    manifest = read_manifest(index.folder)
+    return bool(manifest and manifest.options.get("countries_in_texts"))
+
+
+def drops_of(index: OpenIndex, artifacts: pl.DataFrame, indexed: pl.Series, found: Appended) -> pl.DataFrame:
+    """List what has no place, from before and from now; an artifact that has a reference now is no longer listed."""
+    path = index.folder / "drops.parquet"
+    before = read_table(path, DROPS) if path.exists() else pl.DataFrame(schema=DROPS.schema)
+    before = before.filter(~((pl.col("reason") == NO_REFERENCE) & pl.col("key").is_in(indexed.unique().to_list())))
+    new = pl.DataFrame(found.drops, schema=DROPS.schema, orient="row")
+    before = before.join(new, on=["key", "stage"], how="anti", maintain_order="left")
+    listed = set(index.artifacts["artifact_id"]) | set(indexed)
+    missing: list[tuple[Any, ...]] = [
+        (artifact, None, "index", NO_REFERENCE, None) for artifact in artifacts["artifact_id"] if artifact not in listed
+    ]
+    return pl.concat([before, new, pl.DataFrame(missing, schema=DROPS.schema, orient="row")])

@@ -1,0 +1,1 @@
+"""Images mapped to their nearest artifacts."""

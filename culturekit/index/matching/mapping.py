@@ -1,0 +1,221 @@
+"""Images to their nearest artifacts, with the margins that say how clear each case is."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.index.diagnosis.comparison import Comparer, Comparison, weights_for
+from culturekit.index.folder.index_folder import OpenIndex, open_index
+from culturekit.index.matching.abstention import Abstention
+from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images
+from culturekit.index.matching.mapping_images import dropped, images_to_map, with_truth
+from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
+from culturekit.index.matching.mapping_scopes import ANYWHERE, artifacts_within, check_known, places_of
+from culturekit.index.matching.mapping_shards import (
+    BLOCKS_PER_SHARD,
+    HubShard,
+    MatchShard,
+    find_hubs,
+    match_shard,
+    ranges,
+)
+from culturekit.index.matching.mapping_vectors import Seen, embedded, encoder_for, kept_in, vectors_from
+from culturekit.index.search.bank import check_balanced, check_independent
+from culturekit.index.search.search import searcher
+from culturekit.records.schemas import DROPS, MATCHES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.arrays import save_array
+from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.tables import save_parquet, write_frames, write_table
+
+__all__ = ["MappingInputs", "MappingOptions", "map_images"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a mapping begins with: the index, how images are compared with it, and who encodes."""
+
+    index: OpenIndex
+    comparison: Comparison
+    encoder: str
+
+
+def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Outcome:
+    """Embed the images of a table and write the nearest artifacts of each."""
+    opened = opened_index(given, options)
+    images, drops = images_to_map(given.images, given.prompts)
+    placed, homeless = with_places(images, opened, options)
+    seen = seen_images(work, given, placed, opened)
+    if seen.images.is_empty():
+        raise UsageError("no image could be read and compared", where=str(given.images), expected="at least one")
+    opened, bank = with_hubs(work, given, opened, seen)
+    found, known = calibrated(work, given, opened, options)
+    shards = match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
+    run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
+    told = Told()
+    write_frames(work.out, MATCHES, told.listening(shards))
+    dropped_rows = pl.concat([drops, homeless, seen.drops]).sort(DROPS.key)
+    write_table(work.out, DROPS, dropped_rows)
+    notes = {**opened.index.notes, "similarity": told.similarity(), "channels": dict(opened.comparison.weights)}
+    if bank:
+        notes["adjustment"] = bank
+    if found is not None and known is not None and options.max_error is not None:
+        calibration_table(work.out, found, options.max_error)
+        accepted = told.images - told.abstained
+        notes["abstention"] = described(found, known, options.max_error, images=told.images, accepted=accepted)
+    counts = {"matches": told.rows, "images": told.images, "abstained": told.abstained, "drops": dropped_rows.height}
+    if given.vectors is None:
+        counts["ids"] = seen.images.height
+    reasons = dropped_rows.group_by("reason").len().sort("reason").iter_rows()
+    return Outcome(counts, dict(reasons), notes)
+
+
+def opened_index(given: MappingInputs, options: MappingOptions) -> Opened:
+    """Open the index, and make sure that what is asked for can be had from it."""
+    searcher(np.eye(1, dtype=np.float32), engine=given.search)  # an unknown or missing one is said before any work
+    index = open_index(given.index)
+    for kind, named, column in (("concept", options.concepts, "concepts"), ("country", options.countries, "countries")):
+        check_known(kind, named, index.artifacts[column].explode(empty_as_null=False))
+    comparison = Comparison(
+        given.index, options.aggregate, weights_for(index, options), options.concepts, options.countries, given.search
+    )
+    return Opened(index, comparison, encoder_for(index, given.encoder))
+
+
+def with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give each image the place that it is compared in; those without any artifact to compare with are drops."""
+    placed = places_of(images, options.within)
+    compared, index = Comparer(opened.comparison, opened.index), opened.index
+    if compared.scope(ANYWHERE).size == 0:
+        raise UsageError(
+            "the index has no artifact of these concepts and countries together",
+            where=str(index.folder),
+            found=", ".join([*options.concepts, *options.countries]),
+        )
+    indexed = np.zeros(index.artifacts.height, np.bool_)
+    indexed[compared.scope(ANYWHERE).artifacts] = True
+    places = placed.select("in_concept", "in_country").unique(maintain_order=True)
+    empty = [
+        not (indexed & artifacts_within(index.artifacts, place, concepts=(), countries=())).any()
+        for place in places.iter_rows()
+    ]
+    placed = placed.join(
+        places.with_columns(empty=pl.Series(empty, dtype=pl.Boolean)),
+        on=["in_concept", "in_country"], how="left", nulls_equal=True, maintain_order="left",
+    )  # fmt: skip
+    why = pl.when(pl.col("empty")).then(pl.lit("no artifact to map to within the prompt's place"))
+    placed = placed.with_columns(homeless=pl.coalesce("homeless", why))
+    lost = placed.filter(pl.col("homeless").is_not_null())
+    asked = pl.concat_str("in_concept", "in_country", separator=", ", ignore_nulls=True)
+    kept = placed.filter(pl.col("homeless").is_null()).drop("homeless", "empty")
+    return kept, dropped(lost, reason=pl.col("homeless"), detail=asked)
+
+
+def seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: Opened) -> Seen:
+    """Embed the images to be mapped and keep their vectors, or take those that are there already."""
+    if given.vectors is not None:
+        return vectors_from(given.vectors, images, given.images, opened.index)
+    return kept_in(work.out, embedded(work, images, given.images.parent, opened.encoder, name="images"))
+
+
+def with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:
+    """Learn the correction for hubs from the bank, if there is one."""
+    if given.adjustment is None:
+        return opened, {}
+    if given.bank is None:
+        raise UsageError("a correction for hubs learns from a bank of images", expected="--bank with a table of them")
+    shown = with_truth(given.bank, given.prompts)
+    bank = embedded(work, shown, given.bank.parent, opened.encoder, name="bank")
+    where = str(given.bank)
+    check_independent(bank.images, bank.vectors, seen.images, seen.vectors, where=where)
+    plain = Comparer(opened.comparison, opened.index).scope(ANYWHERE)
+    inside = opened.index.artifacts[np.sort(plain.artifacts)]
+    figures = check_balanced(bank.images, inside, where=where)
+    save_array(work.scratch / "bank.npy", bank.vectors)
+    learning = replace(opened.comparison, adjustment=given.adjustment)
+    ends = [0, *(end for _, end in plain.blocks())]
+    shards = [
+        HubShard(
+            learning,
+            work.scratch / "bank.npy",
+            first,
+            ends[min(first + BLOCKS_PER_SHARD, len(ends) - 1)] - ends[first],
+            work.scratch / f"hubs-{first:06d}.npy",
+        )
+        for first in range(0, len(ends) - 1, BLOCKS_PER_SHARD)
+    ]
+    run_shards(work, shards, find_hubs, size=lambda shard: shard.size, unit="artifacts")
+    hubs: NDArray[np.float64] = np.zeros(opened.index.artifacts.height)
+    hubs[plain.artifacts] = np.concatenate([np.load(shard.part, allow_pickle=False) for shard in shards])
+    save_array(work.scratch / "hubs.npy", hubs)
+    adjusted = replace(learning, hubs=work.scratch / "hubs.npy")
+    return replace(opened, comparison=adjusted), {"name": given.adjustment.name, **figures}
+
+
+def calibrated(
+    work: Work, given: MappingInputs, opened: Opened, options: MappingOptions
+) -> tuple[Abstention | None, Known | None]:
+    """Find the margin from which on matches are kept, where an error is stated."""
+    if options.max_error is None:
+        return None, None
+    if given.calibration is None:
+        known = held_out(opened.index, opened.comparison, options.within)
+    else:
+        shown = with_truth(given.calibration, given.prompts)
+        seen = embedded(work, shown, given.calibration.parent, opened.encoder, name="calibration")
+        known = known_images(opened.index, seen.images, seen.vectors, opened.comparison, options.within)
+    return calibrate(work, opened.comparison, known, max_error=options.max_error), known
+
+
+def match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, threshold: float) -> list[MatchShard]:
+    """Cut the images into work items."""
+    listed = work.scratch / "images.parquet"
+    columns = (
+        "row",
+        "image_id",
+        "model",
+        "prompt_id",
+        "concept",
+        "country",
+        "repeat",
+        "slot",
+        "in_concept",
+        "in_country",
+    )
+    save_parquet(seen.images.select(columns), listed)
+    method = "nearest" if comparison.adjustment is None else f"nearest+{comparison.adjustment.name}"
+    return [
+        MatchShard(comparison, listed, seen.path or listed, start, stop, k, threshold, method,
+                   work.scratch / f"matches-{start:09d}.parquet")
+        for start, stop in ranges(seen.images.height)
+    ]  # fmt: skip
+
+
+class Told:
+    """Counts what goes by while the matches are gathered."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.rows = self.images = self.abstained = 0
+        self.nearest: list[NDArray[np.float32]] = []
+
+    def listening(self, shards: list[MatchShard]) -> Iterator[pl.DataFrame]:
+        """Give the rows of the shards, in order."""
+        for shard in shards:
+            rows = pl.read_parquet(shard.part)
+            first = rows.filter(pl.col("rank") == 1)
+            self.rows += rows.height
+            self.images += first.height
+            self.abstained += int(first["abstained"].sum())
+            self.nearest.append(first["score"].to_numpy())
+            yield rows
+
+    def similarity(self) -> dict[str, float]:
+        """Say how near the nearest artifacts are: far from everything is a sign of images without culture."""
+        scores = np.concatenate(self.nearest).astype(np.float64)
+        shares = {"lowest 5 %": 0.05, "median": 0.5, "highest 5 %": 0.95}
+        return {name: round(float(np.quantile(scores, share)), 4) for name, share in shares.items()}

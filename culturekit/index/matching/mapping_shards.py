@@ -1,0 +1,149 @@
+"""The work items of a mapping: images to match, references to calibrate on, artifacts whose hubness is learned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.index.diagnosis.comparison import Comparison, comparer
+from culturekit.index.encoder import Vectors
+from culturekit.index.matching.mapping_scopes import ANYWHERE, Place
+from culturekit.index.matching.match_batch import Matched
+from culturekit.index.matching.match_table import match_table
+from culturekit.index.search.adjustment import hubness
+from culturekit.storage.arrays import save_array
+from culturekit.storage.tables import save_parquet
+
+__all__ = ["HubShard", "MatchShard", "TrialShard", "find_hubs", "match_shard", "ranges", "try_shard"]
+
+IMAGES_PER_SHARD = 2000
+IMAGES_AT_ONCE = 512
+BLOCKS_PER_SHARD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MatchShard:
+    """Rows `start:stop` of a table of images and of their vectors, to be matched.
+
+    `threshold` is the margin from which on an image does not abstain.
+    """
+
+    comparison: Comparison
+    images: Path
+    vectors: Path
+    start: int
+    stop: int
+    k: int
+    threshold: float
+    method: str
+    part: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TrialShard:
+    """Rows `start:stop` of a table of pictures that show known artifacts, to see how they are matched.
+
+    Their vectors are rows of the index's image channel, which are left out, or those of `vectors`.
+    """
+
+    comparison: Comparison
+    shown: Path
+    vectors: Path | None
+    start: int
+    stop: int
+    part: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HubShard:
+    """The `size` artifacts in some blocks of an index, to learn from a bank of images how near they are to all."""
+
+    comparison: Comparison
+    bank: Path
+    first: int
+    size: int
+    part: Path
+
+
+def match_shard(shard: MatchShard) -> int:
+    """Match a run of images and write their rows."""
+    compared = comparer(shard.comparison)
+    images = pl.scan_parquet(shard.images).slice(shard.start, shard.stop - shard.start).collect()
+    vectors: Vectors = np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
+    shape = (images.height, shard.k)
+    matched = Matched(
+        np.full(shape, -1, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.float32),
+        np.zeros(shape, np.float32),
+    )  # fmt: skip
+    for place, rows in in_places(images):
+        found = compared.match(place, vectors[images["row"].to_numpy()[rows]], k=shard.k)
+        for whole, part in (
+            (matched.artifacts, found.artifacts),
+            (matched.scores, found.scores),
+            (matched.margins, found.margins),
+            (matched.country_margins, found.country_margins),
+        ):
+            whole[rows] = part
+    table = match_table(
+        images,
+        matched,
+        compared.artifacts,
+        countries=shard.comparison.countries,
+        threshold=shard.threshold,
+        method=shard.method,
+    )
+    save_parquet(table, shard.part)
+    return images.height
+
+
+def try_shard(shard: TrialShard) -> int:
+    """Match a run of pictures that show known artifacts; write each margin, and whether the match is wrong."""
+    compared = comparer(shard.comparison)
+    shown = pl.scan_parquet(shard.shown).slice(shard.start, shard.stop - shard.start).collect()
+    own = None if shard.vectors is not None else shown["row"].to_numpy().astype(np.int64)
+    vectors: Vectors = (
+        compared.channels["image"].vectors
+        if shard.vectors is None
+        else np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
+    )
+    margins, wrong = np.zeros(shown.height, np.float32), np.zeros(shown.height, np.bool_)
+    truth = shown["artifact"].to_numpy()
+    for place, rows in in_places(shown):
+        queries = vectors[shown["row"].to_numpy()[rows]]
+        found = compared.rank(place, queries, count=2, left_out=None if own is None else own[rows])
+        lowest = np.full((len(rows), 2), np.float32(compared.adjusted(compared.scope(place)).lowest))
+        two = found.scores[:, :2]
+        lowest[:, : two.shape[1]] = np.where(np.isfinite(two), two, lowest[:, : two.shape[1]])
+        margins[rows], wrong[rows] = lowest[:, 0] - lowest[:, 1], found.artifacts[:, 0] != truth[rows]
+    save_parquet(pl.DataFrame({"artifact": truth, "margin": margins, "wrong": wrong}), shard.part)
+    return shown.height
+
+
+def find_hubs(shard: HubShard) -> int:
+    """Learn how near some artifacts are to a bank of images."""
+    compared = comparer(shard.comparison)
+    scope, how = compared.scope(ANYWHERE), shard.comparison.adjustment
+    bank: Vectors = np.load(shard.bank, mmap_mode="r", allow_pickle=False)
+    blocks = list(scope.blocks())[shard.first : shard.first + BLOCKS_PER_SHARD]
+    values = [hubness(scope, bank, how, begin, end) for begin, end in blocks] if how is not None else []
+    save_array(shard.part, np.concatenate(values))
+    return sum(end - begin for begin, end in blocks)
+
+
+def in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]:
+    """Part images by the place they are compared in, no more than are compared at once."""
+    numbered = images.select("in_concept", "in_country").with_row_index("at")
+    for (concept, country), part in numbered.group_by(["in_concept", "in_country"], maintain_order=True):
+        rows = part["at"].to_numpy().astype(np.int64)
+        place: Place = (None if concept is None else str(concept), None if country is None else str(country))
+        for start in range(0, len(rows), IMAGES_AT_ONCE):
+            yield place, rows[start : start + IMAGES_AT_ONCE]
+
+
+def ranges(count: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs, a shard each."""
+    for start in range(0, count, IMAGES_PER_SHARD):
+        yield start, min(start + IMAGES_PER_SHARD, count)

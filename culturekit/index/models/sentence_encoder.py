@@ -1,0 +1,158 @@
+"""Sentence-transformers, such as LaBSE, from a folder: texts to unit vectors."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.embedding.unit_vectors import unit
+from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
+from culturekit.index.models.torch_device import (
+    Batches,
+    TorchOptions,
+    chosen_device,
+    chosen_dtype,
+    needed_package,
+    on_device,
+    usual_batch,
+)
+from culturekit.index.models.transformers_models import quietly
+from culturekit.index.models.transformers_texts import Tokens
+from culturekit.index.weights.weights_identity import (
+    PICKLES,
+    ModelFolder,
+    check_safetensors,
+    digest_of_files,
+    find_model,
+    no_weights,
+    read_json_list,
+)
+from culturekit.registry import Spec
+
+__all__ = ["SentenceEncoder", "make"]
+
+OWN = "sentence_transformers."
+TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
+
+
+class SentenceEncoder:
+    """Turns texts into vectors, with the pooling and the layers that the folder lists."""
+
+    caveat = ""
+
+    def __init__(self, folder: ModelFolder, network: Any, *, device: Any, dtype: Any, batch: int) -> None:  # noqa: ANN401
+        """Take a model on its device."""
+        self.network = network
+        self.device = device
+        self.batches = Batches(batch)
+        self.prompt = str(network.prompts.get(network.default_prompt_name) or "") if network.default_prompt_name else ""
+        first = network[0]
+        self.lowercase = bool(getattr(first, "do_lower_case", False))
+        most = int(network.max_seq_length or network.tokenizer.model_max_length)
+        self.tokens = Tokens(network.tokenizer, most=most, fill=False)
+        self.identity = EncoderIdentity(
+            name="sentence",
+            weights=digest_of_files(files_of(folder.path), root=folder.path),
+            revision=folder.revision,
+            preprocessing=f"{self.tokens}" + (f", each after {self.prompt!r}" if self.prompt else ""),
+            dtype=str(dtype).removeprefix("torch."),
+            dim=int(dimension(network)),
+        )
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Encode texts; what is longer than the context is cut, and `too_long` says which those are."""
+        vectors = np.empty((len(texts), self.identity.dim), np.float32)
+        for group in self.tokens.groups(self.written(texts)):
+            vectors[list(group.places)] = self.batches.run(self.forward, group.rows, dim=self.identity.dim)
+        return unit(vectors, where=self.identity.dtype)
+
+    def too_long(self, texts: Sequence[str]) -> list[TooLong]:
+        """List the texts that are longer than the model's context."""
+        return self.tokens.too_long(self.written(texts))
+
+    def forward(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
+        """Run the model over one batch of tokens."""
+        columns = on_device(rows, self.device).unbind(1)
+        return self.network(dict(zip(self.tokens.names, columns, strict=True)))["sentence_embedding"]
+
+    def written(self, texts: Sequence[str]) -> list[str]:
+        """Write texts as the model was taught: after its prompt, without space around, in small letters if so."""
+        stripped = [(self.prompt + text).strip() for text in texts]
+        return [text.lower() for text in stripped] if self.lowercase else stripped
+
+
+def dimension(network: Any) -> int:  # noqa: ANN401 - a model
+    """Give the length of a vector; the name of the question changed between versions."""
+    ask = getattr(network, "get_embedding_dimension", None) or network.get_sentence_embedding_dimension
+    return int(ask())
+
+
+def modules_of(folder: Path) -> list[Path]:
+    """List the folders of a model's parts; parts that are not sentence-transformers' own are refused."""
+    listed = read_json_list(folder / "modules.json")
+    if not listed or not str(listed[0].get("type")).endswith(".Transformer"):
+        raise UsageError("a sentence encoder begins with a transformer", where=str(folder / "modules.json"))
+    for part in listed:
+        if not str(part.get("type")).startswith(OWN):
+            raise UsageError(
+                "a part of this model is code of its own, which is never run here",
+                where=str(folder / "modules.json"),
+                found=str(part.get("type")),
+                expected=f"{OWN}...",
+            )
+    places = [(folder / str(part.get("path", ""))).resolve() for part in listed]
+    outside = [place for place in places if not place.is_relative_to(folder.resolve())]
+    if outside:
+        raise IntegrityError("a part of the model lies outside its folder", where=str(folder), found=str(outside[0]))
+    return [folder / place.relative_to(folder.resolve()) for place in places]
+
+
+def files_of(folder: Path) -> list[Path]:
+    """List what decides a vector: the lists at the top, and the weights and settings of every part."""
+    files = {folder / name for name in TOP if (folder / name).is_file()}
+    first, *others = modules_of(folder)
+    files.update(ModelFolder(first, "").files())
+    files.update(first / name for name in TOP if (first / name).is_file())
+    for place in others:
+        weights = place / "model.safetensors"
+        if not weights.is_file() and any(found for pattern in PICKLES for found in place.glob(pattern)):
+            raise no_weights(place)
+        files.update(path for path in (weights, place / "config.json") if path.is_file())
+    return sorted(files)
+
+
+def make(spec: Spec) -> TextEncoder:
+    """Make the encoder of a folder or a hub id."""
+    options = spec.read(TorchOptions)
+    package = needed_package("sentence_transformers", kind="encoder sentence", extra="embed")
+    folder = find_model(spec.target, revision=options.revision, kind=spec.name)
+    device = chosen_device(options.device)
+    dtype = chosen_dtype(options.dtype, device)
+    files = files_of(folder.path)
+    check_safetensors([path for path in files if path.suffix == ".safetensors"])
+    try:
+        with quietly():
+            network = package.SentenceTransformer(
+                str(folder.path),
+                device=str(device),
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"dtype": dtype, "use_safetensors": True},
+            )
+    except (OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError) as error:
+        raise IntegrityError(
+            "the model cannot be loaded", where=str(folder.path), found=str(error).strip().partition("\n")[0]
+        ) from error
+    refuse_prompts_left_out(network, folder.path)
+    return SentenceEncoder(
+        folder, network.to(dtype).eval(), device=device, dtype=dtype, batch=usual_batch(options, device)
+    )
+
+
+def refuse_prompts_left_out(network: Any, where: Path) -> None:  # noqa: ANN401 - a model
+    """Refuse a model that puts a prompt before texts and then leaves it out of the pooling."""
+    if network.default_prompt_name and not all(getattr(part, "include_prompt", True) for part in network):
+        raise UsageError("a model that leaves its prompt out of the pooling is not read here", where=str(where))

@@ -1,0 +1,1 @@
+"""Who scores the quality of a picture."""

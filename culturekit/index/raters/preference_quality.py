@@ -1,0 +1,76 @@
+"""Scorers fine-tuned on what people preferred: Human Preference Score 2 and PickScore."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, cast
+
+from culturekit.errors import UsageError
+from culturekit.index.encoder import ImageEncoder, TextEncoder
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.models.open_clip_encoder import OpenClipEncoder, Options
+from culturekit.index.models.open_clip_source import find_source
+from culturekit.index.models.torch_device import TorchOptions, needed_package
+from culturekit.index.raters.cosine_quality import CosineQuality, PairEncoder
+from culturekit.index.raters.quality import QualityScorer
+from culturekit.index.weights.safetensors_file import read_header
+from culturekit.registry import Spec
+
+__all__ = ["HpsOptions", "make_hps", "make_pick"]
+
+HPS_MODEL = "ViT-H-14"
+
+AS_PUBLISHED = {"resize_mode": "longest", "fill_color": 0, "interpolation": "bicubic"}
+"""HPS looks at the whole picture, its longer side resized, with black around it; other CLIPs look at the middle."""
+
+PREFERENCES = (
+    "The score was learned from what people preferred among generated pictures, few of whom knew the culture shown: "
+    "it rewards the looks that they liked."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HpsOptions(TorchOptions):
+    """How the scorer is run.
+
+    Attributes:
+        model: of a file of weights, the name of open_clip's model.
+        version: 2.0 or 2.1; weights that culturekit converted say it themselves.
+    """
+
+    model: str = ""
+    version: Literal["", "2.0", "2.1"] = ""
+
+
+def make_hps(spec: Spec) -> QualityScorer:
+    """Make the scorer of a file of weights, or of a folder as open_clip writes it."""
+    options = spec.read(HpsOptions)
+    package = needed_package("open_clip", kind="quality scorer hpsv2", extra="openclip")
+    path = Path(spec.target).expanduser()
+    model = options.model or (HPS_MODEL if path.is_file() else "")
+    source = find_source(spec, model=model, pretrained="", revision=options.revision, package=package)
+    source = replace(source, preprocessing={**source.preprocessing, **AS_PUBLISHED})
+    settings = Options(options.device, options.dtype, options.batch, options.revision)
+    version = version_of(source.weights, options.version, spec)
+    return CosineQuality(
+        f"hpsv2{version}", OpenClipEncoder(source, settings, package=package), 1.0, floor=False, caveat=PREFERENCES
+    )
+
+
+def version_of(weights: Path, given: str, spec: Spec) -> str:
+    """Name the version, as `.0` or `.1`; nothing where neither the weights nor the SPEC say it."""
+    noted = read_header(weights).get("__metadata__", {}).get("culturekit.kind", "")
+    found = noted.removeprefix("hpsv") if noted.startswith("hpsv") else ""
+    if found and given and found != given:
+        raise UsageError("the weights are of another version", where=str(spec), expected=given, found=found)
+    return (found or given).removeprefix("2")
+
+
+def make_pick(spec: Spec) -> QualityScorer:
+    """Make the scorer of a folder of transformers: PickScore is CLIP's own score, scale included."""
+    encoder = ENCODERS.make(replace(spec, name="transformers"))
+    logits = getattr(encoder, "logits", None)
+    if not isinstance(encoder, ImageEncoder) or not isinstance(encoder, TextEncoder) or logits is None:
+        raise UsageError(
+            "PickScore needs a CLIP", where=str(spec), expected="pickscore:FOLDER with a CLIP of transformers"
+        )
+    return CosineQuality("pickscore", cast("PairEncoder", encoder), logits.scale, floor=False, caveat=PREFERENCES)

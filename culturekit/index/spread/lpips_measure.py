@@ -1,0 +1,192 @@
+"""LPIPS from a local file of weights: the network and the heads, together or in two files."""
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from culturekit.errors import IntegrityError, MissingDependency, UsageError
+from culturekit.index.encoder import Prepared
+from culturekit.index.models.torch_device import chosen_device, same_bits
+from culturekit.index.spread.lpips_network import Backbone, Lpips
+from culturekit.index.weights.safetensors_file import read_header
+from culturekit.index.weights.weight_kinds import LPIPS, recognised
+from culturekit.index.weights.weights_identity import check_safetensors
+from culturekit.registry import Spec
+from culturekit.storage.digests import digest, digest_file
+
+__all__ = ["LpipsMeasure", "Options", "make"]
+
+SHORT: Mapping[str, Backbone] = {"AlexNet": "alex", "VGG-16": "vgg", "SqueezeNet": "squeeze"}
+FULL: Mapping[Backbone, str] = {short: name for name, short in SHORT.items()}
+
+HEAD = re.compile(r"lins?\.?(\d)\.model\.1\.weight")
+LAYER = re.compile(r"(?:net\.slices?\.?\d|features)\.(\d+(?:\.(?:squeeze|expand1x1|expand3x3))?\.(?:weight|bias))")
+
+LICENCE = (
+    "published weights: heads BSD-2-Clause (PerceptualSimilarity), network BSD-3-Clause (torchvision), trained on "
+    "ImageNet"
+)
+"""Whoever trained others knows theirs."""
+
+SMALLEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the network is run.
+
+    Attributes:
+        backbone: file of the network's weights, where the first file holds the heads alone.
+        side: to what square pictures are brought; 0 leaves them as they are.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+    """
+
+    backbone: str = ""
+    side: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 256
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse pictures that are too small for the networks."""
+        if 0 < self.side < SMALLEST:
+            raise ValueError(f"side is 0, or at least {SMALLEST} pixels, not {self.side}")
+
+
+class LpipsMeasure:
+    """The perceptual distance of Zhang et al. 2018 between the pictures of a batch."""
+
+    caveat = (
+        "LPIPS was trained on what people say of small distortions of one picture. Between different pictures it is "
+        "large for anything that looks different: pose, colours, noise. It does not know what a picture shows."
+    )
+    licence = LICENCE
+
+    def __init__(self, network: Lpips, weights: str, options: Options) -> None:
+        """Take a network and the hash of its weights."""
+        self.device = chosen_device(options.device)
+        self.network = network.to(self.device)
+        self.side = options.side
+        self.name = f"lpips-{network.backbone}"
+        size = f"resized to {self.side} x {self.side}, bilinear" if self.side else "size left as it is"
+        self.parameters: Mapping[str, Any] = {
+            "name": self.name,
+            "version": "0.1",
+            "backbone": FULL[network.backbone],
+            "weights": weights,
+            "preprocessing": f"RGB; {size}; x / 127.5 - 1",
+            "dtype": "float32",
+        }
+
+    def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
+        """Bring a picture to its size and range: float32 (3, height, width)."""
+        if self.side and picture.shape[:2] != (self.side, self.side):
+            resized = Image.fromarray(picture).resize((self.side, self.side), Image.Resampling.BILINEAR)
+            picture = np.asarray(resized)
+        elif min(picture.shape[:2]) < SMALLEST:
+            raise UsageError(
+                "a picture is too small for LPIPS", expected=f"at least {SMALLEST} x {SMALLEST} pixels",
+                found=f"{picture.shape[1]} x {picture.shape[0]}", hint="Give a side, such as ?side=256.",
+            )  # fmt: skip
+        ranged = picture.astype(np.float32) / np.float32(127.5) - 1
+        return np.ascontiguousarray(ranged.transpose(2, 0, 1), np.float32)
+
+    def distances(self, pictures: Sequence[Prepared]) -> NDArray[np.float64]:
+        """Measure every two pictures of a batch, float64 (n, n)."""
+        sizes = {picture.shape for picture in pictures}
+        if len(sizes) > 1:
+            found = ", ".join(sorted(f"{width} x {height}" for _, height, width in sizes))
+            raise UsageError(
+                "pictures of several sizes cannot be compared", expected="one size", found=found,
+                hint="Give a side, such as ?side=256.",
+            )  # fmt: skip
+        torch = importlib.import_module("torch")
+        if len(pictures) < 2:
+            return np.zeros((len(pictures), len(pictures)))
+        with same_bits():
+            stacked = torch.from_numpy(np.stack(pictures)).to(self.device)
+            found_distances: NDArray[np.float64] = self.network.distances(stacked).cpu().numpy()
+        return found_distances
+
+
+def make(spec: Spec) -> LpipsMeasure:
+    """Make the measure from one file, or from one of heads and one of the network."""
+    options = spec.read(Options)
+    files = [one_file(spec.target, spec)]
+    if options.backbone:
+        files.append(one_file(options.backbone, spec))
+    tensors = gathered(files)
+    heads = {int(match[1]): tensor for name, tensor in tensors.items() if (match := HEAD.fullmatch(name))}
+    layers = {match[1]: tensor for name, tensor in tensors.items() if (match := LAYER.fullmatch(name))}
+    widths = tuple(int(heads[number].shape[1]) for number in sorted(heads))
+    backbone = SHORT.get(LPIPS.get(widths, ""))
+    if backbone is None:
+        raise IntegrityError(
+            "the heads are not those of LPIPS", where=str(files[0]), expected=" or ".join(SHORT),
+            found=f"channels {', '.join(map(str, widths)) or 'of none'}",
+        )  # fmt: skip
+    if not layers:
+        raise UsageError(
+            "these weights are the heads of LPIPS alone, without the network they belong to",
+            where=str(files[0]),
+            expected=f"lpips:HEADS.safetensors?backbone=FILE.safetensors, the {FULL[backbone]} of torchvision",
+        )
+    network = Lpips(backbone, layers, [heads[number] for number in sorted(heads)])
+    problem = network.problem()
+    if problem:
+        raise IntegrityError(
+            f"the weights of {FULL[backbone]} are not complete", where=", ".join(map(str, files)), found=problem
+        )
+    return LpipsMeasure(network, weights_digest(files), options)
+
+
+def one_file(target: str, spec: Spec) -> Path:
+    """Find a file of weights, and refuse what is not safetensors."""
+    path = Path(target).expanduser()
+    if not target or not path.is_file():
+        raise UsageError(
+            "there is no such file of weights", where=str(spec), expected="lpips:FILE.safetensors", found=target
+        )
+    if path.suffix != ".safetensors":
+        raise UsageError(
+            "these weights are not safetensors, and nothing else is opened",
+            where=str(path),
+            hint=f"Convert a checkpoint that you trust: culturekit weights convert {path} --sha256 HEX "
+            f"--out {path.with_suffix('.safetensors')}",
+        )
+    check_safetensors([path])
+    shapes = {name: tuple(entry["shape"]) for name, entry in read_header(path).items() if name != "__metadata__"}
+    known = recognised(shapes)
+    if known is None or known.kind not in ("lpips", "lpips-backbone"):
+        raise IntegrityError(
+            "the weights are not those of LPIPS",
+            where=str(path),
+            expected="lpips (heads, with or without the network) or lpips-backbone (AlexNet, VGG-16, SqueezeNet)",
+            found=known.kind if known else f"{len(shapes)} tensors of no known kind",
+        )
+    return path
+
+
+def gathered(files: Sequence[Path]) -> dict[str, Any]:
+    """Load the tensors of all files, or say which command installs what that needs."""
+    try:
+        importlib.import_module("torch")
+        load_file = importlib.import_module("safetensors.torch").load_file
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"lpips needs the package {error.name}, which is not installed",
+            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
+        ) from error
+    return {name: tensor.float() for path in files for name, tensor in load_file(path).items()}
+
+
+def weights_digest(files: Sequence[Path]) -> str:
+    """Hash the weights: of one file its hash, of two that of both."""
+    hashes = [digest_file(path) for path in files]
+    return hashes[0] if len(hashes) == 1 else digest(hashes)

@@ -1,0 +1,103 @@
+"""How far the pictures of a batch are apart: a measure of pairs over a table of images, in resumable shards."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.index.embedding.pictures import try_picture
+from culturekit.index.raters.score_pictures import in_threads
+from culturekit.index.spread.pair_measure import PairMeasure
+from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.index.spread.repeat_batches import RepeatBatch, repeat_batches
+from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest
+from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
+
+__all__ = ["measure_spread"]
+
+BATCHES_PER_SHARD = 16
+
+UNREADABLE = "images of a batch with a picture that cannot be read: "
+
+PART = {**PAIR_DISTANCES.schema, "reason": pl.String()}
+"""A row has a distance, or the reason why there is none; then the distance is NaN."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadShard:
+    """A run of batches to measure, as a work item."""
+
+    measure: str
+    root: Path
+    batches: tuple[RepeatBatch, ...]
+    part: Path
+
+
+@cache
+def measure_of(spec: str) -> PairMeasure:
+    """Make a measure once per process."""
+    return PAIR_MEASURES.make(spec)
+
+
+def measure_spread(work: Work, images_path: Path, measure: str, *, size: int) -> Outcome:
+    """Write the mean distance over all pairs of each full batch; a batch with an unreadable picture has none."""
+    made = measure_of(measure)
+    batches, left_out = repeat_batches(read_table(images_path, IMAGES), size)
+    rows = measured(work, batches, images_path.parent, measure)
+    lost = rows.filter(pl.col("reason").is_not_null())
+    for reason, count in lost.group_by("reason").agg(pl.col("images").sum()).sort("reason").iter_rows():
+        left_out[f"{UNREADABLE}{reason}"] += count
+    table = rows.filter(pl.col("reason").is_null()).select(list(PAIR_DISTANCES.schema))
+    write_table(work.out, PAIR_DISTANCES, table)
+    notes = {"caveat": made.caveat, "parameters": dict(made.parameters), "licence": made.licence}
+    counts = {"pair_distances": table.height, "images": int(table["images"].sum())}
+    return Outcome(counts, dict(sorted((+Counter(left_out)).items())), notes)
+
+
+def measured(work: Work, batches: Sequence[RepeatBatch], root: Path, measure: str) -> pl.DataFrame:
+    """Measure batches shard by shard; those of a cut run are not measured again."""
+    mark = digest(dict(measure_of(measure).parameters))[:16]
+    shards = [
+        SpreadShard(
+            measure,
+            root,
+            tuple(batches[start : start + BATCHES_PER_SHARD]),
+            work.scratch / f"spread-{mark}-{start:09d}.parquet",
+        )
+        for start in range(0, len(batches), BATCHES_PER_SHARD)
+    ]
+    weightless = measure_of(measure).parameters.get("weights") == "none"
+    hands = None if weightless else partial(in_threads, workers=work.engine.workers)
+    run_shards(work, shards, measure_shard, size=lambda shard: len(shard.batches), unit="batches", hands=hands)
+    return merge_parts([shard.part for shard in shards], PART)
+
+
+def measure_shard(shard: SpreadShard) -> int:
+    """Measure a run of batches and keep a row for each."""
+    measure = measure_of(shard.measure)
+    rows = []
+    for batch in shard.batches:
+        distance, reason = distance_of(batch, shard.root, measure)
+        place = (batch.model, batch.concept, batch.prompt_id, batch.repeat, batch.number, len(batch.pictures))
+        rows.append((measure.name, *place, distance, reason))
+    save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    return len(shard.batches)
+
+
+def distance_of(batch: RepeatBatch, root: Path, measure: PairMeasure) -> tuple[float, str | None]:
+    """Average the distances of all pairs of a batch, or say why there is none."""
+    ready = []
+    for path, sha256 in batch.pictures:
+        found = try_picture(root, path, sha256=sha256)
+        if isinstance(found, NoPicture):
+            return float("nan"), found.reason
+        ready.append(measure.prepare(found))
+    distances, count = measure.distances(ready), len(ready)
+    return float(distances.sum() / (count * (count - 1))), None

@@ -1,0 +1,65 @@
+"""Runs of paid images against a server on loopback, for tests."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.generation.runner import ImagePlan
+from culturekit.llm.answers import LlmOptions
+from culturekit.pipeline.generate_stage import generate_stage
+from culturekit.pipeline.run_stage import StageRun, run_stage
+from tests.conftest import HeardProgress, HereEngine
+from tests.generation.folder.folder_worlds import prompts
+from tests.llm.server import RunningServer
+
+__all__ = ["KEY", "buy", "google", "images_of", "openai"]
+
+KEY = "sk-a-key-that-must-stand-nowhere-0123456789"
+
+
+def openai(server: RunningServer, model: str = "gpt-image-1", **options: object) -> str:
+    """Write the SPEC of a model of OpenAI's that this server stands for."""
+    return spec(f"openai:{model}", server.openai_url, {"quality": "low", **options})
+
+
+def google(server: RunningServer, model: str = "gemini-2.5-flash-image", **options: object) -> str:
+    """Write the SPEC of a model of Google's that this server stands for."""
+    return spec(f"google:{model}", server.google_url, options)
+
+
+def spec(name: str, url: str, options: Mapping[str, object]) -> str:
+    """Write a SPEC."""
+    pairs = {"base_url": url, "timeout": 20, **options}
+    return f"{name}?" + "&".join(f"{key}={value}" for key, value in pairs.items())
+
+
+def buy(
+    backend: str,
+    folder: Path,
+    *,
+    plan: ImagePlan | None = None,
+    llm: LlmOptions | None = None,
+    texts: Mapping[str, str] | None = None,
+    seed: int = 3,
+    fresh: bool = False,
+    **stated: Any,
+) -> StageRun:
+    """Buy images of some prompts into `folder/out`."""
+    stage = generate_stage(
+        prompts(folder / "prompts", texts),
+        plan or ImagePlan(),
+        backend=backend,
+        model="m",
+        seed=seed,
+        name="images",
+        llm=llm or LlmOptions(concurrency=4),
+        **stated,
+    )
+    return run_stage(stage, folder / "out", engine=HereEngine(), progress=HeardProgress(), fresh=fresh)
+
+
+def images_of(folder: Path) -> pl.DataFrame:
+    """Read the table that a run wrote."""
+    return pl.read_parquet(folder / "out/images.parquet").sort("prompt_id", "repeat", "slot")

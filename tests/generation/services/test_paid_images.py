@@ -1,0 +1,276 @@
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from culturekit.errors import BudgetReached, UsageError
+from culturekit.generation.runner import ImagePlan, derive_seed
+from culturekit.llm.answers import LlmOptions
+from culturekit.llm.journal_places import journals_below
+from culturekit.llm.ledger import read_ledger
+from culturekit.records.schemas import IMAGES
+from culturekit.storage.digests import digest_bytes
+from culturekit.storage.tables import read_table
+from tests.generation.folder.folder_worlds import TEXTS
+from tests.generation.services.paid_images import KEY, buy, google, images_of, openai
+from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
+from tests.llm.server.script import Pictures
+
+pytest.importorskip("openai")
+pytest.importorskip("google.genai")
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys lie in the environment only."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+
+
+SpecOf = Callable[..., str]
+SPECS: list[SpecOf] = [openai, google]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_every_image_is_a_row_with_what_was_sent_and_what_came(spec: SpecOf, tmp_path: Path) -> None:
+    with running_server() as server:
+        run = buy(spec(server), tmp_path, plan=ImagePlan(2, 3))
+        sold = server.stats()
+    rows = read_table(tmp_path / "out/images.parquet", IMAGES)
+    assert rows.height == 4 * 2 * 3 == sold["online"]["replies"]
+    assert set(rows["status"]) == {"ok"}
+    assert set(rows["seed_honoured"]) == {False}
+    assert set(rows["rewriter"]) == {"unknown"}
+    assert rows["requested_at"].null_count() == 0
+    assert rows["prompt_revised"].null_count() == rows.height
+    for row in rows.iter_rows(named=True):
+        content = (tmp_path / "out" / row["path"]).read_bytes()
+        assert digest_bytes(content) == row["sha256"]
+        assert Image.open(io.BytesIO(content)).size == (row["width"], row["height"])
+        assert row["prompt_sent"] == TEXTS[row["prompt_id"]]
+        assert row["seed"] == derive_seed(3, row["prompt_id"], row["repeat"], row["slot"])
+    assert run.manifest.notes["traits"]["seed_honoured"] == {"no": rows.height}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_finished_slot_is_never_bought_again(spec: SpecOf, tmp_path: Path) -> None:
+    with running_server() as server:
+        backend = spec(server)
+        buy(backend, tmp_path)
+        first = images_of(tmp_path)
+        again = buy(backend, tmp_path, fresh=True)
+        more = buy(backend, tmp_path, plan=ImagePlan(slots=2))
+        assert server.stats()["online"]["replies"] == 8
+    assert again.state == "built"
+    assert more.manifest.counts == {"images": 8, "ok": 8}
+    both = images_of(tmp_path)
+    assert both.filter(both["slot"] == 0)["sha256"].to_list() == first["sha256"].to_list()
+
+
+def test_the_ledger_says_what_the_service_bills(tmp_path: Path) -> None:
+    with running_server() as server:
+        buy(openai(server), tmp_path)
+        sold = server.stats()["delivered"]
+    total = read_ledger(journals_below([tmp_path / "out"])).total
+    assert (total.input_tokens, total.output_tokens) == (sold["input_tokens"], sold["output_tokens"])
+    assert total.output_tokens == 4 * 272
+    assert total.usd == pytest.approx((sold["input_tokens"] * 5 + sold["output_tokens"] * 40) / 1e6)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_budget_ends_the_run_and_a_larger_one_goes_on(spec: SpecOf, tmp_path: Path) -> None:
+    with running_server() as server:
+        backend = spec(server)
+        texts = {f"p{number:02d}": f"a dish number {number}" for number in range(20)}
+        with pytest.raises(BudgetReached) as caught:
+            buy(backend, tmp_path, llm=LlmOptions(budget=0.1), texts=texts)
+        before = server.stats()
+        assert caught.value.exit_code == 5
+        assert 0 < before["online"]["replies"] < 20
+        buy(backend, tmp_path, llm=LlmOptions(budget=5.0), texts=texts)
+        after = server.stats()
+    assert after["online"]["replies"] == 20
+    assert after["bought_twice"] == 0
+    assert images_of(tmp_path).height == 20
+
+
+def test_one_call_asks_for_several_images_of_a_prompt(tmp_path: Path) -> None:
+    with running_server() as server:
+        buy(openai(server, n=4), tmp_path, plan=ImagePlan(slots=6))
+        asked = server.stats()["operations"]["images"]
+    rows = images_of(tmp_path)
+    assert asked == 4 * 2
+    assert rows.height == 24
+    assert rows["sha256"].n_unique() == 24
+    assert {json.loads(text)["n"] for text in rows["provider_params"]} == {4, 2}
+
+
+def test_images_left_out_of_a_reply_are_rows(tmp_path: Path) -> None:
+    with running_server(Script(pictures=Pictures(more=-1))) as server:
+        buy(openai(server, n=3), tmp_path, plan=ImagePlan(slots=3))
+    rows = images_of(tmp_path)
+    assert rows["status"].to_list() == ["ok", "ok", "filtered"] * 4
+    assert "2 images in place of those asked for" in rows["reason"][2]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_candidates_beyond_those_asked_for_are_noted(spec: SpecOf, tmp_path: Path) -> None:
+    with running_server(Script(pictures=Pictures(more=1))) as server:
+        buy(spec(server), tmp_path)
+    rows = images_of(tmp_path)
+    assert rows.height == 4
+    assert {json.loads(text)["candidates"] for text in rows["provider_params"]} == {2}
+
+
+def test_a_revised_prompt_says_that_a_rewriter_was_on(tmp_path: Path) -> None:
+    with running_server(Script(pictures=Pictures(revised=True))) as server:
+        run = buy(openai(server), tmp_path)
+    rows = images_of(tmp_path)
+    assert set(rows["rewriter"]) == {"on"}
+    assert rows["prompt_revised"][0] == f"A photo of {TEXTS['p1']}"
+    assert run.manifest.notes["traits"]["rewriter"] == {"on": 4}
+
+
+@pytest.mark.parametrize(("form", "suffix"), [("png", ".png"), ("jpeg", ".jpg"), ("webp", ".webp")])
+def test_a_picture_that_needs_no_change_stays_as_it_came(form: str, suffix: str, tmp_path: Path) -> None:
+    with running_server(Script(pictures=Pictures(form=form))) as server:  # type: ignore[arg-type]
+        buy(openai(server), tmp_path)
+    rows = images_of(tmp_path)
+    assert rows["sha256"].to_list() == rows["source_sha256"].to_list()
+    assert all(path.endswith(suffix) for path in rows["path"])
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_batch_costs_half_and_is_bought_once(spec: SpecOf, tmp_path: Path) -> None:
+    script = Script(job=JobPlan(shuffled=True), rules=(Rule(Fault("content-filter"), When(row_matches="Ghana")),))
+    with running_server(script) as server:
+        buy(spec(server), tmp_path, llm=LlmOptions(batch=True))
+        buy(spec(server), tmp_path, llm=LlmOptions(batch=True), fresh=True)
+        stats = server.stats()
+    rows = images_of(tmp_path)
+    assert rows["status"].to_list() == ["ok", "ok", "ok", "filtered"]
+    assert stats["online"]["replies"] == 0
+    assert stats["bought_twice"] == 0
+    assert stats["batch"]["replies"] == 5
+    assert rows["requested_at"].null_count() == 0
+
+
+def test_images_bought_alone_and_in_a_batch_are_the_same_question(tmp_path: Path) -> None:
+    with running_server() as server:
+        buy(openai(server), tmp_path)
+        buy(openai(server), tmp_path, llm=LlmOptions(batch=True), plan=ImagePlan(slots=2))
+        stats = server.stats()
+    assert (stats["online"]["replies"], stats["batch"]["replies"]) == (4, 4)
+
+
+def test_no_key_stands_in_anything_that_is_written(tmp_path: Path) -> None:
+    with running_server(Script(rules=(Rule(Fault("bad-request", text=f"your key {KEY}"), times=1),))) as server:
+        buy(openai(server), tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("backend", "plan"),
+    [
+        ("openai:gpt-image-9", ImagePlan()),
+        ("openai:gpt-image-1", ImagePlan(size="512x512")),
+        ("openai:gpt-5?api=responses", ImagePlan()),
+        ("google:gemini-9-image", ImagePlan()),
+    ],
+)
+def test_nothing_is_bought_at_an_unknown_price(backend: str, plan: ImagePlan, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"costs .* is not known") as caught:
+        buy(backend, tmp_path, plan=plan)
+    assert "image_price=" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("google:imagen-4.0-generate-001", "shut"),
+        ("google:gemini-2.5-flash-image?aspect_ratio=2:1", "wrong"),
+        ("openai:gpt-image-1?n=11", "wrong"),
+        ("openai:gpt-image-1?api=responses&n=2", "wrong"),
+        ("openai", "name of a model"),
+    ],
+)
+def test_a_spec_that_cannot_work_is_refused(backend: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        buy(backend, tmp_path)
+
+
+def test_images_with_a_stated_price_are_counted_as_images(tmp_path: Path) -> None:
+    with running_server() as server:
+        buy(openai(server, model="my-model", image_price=0.04), tmp_path)
+    total = read_ledger(journals_below([tmp_path / "out"])).total
+    assert (total.input_tokens, total.output_tokens, total.usd) == (0, 4, 0.16)
+
+
+def test_the_same_replies_give_the_same_bytes(tmp_path: Path) -> None:
+    plan = ImagePlan(slots=3)
+    with running_server(Script(latency=0.01, jitter=0.02)) as server:
+        one = buy(openai(server), tmp_path / "one", plan=plan, llm=LlmOptions(concurrency=1))
+        other = buy(openai(server), tmp_path / "other", plan=plan, llm=LlmOptions(concurrency=64))
+        again = buy(openai(server), tmp_path / "one", plan=plan, fresh=True)
+    assert again.manifest.sha256 == one.manifest.sha256
+    when = "requested_at"
+    assert images_of(tmp_path / "one").drop(when).equals(images_of(tmp_path / "other").drop(when))
+    assert one.manifest.outputs["files"] == other.manifest.outputs["files"]
+
+
+def test_a_picture_with_an_alpha_channel_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def clear(*_: object) -> bytes:
+        buffer = io.BytesIO()
+        Image.fromarray(np.zeros((4, 4, 4), np.uint8)).save(buffer, "PNG")
+        return buffer.getvalue()
+
+    monkeypatch.setattr("tests.llm.server.openai_image_making.picture_bytes", clear)
+    with running_server() as server:
+        buy(openai(server, background="transparent"), tmp_path)
+    row = images_of(tmp_path).row(0, named=True)
+    assert row["status"] == "ok"
+    assert row["sha256"] != row["source_sha256"]
+    assert np.asarray(Image.open(tmp_path / "out" / row["path"])).min() == 255
+
+
+def test_pictures_at_addresses_are_fetched_once(tmp_path: Path) -> None:
+    with running_server() as server:
+        address = f"{server.url}/pictures/{{digest}}/{{place}}"
+        server.follow(Script(pictures=Pictures(address=address, revised=True)))
+        backend = openai(server, model="dall-e-3", quality="standard", response_format="url", image_price=0.04)
+        buy(backend, tmp_path)
+        first = images_of(tmp_path)
+        server.follow(Script(pictures=Pictures(address=address, status=410)))
+        buy(backend, tmp_path, fresh=True)
+        assert server.stats()["online"]["replies"] == 4
+    assert set(first["status"]) == {"ok"}
+    assert images_of(tmp_path).equals(first)
+
+
+def test_an_address_that_is_gone_is_a_row_and_tried_again_for_nothing(tmp_path: Path) -> None:
+    with running_server() as server:
+        address = f"{server.url}/pictures/{{digest}}/{{place}}?secret"
+        server.follow(Script(pictures=Pictures(address=address, status=404)))
+        backend = openai(server, response_format="url")
+        buy(backend, tmp_path)
+        gone = images_of(tmp_path)
+        server.follow(Script(pictures=Pictures(address=address)))
+        buy(backend, tmp_path, fresh=True)
+        assert server.stats()["online"]["replies"] == 4
+    assert set(gone["status"]) == {"failed"}
+    assert all("status 404" in reason and "secret" not in reason for reason in gone["reason"])
+    assert set(images_of(tmp_path)["status"]) == {"ok"}
+
+
+def test_a_server_that_takes_seeds_is_told_them(tmp_path: Path) -> None:
+    with running_server() as server:
+        buy(google(server, send_seed="true"), tmp_path)
+    rows = images_of(tmp_path)
+    assert rows["seed_honoured"].null_count() == 4

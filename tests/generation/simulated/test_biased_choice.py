@@ -1,0 +1,164 @@
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from culturekit.errors import UsageError
+from culturekit.generation.backend import ImageRequest
+from culturekit.generation.simulated.biased_choice import CHOICE_NUMBERS, Bias, BiasedChoice
+from culturekit.generation.simulated.pools import Pool, Row
+from tests.generation.simulated.simulated_models import asked, space
+
+EVEN = Bias(temperature=0, favour="", favour_strength=0, collapse=0, modes=2, error=0)
+
+DISHES = space(
+    ("Q1", "cuisine", "FR", 8.0),
+    ("Q2", "cuisine", "FR", 4.0),
+    ("Q3", "cuisine", "JP", 2.0),
+    ("Q4", "cuisine", "JP", None),
+    ("Q5", "cuisine", "TR", 1.0),
+    ("Q1", "cuisine", "TR", 8.0),
+    ("Q8", "landmarks", "FR", None),
+    ("Q9", "landmarks", "US", None),
+)
+DRAWS = 6000
+
+
+def drawn(bias: Bias, request: ImageRequest, cspace: pl.DataFrame = DISHES) -> Counter[tuple[str, str]]:
+    choice = BiasedChoice(cspace, bias)
+    numbers = np.random.default_rng(3).random((DRAWS, CHOICE_NUMBERS))
+    rows = [choice.choose(request, row) for row in numbers]
+    return Counter((row.artifact_id, row.country) for row in rows if row)
+
+
+def departure(found: Mapping[tuple[str, str], int], weights: Mapping[tuple[str, str], float]) -> float:
+    """Chi-square less its mean, in its standard deviations; infinite where something impossible was drawn."""
+    if set(found) - set(weights):
+        return float("inf")
+    total, freedom = sum(weights.values()), len(weights) - 1
+    expected = {row: DRAWS * weight / total for row, weight in weights.items()}
+    square = sum((found.get(row, 0) - count) ** 2 / count for row, count in expected.items())
+    return float((square - freedom) / np.sqrt(2 * freedom))
+
+
+POPULARITY = {
+    ("Q1", "FR"): 8.0,
+    ("Q2", "FR"): 4.0,
+    ("Q3", "JP"): 2.0,
+    ("Q4", "JP"): 1.0,
+    ("Q5", "TR"): 1.0,
+    ("Q1", "TR"): 8.0,
+}
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.5, 1.0, 2.0])
+def test_the_distribution_is_popularity_to_the_temperature(temperature: float) -> None:
+    found = drawn(replace(EVEN, temperature=temperature), asked(0))
+    assert departure(found, {row: weight**temperature for row, weight in POPULARITY.items()}) < 4
+    assert departure(found, {row: weight ** (temperature + 0.2) for row, weight in POPULARITY.items()}) > 8
+
+
+def test_without_any_popularity_all_rows_weigh_the_same() -> None:
+    found = drawn(replace(EVEN, temperature=3), asked(0, concept="landmarks"))
+    assert departure(found, {("Q8", "FR"): 1, ("Q9", "US"): 1}) < 4
+
+
+def test_a_country_in_the_request_limits_the_rows() -> None:
+    found = drawn(replace(EVEN, temperature=1), asked(0, country="TR"))
+    assert departure(found, {("Q5", "TR"): 1, ("Q1", "TR"): 8}) < 4
+
+
+def test_favour_limits_that_share_of_the_choices_to_the_country() -> None:
+    found = drawn(replace(EVEN, favour="JP", favour_strength=0.6), asked(0))
+    other, japanese = 0.4 / 6, 0.4 / 6 + 0.6 / 2
+    expected = dict.fromkeys(POPULARITY, other) | {("Q3", "JP"): japanese, ("Q4", "JP"): japanese}
+    assert departure(found, expected) < 4
+
+
+def test_favour_does_not_overrule_the_country_that_is_asked_for() -> None:
+    found = drawn(replace(EVEN, favour="JP", favour_strength=1), asked(0, country="TR"))
+    assert {country for _, country in found} == {"TR"}
+
+
+def test_collapse_returns_to_the_same_few_rows() -> None:
+    bias = replace(EVEN, collapse=0.7, modes=2)
+    certain = drawn(replace(bias, collapse=1), asked(0))
+    assert len(certain) == 2
+    share = sum(drawn(bias, asked(0))[row] for row in certain) / DRAWS
+    assert share == pytest.approx(0.7 + 0.3 * 2 / 6, abs=0.02)
+
+
+def test_collapse_and_favour_strike_independently() -> None:
+    bias = replace(EVEN, collapse=0.5, favour="JP", favour_strength=0.5)
+    modes = set(drawn(replace(EVEN, collapse=1), asked(0)))
+    shares = {row: 0.5 * (row in modes) / 2 + 0.25 / 6 + 0.25 * (row[1] == "JP") / 2 for row in POPULARITY}
+    assert departure(drawn(bias, asked(0)), shares) < 4
+
+
+def test_the_modes_do_not_depend_on_the_order_of_the_rows_or_on_popularity() -> None:
+    bias = replace(EVEN, collapse=1)
+    changed = DISHES.reverse().with_columns(popularity=pl.lit(5.0))
+    assert set(drawn(bias, asked(0))) == set(drawn(bias, asked(0), changed))
+
+
+def test_more_modes_add_to_the_fewer() -> None:
+    one, three = (set(drawn(replace(EVEN, collapse=1, modes=modes), asked(0))) for modes in (1, 3))
+    assert len(one) == 1
+    assert len(three) == 3
+    assert one < three
+
+
+def test_a_named_artifact_is_drawn_in_the_country_of_the_request_if_it_has_a_row_there() -> None:
+    assert set(drawn(EVEN, asked(0, artifact_id="Q1", country="TR"))) == {("Q1", "TR")}
+    assert set(drawn(EVEN, asked(0, artifact_id="Q1", country="US"))) == {("Q1", "FR")}
+    assert set(drawn(EVEN, asked(0, artifact_id="Q1", concept=None))) == {("Q1", "FR")}
+
+
+def test_an_error_draws_another_artifact_of_the_concept_evenly() -> None:
+    found = drawn(replace(EVEN, error=0.3), asked(0, artifact_id="Q1"))
+    wrong = {row: 0.3 / 4 for row in POPULARITY if row[0] != "Q1"}
+    assert departure(found, {("Q1", "FR"): 0.7, **wrong}) < 4
+
+
+def test_the_only_artifact_of_a_concept_cannot_be_mistaken() -> None:
+    found = drawn(replace(EVEN, error=1), asked(0, artifact_id="Q1"), space(("Q1", "cuisine", "FR", 1.0)))
+    assert set(found) == {("Q1", "FR")}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [asked(0, concept="music"), asked(0, country="US"), asked(0, artifact_id="Q77"), asked(0, concept=None)],
+)
+@pytest.mark.parametrize("collapse", [0.0, 1.0])
+def test_what_the_cspace_lacks_is_not_made_up(request_: ImageRequest, collapse: float) -> None:
+    assert not drawn(replace(EVEN, collapse=collapse), request_)
+
+
+@example(popularity=[0.0, 1.0], temperature=1.0, number=0.0)
+@example(popularity=[1.0, 0.0], temperature=1.0, number=1 - 2**-53)
+@given(
+    popularity=st.lists(st.one_of(st.none(), st.floats(0, 1e300)), min_size=1, max_size=8),
+    temperature=st.floats(0, 100),
+    number=st.floats(0, 1, exclude_max=True),
+)
+def test_any_popularity_can_be_drawn_from(popularity: list[float | None], temperature: float, number: float) -> None:
+    rows = [Row(f"Q{place}", "cuisine", "FR", known, place) for place, known in enumerate(popularity)]
+    row = Pool(rows, temperature).draw(number)
+    if row.popularity == 0 and temperature > 0:
+        assert all(other.popularity in (0, None) for other in rows)
+
+
+@pytest.mark.parametrize("popularity", [-1.0, float("nan"), float("inf")])
+def test_a_popularity_that_cannot_weigh_is_said(popularity: float) -> None:
+    with pytest.raises(UsageError, match="popularity of Q2"):
+        BiasedChoice(space(("Q1", "cuisine", "FR", 1.0), ("Q2", "cuisine", "FR", popularity)), EVEN)
+
+
+def test_a_favoured_country_must_be_in_the_cspace() -> None:
+    with pytest.raises(UsageError, match=r"favoured country 'us'.*FR or JP or TR or US"):
+        BiasedChoice(DISHES, replace(EVEN, favour="us"))

@@ -1,0 +1,160 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
+from culturekit.index.folder.index_folder import OpenIndex, open_index
+from culturekit.pipeline.index_stages import index_stage
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.weights_behind import weights_behind
+from culturekit.records.schemas import CSPACE, DROPS
+from culturekit.records.work import Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.counting_encoder import register
+from tests.builders.picture_tables import image_row, images_table, save_picture
+from tests.conftest import HeardProgress, HereEngine
+
+SPACE = [
+    ("Q1", "moqueca", "cuisine", "BR", "Brazil", 0),
+    ("Q2", "ceviche", "cuisine", "EC", "Ecuador", 1),
+    ("Q2", "ceviche", "cuisine", "PE", "Peru", 0),
+    ("Q3", "shrine", "landmarks", "JP", "Japan", 0),
+    ("Q4", "unseen", "landmarks", "JP", "Japan", 0),
+]
+
+
+@pytest.fixture(autouse=True)
+def counting() -> None:
+    register()
+
+
+@pytest.fixture
+def cspace(tmp_path: Path) -> Path:
+    rows = [
+        {
+            "artifact_id": artifact, "qid": artifact, "name": name, "concept": concept, "country": iso,
+            "country_name": country, "continent": "somewhere", "source": "wikidata", "path": [], "country_order": order,
+        }
+        for artifact, name, concept, iso, country, order in SPACE
+    ]  # fmt: skip
+    (tmp_path / "cspace").mkdir()
+    return write_table(
+        tmp_path / "cspace", CSPACE, pl.DataFrame(rows, schema={**CSPACE.schema, "country_order": pl.UInt16})
+    )
+
+
+@pytest.fixture
+def references(tmp_path: Path) -> Path:
+    """Two pictures of Q1, one of Q2, Q3 and an unknown artifact, one that is no picture, one without a file."""
+    folder = tmp_path / "references"
+    rows: list[Mapping[str, object]] = []
+    for number, artifact in enumerate(["Q1", "Q2", "Q1", "Q3", "Q99", "Q3", None]):
+        path = save_picture(folder / f"r{number}.png", seed=number)
+        if number == 5:
+            path.write_bytes(b"no picture")
+        rows.append(image_row(folder, path.name, truth_artifact_id=artifact))
+    failed = {"path": "", "sha256": "", "status": "refused", "reason": "safety", "image_id": "r7"}
+    rows.append({**rows[0], **failed})
+    return images_table(folder, rows)
+
+
+def built(tmp_path: Path, files: IndexFiles, options: IndexOptions, name: str = "index") -> OpenIndex:
+    run_stage(index_stage(files, options), tmp_path / name, engine=HereEngine(), progress=HeardProgress())
+    return open_index(tmp_path / name)
+
+
+def test_both_channels_are_built_where_encoder_and_references_allow(
+    tmp_path: Path, cspace: Path, references: Path
+) -> None:
+    index = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting"))
+    names = index.artifacts["artifact_id"].to_list()
+    image, text = index.channels["image"], index.channels["text"]
+    assert [names[owner] for owner in image.owners.tolist()] == ["Q1", "Q1", "Q2", "Q3"]
+    assert image.sources.to_list() == ["r0", "r2", "r1", "r3"]
+    assert [names[owner] for owner in text.owners.tolist()] == ["Q1", "Q2", "Q3", "Q4"]
+    assert text.sources.to_list() == ["moqueca", "ceviche", "shrine", "unseen"]
+    assert index.notes["channels"] == ["image", "text"]
+    assert index.notes["caveat"] == "for tests only"
+    assert "a photo of {name}" in index.notes["templates"]["generic"]
+    assert text.slices.rows() == [("cuisine", "BR", 0, 1), ("cuisine", "PE", 1, 2), ("landmarks", "JP", 2, 4)]
+
+
+def test_an_artifact_of_two_countries_is_one_row_with_the_stated_one_first(
+    tmp_path: Path, cspace: Path, references: Path
+) -> None:
+    index = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image"))
+    row = index.artifacts.row(by_predicate=pl.col("artifact_id") == "Q2", named=True)
+    assert row["countries"] == ["PE", "EC"]
+
+
+def test_what_has_no_place_is_counted_and_listed(tmp_path: Path, cspace: Path, references: Path) -> None:
+    built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image"))
+    drops = read_table(tmp_path / "index/drops.parquet", DROPS).select("key", "reason", "detail").sort("key")
+    assert drops.rows() == [
+        ("Q4", "artifact without a reference", None),
+        ("r4", "reference of an unknown artifact", "Q99"),
+        ("r5", "picture format not read", drops["detail"][2]),
+        ("r6", "reference that shows no artifact", None),
+        ("r7", "reference without a picture", "safety"),
+    ]
+
+
+def test_several_workers_give_the_same_bytes(tmp_path: Path, cspace: Path, references: Path) -> None:
+    stage = index_stage(IndexFiles(cspace, references), IndexOptions("counting?batch=2"))
+    manifests = []
+    for workers in (1, 4):
+        engine = HereEngine()
+        engine.workers = workers
+        manifests.append(run_stage(stage, tmp_path / str(workers), engine=engine, progress=HeardProgress()).manifest)
+    assert manifests[0] == manifests[1]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "channel", "has_references", "problem"),
+    [
+        ("embedded", None, False, "the index needs pictures that show the artifacts; expected --references"),
+        ("embedded", "image", False, "the index needs pictures"),
+        ("counting", "both", False, "the index needs pictures"),
+        ("embedded", "text", True, "the encoder reads no texts; expected --channel image"),
+        ("embedded", "both", True, "the encoder reads no texts"),
+    ],
+)
+def test_a_channel_that_cannot_be_built_is_refused(
+    cspace: Path, references: Path, encoder: str, channel: str, has_references: bool, problem: str
+) -> None:
+    files = IndexFiles(cspace, references if has_references else None)
+    with pytest.raises(UsageError, match=problem):
+        channels_for(files, IndexOptions(encoder, channel))  # type: ignore[arg-type]
+
+
+def test_references_of_unknown_artifacts_only_are_refused(work: Work, cspace: Path, references: Path) -> None:
+    images = pl.read_parquet(references).filter(pl.col("truth_artifact_id") == "Q99")
+    images.write_parquet(references)
+    with pytest.raises(UsageError, match="no reference picture shows an artifact"):
+        build_index(work, IndexFiles(cspace, references), IndexOptions("counting", "image"))
+
+
+def test_one_reference_more_moves_no_other_vector(tmp_path: Path, cspace: Path, references: Path) -> None:
+    before = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image")).channels["image"]
+    rows = pl.read_parquet(references).to_dicts()
+    save_picture(references.parent / "more.png", seed=50)
+    images_table(references.parent, [*rows, image_row(references.parent, "more.png", truth_artifact_id="Q4")])
+    after = built(tmp_path, IndexFiles(cspace, references), IndexOptions("counting", "image"), "after").channels[
+        "image"
+    ]
+    np.testing.assert_array_equal(after.vectors[:4], before.vectors)
+    assert after.sources.to_list() == [*before.sources, "more"]
+
+
+def test_other_weights_at_the_same_place_are_another_result(tmp_path: Path) -> None:
+    weights = tmp_path / "model"
+    weights.mkdir()
+    (weights / "model.safetensors").write_bytes(b"one")
+    first = weights_behind(f"transformers:{weights}")
+    (weights / "model.safetensors").write_bytes(b"two")
+    assert first != weights_behind(f"transformers:{weights}")
+    assert weights_behind("embedded") == {}

@@ -1,0 +1,222 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import IntegrityError
+from culturekit.index.encoder import EncoderIdentity, Vectors
+from culturekit.index.folder.index_folder import check_identity, open_index, write_index
+from culturekit.records.schemas import ARTIFACTS, TOMBSTONES, VECTOR_IDS
+from culturekit.storage.digests import digest
+from culturekit.storage.manifest import Manifest, describe_outputs, read_manifest
+from culturekit.storage.tables import write_table
+
+IDENTITY = EncoderIdentity("tiny", "none", "1", "none", "float32", 4)
+
+
+class Tiny:
+    """An encoder that only says what it is."""
+
+    identity = IDENTITY
+    caveat = ""
+
+
+def unit(count: int, *, seed: int = 0) -> Vectors:
+    vectors = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def artifacts() -> pl.DataFrame:
+    return pl.DataFrame(
+        [
+            ("Q1", "moqueca", ["cuisine"], ["BR"], ["South America"]),
+            ("Q2", "shrine", ["landmarks"], ["JP"], ["Asia"]),
+            ("Q3", "ceviche", ["cuisine"], ["PE", "BR"], ["South America", "South America"]),
+            ("Q4", "unseen", ["art"], ["PE"], ["South America"]),
+        ],
+        schema=ARTIFACTS.schema,
+        orient="row",
+    )
+
+
+ROWS = [
+    ("text", "Q1", "moqueca"),
+    ("image", "Q2", "b"),
+    ("image", "Q1", "a"),
+    ("image", "Q3", "c"),
+    ("text", "Q2", "shrine"),
+    ("image", "Q1", "0"),
+]
+
+
+def finish(folder: Path, notes: dict[str, object], *, stage: str = "index") -> None:
+    """Write the manifest of a folder."""
+    content, outputs = describe_outputs(folder, {})
+    manifest = Manifest(
+        stage=stage, version=1, key="", sha256=content, code={}, packages={}, inputs={}, options={}, seeds={},
+        counts={}, drops={}, notes=notes, outputs=outputs,
+    )  # fmt: skip
+    (folder / "manifest.json").write_bytes(manifest.encode())
+
+
+NOTES: dict[str, object] = {"encoder": "tiny", "identity": IDENTITY.as_options(), "caveat": ""}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = pl.DataFrame(ROWS, schema=["channel", "artifact_id", "source"], orient="row")
+    write_index(tmp_path, rows, unit(len(ROWS)), artifacts())
+    finish(tmp_path, NOTES)
+    return tmp_path
+
+
+def test_rows_stand_by_channel_concept_country_artifact_and_source(folder: Path) -> None:
+    index = open_index(folder)
+    image, text = index.channels["image"], index.channels["text"]
+    names = index.artifacts["artifact_id"]
+    assert list(index.channels) == ["image", "text"]
+    assert [names[int(owner)] for owner in image.owners] == ["Q1", "Q1", "Q3", "Q2"]
+    assert image.sources.to_list() == ["0", "a", "c", "b"]
+    assert image.slices.rows() == [("cuisine", "BR", 0, 2), ("cuisine", "PE", 2, 3), ("landmarks", "JP", 3, 4)]
+    assert text.slices.rows() == [("cuisine", "BR", 0, 1), ("landmarks", "JP", 1, 2)]
+    np.testing.assert_array_equal(image.vectors, unit(len(ROWS))[[5, 2, 3, 1]])
+    np.testing.assert_array_equal(text.vectors, unit(len(ROWS))[[0, 4]])
+    assert isinstance(image.vectors, np.memmap)
+
+
+def test_the_order_in_which_rows_came_leaves_no_trace(folder: Path, tmp_path: Path) -> None:
+    order = [3, 5, 0, 2, 4, 1]
+    other = tmp_path / "other"
+    other.mkdir()
+    rows = pl.DataFrame([ROWS[place] for place in order], schema=["channel", "artifact_id", "source"], orient="row")
+    write_index(other, rows, unit(len(ROWS))[order], artifacts().reverse())
+    for path in other.iterdir():
+        assert path.read_bytes() == (folder / path.name).read_bytes()
+
+
+def test_appended_parts_and_tombstones_are_one_index_in_order(folder: Path) -> None:
+    np.save(folder / "vectors-0001.npy", unit(2, seed=9))
+    ids = pl.DataFrame(
+        [(0, "Q4", "image", "d"), (1, "Q1", "image", "e")],
+        schema={**VECTOR_IDS.schema, "channel": pl.String, "source": pl.String},
+        orient="row",
+    )
+    write_table(folder, VECTOR_IDS, pl.read_parquet(folder / "ids.parquet"))
+    ids.write_parquet(folder / "ids-0001.parquet")
+    write_table(folder, TOMBSTONES, pl.DataFrame([(0, 1), (0, 3)], schema=TOMBSTONES.schema, orient="row"))
+    finish(folder, {**NOTES, "shards": ["vectors-0001.npy"]})
+    image = open_index(folder).channels["image"]
+    assert image.sources.to_list() == ["d", "0", "e", "c"]
+    assert image.slices.rows() == [("art", "PE", 0, 1), ("cuisine", "BR", 1, 3), ("cuisine", "PE", 3, 4)]
+    np.testing.assert_array_equal(image.vectors[[0, 2]], unit(2, seed=9))
+
+
+def changed_bytes(folder: Path) -> None:
+    content = bytearray((folder / "vectors.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "vectors.npy").write_bytes(content)
+
+
+def swapped_rows(folder: Path) -> None:
+    ids = pl.read_parquet(folder / "ids.parquet")
+    write_table(folder, VECTOR_IDS, ids.with_columns(id=pl.col("id").reverse()))
+    finish(folder, NOTES)
+
+
+def long_vector(folder: Path) -> None:
+    vectors = np.load(folder / "vectors.npy")
+    vectors[2] *= 1.1
+    np.save(folder / "vectors.npy", vectors)
+    finish(folder, NOTES)
+
+
+def not_a_number(folder: Path) -> None:
+    vectors = np.load(folder / "vectors.npy")
+    vectors[4, 1] = np.nan
+    np.save(folder / "vectors.npy", vectors)
+    finish(folder, NOTES)
+
+
+def too_few(folder: Path) -> None:
+    np.save(folder / "vectors.npy", np.load(folder / "vectors.npy")[:-1])
+    finish(folder, NOTES)
+
+
+def unknown_artifact(folder: Path) -> None:
+    write_table(folder, ARTIFACTS, artifacts().head(2))
+    finish(folder, NOTES)
+
+
+def other_slices(folder: Path) -> None:
+    slices = pl.read_parquet(folder / "slices.parquet")
+    slices.with_columns(stop=pl.col("stop") + 1).write_parquet(folder / "slices.parquet")
+    finish(folder, NOTES)
+
+
+def other_length(folder: Path) -> None:
+    finish(folder, {**NOTES, "identity": {**IDENTITY.as_options(), "dim": 5}})
+
+
+def edited_manifest(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    changed_bytes(folder)
+    manifest["outputs"]["vectors.npy"]["sha256"] = digest("anything")
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def removed_file(folder: Path) -> None:
+    (folder / "slices.parquet").unlink()
+
+
+def other_stage(folder: Path) -> None:
+    finish(folder, NOTES, stage="embed")
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (changed_bytes, "not what the index was built with; expected SHA-256"),
+        (swapped_rows, "out of order"),
+        (long_vector, "not of unit norm; expected norm 1 within 0.001, found 1.1"),
+        (not_a_number, "not of unit norm"),
+        (too_few, "do not belong together; expected float32 \\(6, dim\\), found float32 \\(5, 4\\)"),
+        (unknown_artifact, "Q3, which is not in artifacts.parquet"),
+        (other_slices, "slices"),
+        (other_length, "expected 5 dimensions, found 4"),
+        (edited_manifest, "do not add up"),
+        (removed_file, "found no file"),
+        (other_stage, "expected a folder of the stage index, found the stage embed"),
+    ],
+)
+def test_an_index_that_is_not_whole_is_refused_with_the_reason(
+    folder: Path, harm: Callable[[Path], None], reason: str
+) -> None:
+    harm(folder)
+    with pytest.raises(IntegrityError, match=reason):
+        open_index(folder)
+
+
+def test_a_change_after_the_first_opening_is_seen(folder: Path) -> None:
+    open_index(folder)
+    changed_bytes(folder)
+    with pytest.raises(IntegrityError, match="SHA-256"):
+        open_index(folder)
+
+
+def test_another_identity_is_refused_with_the_fields_that_differ(folder: Path) -> None:
+    index = open_index(folder)
+    check_identity(index, Tiny())
+    other = Tiny()
+    other.identity = EncoderIdentity("tiny", "none", "2", "none", "bfloat16", 4)
+    with pytest.raises(IntegrityError, match=r"dtype 'float32'; revision '1', found dtype 'bfloat16'; rev"):
+        check_identity(index, other)
+
+
+def test_a_manifest_names_every_file(folder: Path) -> None:
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert set(manifest.outputs) == {"vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet"}

@@ -1,0 +1,259 @@
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image, PngImagePlugin
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.folder.index_folder import open_index
+from culturekit.index.matching.mapping import MappingInputs, MappingOptions
+from culturekit.index.matching.match_scope import ChannelVectors
+from culturekit.index.search.search import searcher
+from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.map_stage import map_stage
+from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
+from culturekit.storage.tables import read_table, write_table
+from tests.conftest import HeardProgress, HereEngine
+from tests.index.matching.naive_matches import World, artifact_scores, naive_rows
+from tests.index.picture_world import ENCODER, PictureWorld, image_table, made_world, write_built, write_images
+
+EQUAL = {"image": 1.0, "text": 1.0}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> PictureWorld:
+    return made_world(tmp_path_factory.mktemp("worlds") / "world")
+
+
+@pytest.fixture(scope="module")
+def images(world: PictureWorld) -> Path:
+    ids = world.artifacts["artifact_id"].to_list()
+    return world.images("fresh", ids, seed=50_000, options="confusability=0.5")
+
+
+def mapped(out: Path, given: MappingInputs, options: MappingOptions | None = None) -> StageRun:
+    stage = map_stage(given, options or MappingOptions(), name="matches")
+    return run_stage(stage, out, engine=HereEngine(), progress=HeardProgress())
+
+
+def rows_of(run: StageRun) -> pl.DataFrame:
+    return read_table(run.folder / "matches.parquet", MATCHES)
+
+
+def drops_of(run: StageRun) -> dict[str, str]:
+    return dict(read_table(run.folder / "drops.parquet", DROPS).select("key", "reason").iter_rows())
+
+
+def in_memory(world: PictureWorld) -> World:
+    index = open_index(world.index)
+    channels = {name: ChannelVectors(one.vectors, one.owners) for name, one in index.channels.items()}
+    return World(channels, index.artifacts["countries"].to_list())
+
+
+def expected(
+    world: PictureWorld, images: Path, k: int, *, within: Sequence[bool] | None = None
+) -> list[tuple[str, int, str, float, float, float]]:
+    plain = in_memory(world)
+    ids = world.artifacts["artifact_id"].to_list()
+    rows = []
+    for image_id, path in pl.read_parquet(images).select("image_id", "path").iter_rows():
+        query = ENCODER.encode_images([np.asarray(Image.open(images.parent / path))])[0]
+        scores = artifact_scores(plain, query, "max", EQUAL)
+        inside = {one: score for one, score in scores.items() if within is None or within[one]}
+        for rank, (artifact, *numbers) in enumerate(naive_rows(plain, inside, k), start=1):
+            rows.append((image_id, rank, ids[artifact], *map(float, numbers)))
+    return rows
+
+
+def test_every_image_has_its_nearest_artifacts_with_both_margins(
+    world: PictureWorld, images: Path, tmp_path: Path
+) -> None:
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, images), MappingOptions(k=3))
+    got = rows_of(run).select("image_id", "rank", "artifact_id", "score", "margin", "country_margin").rows()
+    assert got == expected(world, images, 3)
+    assert rows_of(run)["method"].unique().to_list() == ["nearest"]
+    assert not rows_of(run)["abstained"].any()
+    assert run.manifest.counts["matches"] == len(got)
+
+
+def test_a_match_names_the_country_of_the_prompt_else_the_first(world: PictureWorld, tmp_path: Path) -> None:
+    ids = ["Qa001", "Qa001", "Qa001"]
+    images = world.images(f"{tmp_path.name}-c", ids, seed=60_000, country=["BR", None, "JP"])
+    rows = rows_of(mapped(tmp_path / "matches", MappingInputs(world.index, images), MappingOptions(k=1)))
+    assert rows["artifact_id"].to_list() == ids
+    assert rows["country"].to_list() == ["BR", "FR", "FR"]
+    assert rows["countries"].to_list() == [["FR", "BR"]] * 3
+    limited = MappingOptions(k=1, countries=("BR",))
+    rows = rows_of(mapped(tmp_path / "limited", MappingInputs(world.index, images), limited))
+    assert rows["country"].to_list() == ["BR", "BR", "BR"]
+
+
+def test_the_prompts_say_what_the_images_table_does_not(world: PictureWorld, tmp_path: Path) -> None:
+    images = world.images(f"{tmp_path.name}-p", ["Qa001"], seed=60_000, prompt_id="asked", concept=None)
+    prompt = dict.fromkeys(PROMPTS.schema) | {
+        "prompt_id": "asked", "text": "x", "benchmark": "cube", "kind": "within-country", "concept": "art",
+        "country": "BR", "language": "en", "template_id": "t",
+    }  # fmt: skip
+    prompts = write_table(tmp_path, PROMPTS, pl.DataFrame([prompt], schema=PROMPTS.schema))
+    given = MappingInputs(world.index, images, prompts)
+    rows = rows_of(mapped(tmp_path / "matches", given, MappingOptions(k=1, within="both")))
+    assert rows.select("artifact_id", "country", "concept").rows() == [("Qa001", "BR", "art")]
+
+
+@pytest.mark.parametrize("within", ["concept", "country", "both"])
+def test_an_image_is_compared_within_its_prompts_place(world: PictureWorld, tmp_path: Path, within: str) -> None:
+    """The artifact of two concepts and countries is found under each of them."""
+    ids = ["Qz000"] * 4
+    concepts, countries = ["art", "art", "cuisine", "cuisine"], ["US", "JP", "US", "JP"]
+    images = world.images(f"{tmp_path.name}-w", ids, seed=70_000, concept=concepts, country=countries)
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, images), MappingOptions(k=1000, within=within))  # type: ignore[arg-type]
+    rows = rows_of(run)
+    assert rows.filter(pl.col("rank") == 1)["artifact_id"].to_list() == ids
+    for number, (concept, country) in enumerate(zip(concepts, countries, strict=True)):
+        inside = world.artifacts.filter(
+            pl.lit(within == "country") | pl.col("concepts").list.contains(concept),
+            pl.lit(within == "concept") | pl.col("countries").list.contains(country),
+        )
+        found = rows.filter(pl.col("image_id") == f"i{number:05d}")["artifact_id"]
+        assert sorted(found) == inside["artifact_id"].to_list()
+
+
+def test_a_filter_limits_all_images_and_margins_are_within_it(
+    world: PictureWorld, images: Path, tmp_path: Path
+) -> None:
+    options = MappingOptions(k=2, concepts=("art",), countries=("JP", "US"))
+    got = rows_of(mapped(tmp_path / "matches", MappingInputs(world.index, images), options))
+    within = [
+        "art" in concepts and bool({"JP", "US"} & set(countries))
+        for concepts, countries in world.artifacts.select("concepts", "countries").iter_rows()
+    ]
+    numbers = got.select("image_id", "rank", "artifact_id", "score", "margin", "country_margin").rows()
+    assert numbers == expected(world, images, 2, within=within)
+
+
+def test_an_image_with_nothing_to_compare_with_is_a_drop(world: PictureWorld, tmp_path: Path) -> None:
+    images = world.images(
+        f"{tmp_path.name}-n", ["Qc000"] * 4, seed=1, concept=["cuisine", None, "cuisine", "music"],
+        country=["BR", "BR", None, "BR"],
+    )  # fmt: skip
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, images), MappingOptions(within="both"))
+    assert rows_of(run)["image_id"].unique().to_list() == ["i00000"]
+    assert drops_of(run) == {
+        "i00001": "no concept of a prompt to map within",
+        "i00002": "no country of a prompt to map within",
+        "i00003": "no artifact to map to within the prompt's place",
+    }
+    assert dict(run.manifest.drops) == dict.fromkeys(drops_of(run).values(), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (MappingOptions(concepts=("cuisin",)), "one of cuisine, art"),
+        (MappingOptions(countries=("fr",)), "one of FR, BR, JP, US"),
+        (MappingOptions(concepts=("art",), countries=("BR",), weights={"text": 1.0}), "no channel text"),
+        (MappingOptions(weights={"image": 0.0}), "no channel has a weight above 0"),
+    ],
+)
+def test_what_the_index_does_not_have_is_refused(
+    world: PictureWorld, images: Path, tmp_path: Path, options: MappingOptions, words: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        mapped(tmp_path / "matches", MappingInputs(world.index, images), options)
+    assert words in str(error.value)
+
+
+def test_images_without_a_readable_picture_are_drops(world: PictureWorld, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    image_table(folder, world.drawn(["Qc000", "Qc001"], seed=80_000))
+    (folder / "broken.png").write_bytes(b"no picture at all")
+    paths = ["00000.png", "broken.png", "00001.png", ""]
+    table = write_images(
+        folder, paths, status=["ok", "ok", "ok", "refused"], reason=[None, None, None, "safety"], country=None
+    )
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, table), MappingOptions(k=1))
+    assert rows_of(run)["image_id"].to_list() == ["i00000", "i00002"]
+    found = read_table(run.folder / "drops.parquet", DROPS).sort("key")
+    assert found["key"].to_list() == ["i00001", "i00003"]
+    assert found["detail"].to_list()[1] == "refused: safety"
+    assert sum(run.manifest.drops.values()) == 2
+
+
+def test_the_mapping_looks_at_pixels_only(world: PictureWorld, images: Path, tmp_path: Path) -> None:
+    before = rows_of(mapped(tmp_path / "before", MappingInputs(world.index, images)))
+    table = pl.read_parquet(images)
+    folder, paths = tmp_path / "again", []
+    folder.mkdir()
+    for number, path in enumerate(table["path"].to_list()):
+        notes = PngImagePlugin.PngInfo()
+        notes.add_text("artifact", "moqueca")
+        paths.append(f"{'unicodé'[: number % 8]}{number}.{'png' if number % 2 else 'webp'}")
+        with Image.open(images.parent / path) as picture:
+            if number % 2:
+                picture.save(folder / paths[-1], pnginfo=notes, compress_level=1)
+            else:
+                picture.save(folder / paths[-1], lossless=True)
+    renamed = write_images(folder, paths, image_id=table["image_id"].to_list())
+    after = rows_of(mapped(tmp_path / "after", MappingInputs(world.index, renamed)))
+    assert after.equals(before)
+
+
+def test_jpeg_changes_few_matches(world: PictureWorld, images: Path, tmp_path: Path) -> None:
+    before = rows_of(mapped(tmp_path / "before", MappingInputs(world.index, images), MappingOptions(k=1)))
+    paths = [f"{number}.jpg" for number in range(before.height)]
+    (tmp_path / "jpeg").mkdir()
+    for path, source in zip(paths, pl.read_parquet(images)["path"], strict=True):
+        with Image.open(images.parent / source) as picture:
+            picture.save(tmp_path / "jpeg" / path, quality=60)
+    lossy = write_images(tmp_path / "jpeg", paths)
+    after = rows_of(mapped(tmp_path / "after", MappingInputs(world.index, lossy), MappingOptions(k=1)))
+    assert (after["artifact_id"] == before["artifact_id"]).mean() >= 0.9  # type: ignore[operator]
+
+
+def installed(search: str) -> bool:
+    """Tell whether a searcher's package is here; NumPy's always is."""
+    if search in {"numpy", "auto"}:
+        return True
+    try:
+        searcher(np.eye(1, dtype=np.float32), engine=search)
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("aggregate", ["max", "top3"])
+def test_workers_searchers_and_cuts_change_no_byte(
+    world: PictureWorld, images: Path, tmp_path: Path, aggregate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = MappingOptions(k=3, aggregate=aggregate, max_error=0.3)  # type: ignore[arg-type]
+    stage = map_stage(MappingInputs(world.index, images), options, name="matches")
+    with LocalEngine(2) as engine:
+        first = run_stage(stage, tmp_path / "two", engine=engine, progress=HeardProgress())
+    monkeypatch.setattr("culturekit.index.matching.mapping_shards.IMAGES_AT_ONCE", 7)
+    hashes = {first.manifest.sha256}
+    for search in filter(installed, ("numpy", "auto", "faiss", "torch")):
+        again = mapped(tmp_path / search, MappingInputs(world.index, images, search=search), options)
+        assert again.manifest.key == first.manifest.key
+        hashes.add(again.manifest.sha256)
+    assert len(hashes) == 1
+
+
+def test_an_index_that_was_changed_or_made_by_another_encoder_is_refused(
+    world: PictureWorld, images: Path, tmp_path: Path
+) -> None:
+    changed = Path(shutil.copytree(world.index, tmp_path / "changed"))
+    content = bytearray((changed / "vectors.npy").read_bytes())
+    content[-1] ^= 1
+    (changed / "vectors.npy").write_bytes(content)
+    with pytest.raises(IntegrityError):
+        mapped(tmp_path / "a", MappingInputs(changed, images))
+    vectors = np.eye(332, dtype=np.float32)[: world.artifacts.height]
+    rows = world.artifacts.select("artifact_id", channel=pl.lit("image"), source=pl.lit("r"))
+    identity = ENCODER.identity.as_options() | {"revision": "2"}
+    write_built(tmp_path / "other", rows, vectors, world.artifacts, identity=identity)
+    with pytest.raises(IntegrityError, match="revision"):
+        mapped(tmp_path / "b", MappingInputs(tmp_path / "other", images))

@@ -1,0 +1,220 @@
+"""The encoder held against open_clip's own transform, tokenizer and model."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.index.encoder import ImageEncoder, TextEncoder
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.models.open_clip_pictures import PictureSettings, picture_settings
+from culturekit.torchvision_schemas import mend_torchvision
+from tests.index.models.open_clip_folders import tiny_folder
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+mend_torchvision()
+open_clip = pytest.importorskip("open_clip")
+
+SIZES = [(32, 32), (64, 48), (33, 100), (5, 7), (1, 1), (200, 20), (301, 299)]
+TEXTS = ["Akara", "a picture of Pão de queijo", "寿司", "", "naïve " * 3]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_folder(tmp_path_factory.mktemp("models") / "tiny", preprocessing={"mean": [0.5, 0.4, 0.3]})
+
+
+def encoder(target: object, options: str = "") -> Any:
+    return ENCODERS.make(f"open_clip:{target}?device=cpu{options}")
+
+
+def random_picture(size: tuple[int, int]) -> NDArray[np.uint8]:
+    return np.random.default_rng(size).integers(0, 256, (*size, 3), np.uint8)
+
+
+PICTURES = [random_picture(size) for size in SIZES]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("mode", "interpolation", "wanted"),
+    [
+        *product(("shortest", "squash", "longest"), ("bicubic", "bilinear"), (32, (24, 40))),
+    ],
+)
+def test_a_picture_is_fitted_as_open_clips_transform_does(
+    size: tuple[int, int], mode: str, interpolation: str, wanted: int | tuple[int, int]
+) -> None:
+    config = {"resize_mode": mode, "interpolation": interpolation, "fill_color": 7}
+    peer = open_clip.image_transform(
+        wanted, is_train=False, mean=(0, 0, 0), std=(1, 1, 1), resize_mode=mode, interpolation=interpolation,
+        fill_color=7,
+    )  # fmt: skip
+    picture = random_picture(size)
+    ours = picture_settings(config, size=wanted, where="x").fitted(picture)
+    theirs = (peer(Image.fromarray(picture)) * 255).round().to(torch.uint8).permute(1, 2, 0).numpy()
+    assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("size", [(20, 900), (900, 20), (17, 1201)])
+def test_a_very_long_picture_gives_the_same_middle_without_the_memory(size: tuple[int, int]) -> None:
+    picture = random_picture(size)
+    peer = open_clip.image_transform(32, is_train=False, mean=(0, 0, 0), std=(1, 1, 1))
+    ours = PictureSettings((32, 32)).fitted(picture).astype(int)
+    theirs = (peer(Image.fromarray(picture)) * 255).round().permute(1, 2, 0).numpy()
+    assert np.abs(ours - theirs).max() <= 1
+    assert (ours == theirs).mean() > 0.99
+    assert PictureSettings((224, 224)).fitted(np.zeros((1, 200_000, 3), np.uint8)).shape == (224, 224, 3)
+
+
+def test_vectors_are_those_of_open_clip(folder: Path) -> None:
+    made = encoder(folder)
+    model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
+    model.eval()
+    with torch.inference_mode():
+        pictures = torch.cat(
+            [model.encode_image(transform(Image.fromarray(p))[None], normalize=True) for p in PICTURES]
+        )
+        texts = model.encode_text(open_clip.get_tokenizer(f"local-dir:{folder}")(TEXTS), normalize=True)
+    np.testing.assert_allclose(made.encode_images(PICTURES), pictures.numpy(), atol=1e-6)
+    np.testing.assert_allclose(made.encode_texts(TEXTS), texts.numpy(), atol=1e-6)
+    assert np.ptp(pictures.numpy(), axis=0).max() > 0.1
+
+
+def test_vectors_are_unit_float32_whatever_they_are_encoded_with(folder: Path) -> None:
+    made = encoder(folder, "&batch=3")
+    assert isinstance(made, ImageEncoder)
+    assert isinstance(made, TextEncoder)
+    for vectors in (made.encode_images(PICTURES), made.encode_texts(TEXTS)):
+        assert vectors.dtype == np.float32
+        assert vectors.shape[1] == made.identity.dim == 16
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    together = made.encode_images(PICTURES)
+    assert all(np.array_equal(made.encode_images([p])[0], row) for p, row in zip(PICTURES, together, strict=True))
+    assert made.encode_images([]).shape == made.encode_texts([]).shape == (0, 16)
+
+
+def test_a_text_longer_than_the_context_is_told_of(folder: Path) -> None:
+    made = encoder(folder)
+    fits, over = "word " * 10, "word " * 11
+    assert made.too_long([fits, over, "寿" * 30]) == [
+        type(made.too_long([over])[0])(1, 13, 12),
+        type(made.too_long([over])[0])(2, made.count_tokens("寿" * 30), 12),
+    ]
+    assert np.array_equal(made.encode_texts([over]), made.encode_texts([over + "more"]))
+    assert not np.array_equal(made.encode_texts([fits]), made.encode_texts(["word " * 9]))
+
+
+def test_precision_is_part_of_the_identity_and_changes_little(folder: Path) -> None:
+    exact, coarse = encoder(folder), encoder(folder, "&dtype=bfloat16")
+    assert (exact.identity.dtype, coarse.identity.dtype) == ("float32", "bfloat16")
+    for name in ("encode_images", "encode_texts"):
+        given = PICTURES if name == "encode_images" else TEXTS
+        cosines = (getattr(exact, name)(given) * getattr(coarse, name)(given)).sum(axis=1)
+        assert cosines.min() > 0.98
+
+
+def test_the_identity_changes_with_weights_settings_and_preprocessing(folder: Path, tmp_path: Path) -> None:
+    same = encoder(shutil.copytree(folder, tmp_path / "copy")).identity
+    assert same == encoder(folder).identity
+    others = [
+        tiny_folder(tmp_path / "weights", preprocessing={"mean": [0.5, 0.4, 0.3]}, seed=1),
+        tiny_folder(tmp_path / "settings", preprocessing={"mean": [0.5, 0.4, 0.3]}, quick_gelu=True),
+        tiny_folder(tmp_path / "pictures", preprocessing={"mean": [0.5, 0.4, 0.3], "resize_mode": "squash"}),
+    ]
+    assert len({same, *(encoder(other).identity for other in others)}) == 4
+
+
+def test_a_model_with_a_text_tower_of_its_own_is_read(tmp_path: Path) -> None:
+    made = encoder(tiny_folder(tmp_path / "custom", custom_text=True))
+    assert made.encode_texts(TEXTS).shape == (len(TEXTS), 16)
+
+
+def named(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let open_clip know the tiny model by a name."""
+    config = json.loads((folder / "open_clip_config.json").read_text())["model_cfg"]
+    monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "Tiny-8", config)
+
+
+def test_a_file_and_a_name_give_what_the_folder_gives(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named(monkeypatch, folder)
+    file = shutil.copy(folder / "open_clip_model.safetensors", tmp_path / "weights.safetensors")
+    by_file, by_name = encoder(file, "&model=Tiny-8"), encoder("Tiny-8", f"&pretrained={file}")
+    assert np.array_equal(by_file.encode_texts(TEXTS), encoder(folder).encode_texts(TEXTS))
+    assert by_name.identity == by_file.identity
+    assert by_file.settings.mean == open_clip.OPENAI_DATASET_MEAN, "a bare file has open_clip's usual range"
+    beside = encoder(folder / "open_clip_model.safetensors")
+    assert beside.identity == encoder(folder).identity
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "match"),
+    [
+        ("{folder}/none", "", "neither a folder, a file"),
+        ("{folder}", "&model=ViT-B-32", "model does not go with"),
+        ("ViT-B-32", "", "a name needs its weights; expected .*laion2b"),
+        ("ViT-B-32", "&pretrained=missing.safetensors", "neither a file nor on the hub"),
+        ("ViT-B-32", "&pretrained=cc12m", "neither a file nor on the hub|no safetensors in the local cache"),
+        ("{file}", "&model=ViT-Z", "no model 'ViT-Z'"),
+        ("{file}", "", "needs the name of its model"),
+        ("{file}", "&model=ViT-B-32", "do not belong together"),
+        ("owner/model", "", "no safetensors in the local cache, and the hub is switched off"),
+        ("{folder}", "&size=3", "no option size"),
+    ],
+)
+def test_what_cannot_be_read_is_explained(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, options: str, match: str
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    file = shutil.copy(folder / "open_clip_model.safetensors", tmp_path / "weights.safetensors")
+    with pytest.raises(CultureKitError, match=match):
+        encoder(target.format(folder=folder, file=file), options)
+
+
+def test_a_pickle_is_never_opened(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    trap = pickle.dumps({"ran": 1})
+    (copy / "open_clip_pytorch_model.bin").write_bytes(trap)
+    assert encoder(copy).identity == encoder(folder).identity
+    (copy / "open_clip_model.safetensors").unlink()
+    with pytest.raises(UsageError, match=r"are a pickle.*culturekit weights convert .*open_clip_pytorch_model\.bin"):
+        encoder(copy)
+    with pytest.raises(UsageError, match="are a pickle"):
+        encoder(copy / "open_clip_pytorch_model.bin", "&model=ViT-B-32")
+
+
+def test_a_cut_file_is_told_from_a_broken_model(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    weights = copy / "open_clip_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-5])
+    with pytest.raises(IntegrityError, match="cut or changed"):
+        encoder(copy)
+
+
+@pytest.mark.parametrize(
+    "config", [{"resize_mode": "crop"}, {"interpolation": "lanczos"}, {"mean": [1, 2]}, {"std": "x"}]
+)
+def test_preprocessing_that_is_not_known_is_refused(config: dict[str, object]) -> None:
+    with pytest.raises(IntegrityError, match="preprocessing"):
+        picture_settings(config, size=32, where="x")

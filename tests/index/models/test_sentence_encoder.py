@@ -1,0 +1,104 @@
+"""Sentence-transformers from a folder of random weights, against the package's own encoding."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.encoder import ImageEncoder, TextEncoder
+from culturekit.index.encoders import ENCODERS
+from culturekit.torchvision_schemas import mend_torchvision
+
+pytest.importorskip("torch")
+mend_torchvision()
+pytest.importorskip("sentence_transformers")
+
+from tests.index.models.tiny_transformers import make_sentence, packages  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+TEXTS = ["jollof", "Jollof rice!", "", "a" * 30, "two words", "x y z " * 10]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sentence")
+    make_sentence(place)
+    return place / "whole"
+
+
+def encoder(folder: Path, options: str = "batch=4") -> Any:
+    packages()
+    return ENCODERS.make(f"sentence:{folder}?device=cpu&{options}")
+
+
+def test_texts_are_encoded_as_the_package_does(folder: Path) -> None:
+    import sentence_transformers
+
+    made = encoder(folder)
+    own = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    expected = own.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
+    vectors = made.encode_texts(TEXTS)
+    assert np.abs(vectors - expected).max() < 1e-5
+    assert vectors.shape == (len(TEXTS), 24)
+    assert made.identity.dim == 24
+    assert np.linalg.norm(vectors.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
+    assert isinstance(made, TextEncoder)
+    assert not isinstance(made, ImageEncoder)
+
+
+def test_a_text_is_the_same_bits_whatever_else_is_encoded(folder: Path) -> None:
+    made = encoder(folder)
+    alone = np.concatenate([made.encode_texts([text]) for text in TEXTS])
+    assert made.encode_texts(TEXTS).tobytes() == alone.tobytes()
+    assert made.encode_texts([]).shape == (0, 24)
+
+
+def test_texts_that_are_too_long_are_told(folder: Path) -> None:
+    told = encoder(folder).too_long(TEXTS)
+    assert [(problem.place, problem.most) for problem in told] == [(3, 20), (5, 20)]
+    assert [problem.tokens for problem in told] == [32, 32]
+
+
+def test_the_identity_knows_every_part(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    before = encoder(folder).identity
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    assert encoder(copy).identity == before
+    (copy / "README.md").write_text("words that change nothing")
+    assert encoder(copy).identity == before
+    dense = next(copy.glob("2_*")) / "model.safetensors"
+    content = bytearray(dense.read_bytes())
+    content[-1] ^= 1
+    dense.write_bytes(content)
+    assert encoder(copy).identity.weights != before.weights
+
+
+def test_code_of_a_model_and_pickles_in_its_parts_are_refused(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    listed = json.loads((copy / "modules.json").read_text())
+    foreign = [*listed[:-1], {**listed[-1], "type": "custom.Normalize"}]
+    (copy / "modules.json").write_text(json.dumps(foreign))
+    with pytest.raises(UsageError, match="code of its own, which is never run"):
+        encoder(copy)
+    (copy / "modules.json").write_text(json.dumps([listed[0], {**listed[1], "path": "../../elsewhere"}]))
+    with pytest.raises(IntegrityError, match="outside its folder"):
+        encoder(copy)
+    (copy / "modules.json").write_text(json.dumps(listed))
+    dense = next(copy.glob("2_*"))
+    (dense / "model.safetensors").rename(dense / "pytorch_model.bin")
+    with pytest.raises(UsageError, match=r"pickle.*culturekit weights convert .*pytorch_model\.bin --sha256"):
+        encoder(copy)
+
+
+def test_a_folder_that_lists_no_parts_is_no_sentence_encoder(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"modules\.json"):
+        encoder(folder.parent / "bert")

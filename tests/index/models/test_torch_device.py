@@ -1,0 +1,82 @@
+"""Devices, number types, and batches that are halved when they do not fit."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.errors import MissingDependency, UsageError
+from culturekit.index.encoder import Vectors
+from culturekit.index.models.torch_device import (
+    Batches,
+    TorchOptions,
+    chosen_device,
+    chosen_dtype,
+    needed_package,
+    usual_batch,
+)
+
+torch: Any = pytest.importorskip("torch")
+
+
+def test_a_device_is_one_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert str(chosen_device("auto")) == str(chosen_device("cpu")) == "cpu"
+    for absent in ("cuda", "cuda:0", "mps", "gpu", "", "cuda:x"):
+        with pytest.raises(UsageError, match="expected auto or cpu"):
+            chosen_device(absent)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert str(chosen_device("auto")) == str(chosen_device("cuda")) == "cuda:0"
+    assert str(chosen_device("cuda:1")) == "cuda:1"
+    with pytest.raises(UsageError, match="auto or cpu or cuda:0 or cuda:1, found device=cuda:2"):
+        chosen_device("cuda:2")
+
+
+def test_numbers_are_whole_on_a_cpu_and_short_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda:0")
+    assert chosen_dtype("auto", cpu) == torch.float32
+    assert chosen_dtype("bfloat16", cpu) == torch.bfloat16
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    assert chosen_dtype("auto", gpu) == torch.bfloat16
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: False)
+    assert chosen_dtype("auto", gpu) == torch.float16
+    assert chosen_dtype("float32", gpu) == torch.float32
+    assert usual_batch(TorchOptions(), cpu) < usual_batch(TorchOptions(), gpu)
+    assert usual_batch(TorchOptions(batch=7), gpu) == 7
+
+
+def test_a_package_that_is_not_there_is_named_with_the_command() -> None:
+    with pytest.raises(MissingDependency, match=r"no_such_thing.*pip install -c constraints.txt 'culturekit\[embed\]'"):
+        needed_package("no_such_thing", kind="encoder x", extra="embed")
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 40))
+def test_every_item_is_encoded_once_in_order_whatever_fits(count: int, size: int, fits: int) -> None:
+    seen: list[int] = []
+
+    def encode(batch: Sequence[int]) -> Vectors:
+        assert not torch.is_grad_enabled()
+        seen.append(len(batch))
+        if len(batch) > fits:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return np.array([[item, 1] for item in batch], np.float32)
+
+    batches = Batches(size)
+    vectors = batches.run(encode, list(range(count)), dim=2)
+    assert vectors[:, 0].tolist() == list(range(count))
+    assert batches.size <= fits or batches.size == size
+    assert set(seen) <= {max(1, size >> halved) for halved in range(5)}, "batches are full or halved, never partial"
+    assert torch.is_grad_enabled()
+
+
+def test_what_never_fits_is_said() -> None:
+    def encode(batch: Sequence[int]) -> Vectors:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nmore")
+
+    with pytest.raises(UsageError, match=r"one picture or text at a time.*9 GiB\. Choose a smaller model"):
+        Batches(4).run(encode, [1], dim=2)

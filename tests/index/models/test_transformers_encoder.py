@@ -1,0 +1,232 @@
+"""Every family, from a folder of random weights: against transformers itself, and whatever may be in a batch."""
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from culturekit.errors import MissingDependency, UsageError
+from culturekit.index.encoder import ImageEncoder, TextEncoder, TooLong
+from culturekit.index.encoders import ENCODERS
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tests.index.models.tiny_transformers import MAKERS, SIDE, make_clip, make_siglip, packages
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+READING = ["clip", "siglip", "siglip2"]
+SIZES = [(50, 40), (SIDE, SIDE), (1, 1), (20, 5000), (5000, 20), (300, 31), (1, 7), (64, 200)]
+TEXTS = ["a photo of jollof rice", "", "café 中 ☕", "Kyiv!", "  spaces   and\nlines ", "long " * 40, "x" * 100]
+
+
+def noise(height: int, width: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(height * 10_000 + width).integers(0, 256, (height, width, 3), np.uint8)
+
+
+PICTURES = [noise(*size) for size in SIZES]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("models")
+    for name, make in MAKERS.items():
+        make(place / name)
+    return place
+
+
+def encoder(folder: Path, options: str = "batch=4") -> Any:
+    packages()
+    return ENCODERS.make(f"transformers:{folder}?device=cpu&{options}")
+
+
+def reference_pictures(folder: Path, pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+    """What transformers' own processor and model make of pictures, one at a time."""
+    torch, transformers, _ = packages()
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    ask = getattr(model, "get_image_features", model)
+    with torch.inference_mode():
+        rows = [ask(**processor(Image.fromarray(picture), return_tensors="pt")).pooler_output for picture in pictures]
+        vectors: NDArray[np.float32] = torch.nn.functional.normalize(torch.cat(rows)).numpy()
+    return vectors
+
+
+def reference_texts(folder: Path, texts: Sequence[str], **how: Any) -> NDArray[np.float32]:
+    """What transformers' own tokenizer and model make of texts, all at once."""
+    torch, transformers, _ = packages()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    context = model.config.text_config.max_position_embeddings
+    with torch.inference_mode():
+        written = tokenizer(list(texts), truncation=True, max_length=context, return_tensors="pt", **how)
+        vectors = torch.nn.functional.normalize(model.get_text_features(**written).pooler_output)
+        return np.asarray(vectors.numpy(), np.float32)
+
+
+@pytest.mark.parametrize("family", MAKERS)
+def test_pictures_are_encoded_as_transformers_does(folders: Path, family: str) -> None:
+    made = encoder(folders / family)
+    vectors = made.encode_images(PICTURES)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(PICTURES), made.identity.dim)
+    assert np.linalg.norm(vectors.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
+    assert np.abs(vectors - reference_pictures(folders / family, PICTURES)).max() < 1e-5
+    assert np.linalg.norm(vectors[0] - vectors[1]) > 1e-3, "the model looks at its pictures"
+
+
+@pytest.mark.parametrize("family", READING)
+def test_texts_are_encoded_as_transformers_does(folders: Path, family: str) -> None:
+    made = encoder(folders / family)
+    padding = True if family == "clip" else "max_length"
+    vectors = made.encode_texts(TEXTS)
+    assert np.abs(vectors - reference_texts(folders / family, TEXTS, padding=padding)).max() < 1e-5
+    assert vectors.shape == (len(TEXTS), made.identity.dim)
+    assert np.linalg.norm(vectors[0] - vectors[3]) > 1e-3, "the model reads its texts"
+
+
+@pytest.mark.parametrize("family", READING)
+def test_texts_that_are_too_long_are_told_and_not_cut_silently(folders: Path, family: str) -> None:
+    made = encoder(folders / family)
+    most = 77 if family == "clip" else 64
+    told = made.too_long(TEXTS)
+    assert [problem.place for problem in told] == [5, 6]
+    assert {problem.most for problem in told} == {most}
+    assert all(problem.tokens > most for problem in told)
+    fits = "x" * (most - 2)
+    assert made.too_long([fits, fits + "x" * 3])[0].place == 1
+    assert made.too_long([]) == []
+    assert f"texts of at most {most} tokens" in made.identity.preprocessing
+    assert isinstance(told[0], TooLong)
+
+
+@pytest.mark.parametrize("family", MAKERS)
+def test_a_vector_is_the_same_bits_whatever_else_is_encoded(folders: Path, family: str) -> None:
+    made = encoder(folders / family)
+    together = made.encode_images(PICTURES)
+    alone = np.concatenate([made.encode_images([picture]) for picture in PICTURES])
+    turned = made.encode_images(PICTURES[::-1])[::-1]
+    assert together.tobytes() == alone.tobytes() == np.ascontiguousarray(turned).tobytes()
+    assert made.encode_images([]).shape == (0, made.identity.dim)
+
+
+@pytest.mark.parametrize("family", READING)
+def test_a_text_is_the_same_bits_whatever_else_is_encoded(folders: Path, family: str) -> None:
+    made = encoder(folders / family)
+    together = made.encode_texts(TEXTS)
+    alone = np.concatenate([made.encode_texts([text]) for text in TEXTS])
+    assert together.tobytes() == alone.tobytes()
+    assert made.encode_texts([]).shape == (0, made.identity.dim)
+
+
+@pytest.mark.parametrize("family", MAKERS)
+def test_threads_prepare_what_one_thread_does_and_all_of_one_shape(folders: Path, family: str) -> None:
+    made = encoder(folders / family)
+    one = [made.prepare(picture) for picture in PICTURES]
+    with ThreadPoolExecutor(4) as threads:
+        many = list(threads.map(made.prepare, PICTURES))
+    assert all(np.array_equal(a, b) for a, b in zip(one, many, strict=True))
+    assert {(picture.shape, picture.dtype) for picture in one} == {(one[0].shape, np.dtype(np.uint8))}
+
+
+def test_only_models_that_read_are_encoders_of_texts(folders: Path) -> None:
+    for family in MAKERS:
+        made = encoder(folders / family)
+        assert isinstance(made, ImageEncoder)
+        assert isinstance(made, TextEncoder) == (family in READING)
+    with pytest.raises(UsageError, match="reads no texts"):
+        encoder(folders / "dinov2", "lowercase=true")
+
+
+def test_pictures_and_texts_lie_in_one_space_with_the_scores_of_the_model(folders: Path) -> None:
+    torch, transformers, _ = packages()
+    for family in ("clip", "siglip"):
+        made = encoder(folders / family)
+        model = transformers.AutoModel.from_pretrained(folders / family).eval()
+        processor = transformers.AutoImageProcessor.from_pretrained(folders / family, backend="pil")
+        tokens = transformers.AutoTokenizer.from_pretrained(folders / family)
+        padding = True if family == "clip" else "max_length"
+        with torch.inference_mode():
+            inputs = processor([Image.fromarray(PICTURES[0])], return_tensors="pt")
+            told = model(**inputs, **tokens(TEXTS[:2], padding=padding, return_tensors="pt"))
+        scores = made.encode_images(PICTURES[:1]) @ made.encode_texts(TEXTS[:2]).T
+        ours = scores * made.logits.scale + made.logits.bias
+        assert ours == pytest.approx(told.logits_per_image.numpy(), abs=1e-4)
+
+
+def test_half_as_many_bits_give_nearly_the_same_vectors(folders: Path) -> None:
+    for family in MAKERS:
+        exact, coarse = encoder(folders / family), encoder(folders / family, "batch=4&dtype=bfloat16")
+        assert coarse.identity.dtype == "bfloat16"
+        assert exact.identity.dtype == "float32"
+        cosines = (exact.encode_images(PICTURES) * coarse.encode_images(PICTURES)).sum(axis=1)
+        assert cosines.min() > 0.99
+        assert cosines.min() < 1
+
+
+def test_capitals_are_kept_unless_told_and_said(tmp_path: Path) -> None:
+    make_siglip(tmp_path / "keeps", lower=False)
+    keeps, lowers = encoder(tmp_path / "keeps"), encoder(tmp_path / "keeps", "lowercase=true")
+    assert "lowercase=true" in keeps.caveat
+    assert lowers.caveat == ""
+    assert not np.array_equal(keeps.encode_texts(["KYIV"]), keeps.encode_texts(["kyiv"]))
+    assert np.array_equal(lowers.encode_texts(["KYIV"]), keeps.encode_texts(["kyiv"]))
+    assert keeps.identity != lowers.identity
+
+
+def test_siglip_does_without_sentencepiece_where_its_pieces_are_in_a_file_of_their_own(tmp_path: Path) -> None:
+    make_siglip(tmp_path / "known")
+    make_siglip(tmp_path / "own", lower=False)
+    settings = tmp_path / "own/tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"tokenizer_class": "SiglipTokenizer"}))
+    known, own = encoder(tmp_path / "known"), encoder(tmp_path / "own")
+    assert own.caveat == ""
+    assert own.encode_texts(TEXTS).tobytes() == known.encode_texts(TEXTS).tobytes()
+    assert own.too_long(TEXTS) == known.too_long(TEXTS)
+    if importlib.util.find_spec("sentencepiece") is None:
+        (tmp_path / "own/tokenizer.json").rename(tmp_path / "own/spiece.model")
+        with pytest.raises(MissingDependency, match=r"pip install .* sentencepiece"):
+            encoder(tmp_path / "own")
+
+
+def test_a_device_that_is_not_there_and_options_that_are_not_known(folders: Path) -> None:
+    torch, _, _ = packages()
+    if not torch.cuda.is_available():
+        with pytest.raises(UsageError, match="no such device; expected auto or cpu"):
+            ENCODERS.make(f"transformers:{folders / 'clip'}?device=cuda")
+    with pytest.raises(UsageError, match="Did you mean 'device'"):
+        ENCODERS.check("transformers:x?devise=cpu")
+    with pytest.raises(UsageError, match="float63"):
+        ENCODERS.check("transformers:x?dtype=float63")
+    with pytest.raises(UsageError, match="batch"):
+        ENCODERS.check("transformers:x?batch=-1")
+
+
+def test_a_preprocessor_of_another_size_is_refused(tmp_path: Path) -> None:
+    make_clip(tmp_path / "clip", image_size=64)
+    with pytest.raises(UsageError, match="another size than the model was made for; expected 64 pixels"):
+        encoder(tmp_path / "clip")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", MAKERS)
+def test_a_gpu_agrees_with_the_cpu(folders: Path, family: str) -> None:
+    torch, _, _ = packages()
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    for dtype, least in (("float32", 1 - 1e-5), ("bfloat16", 0.99), ("float16", 0.999)):
+        there = ENCODERS.make(f"transformers:{folders / family}?device=cuda&dtype={dtype}")
+        here = ENCODERS.make(f"transformers:{folders / family}?device=cpu&dtype=float32")
+        assert isinstance(there, ImageEncoder)
+        assert isinstance(here, ImageEncoder)
+        vectors = there.encode_images(PICTURES)
+        assert vectors.tobytes() == there.encode_images(PICTURES).tobytes()
+        assert (vectors * here.encode_images(PICTURES)).sum(axis=1).min() > least

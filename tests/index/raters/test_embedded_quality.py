@@ -1,0 +1,114 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+
+from culturekit.errors import UsageError
+from culturekit.index.raters.embedded_quality import noise
+from culturekit.index.scorers import SCORERS
+from tests.generation.simulated.simulated_models import model, portraits, wide_space
+
+SCORER = SCORERS.make("embedded")
+ARTIFACTS = 60
+
+
+@pytest.fixture(scope="module", params=["", "noise=1"], ids=["artifacts", "culture-free"])
+def pictures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[NDArray[np.uint8]]:
+    space = wide_space(ARTIFACTS)
+    backend = model(tmp_path_factory.mktemp("cspace"), space, request.param)
+    return [picture.pixels for picture in portraits(backend, space["artifact_id"].to_list(), first_seed=0)]
+
+
+def blurred(picture: NDArray[np.uint8], radius: float) -> NDArray[np.uint8]:
+    return np.asarray(Image.fromarray(picture).filter(ImageFilter.GaussianBlur(radius)))
+
+
+def noisy(picture: NDArray[np.uint8], deviation: float) -> NDArray[np.uint8]:
+    grain = np.random.default_rng(0).normal(0, deviation, picture.shape)
+    return np.clip(picture + grain, 0, 255).astype(np.uint8)
+
+
+def faded(picture: NDArray[np.uint8], contrast: float) -> NDArray[np.uint8]:
+    return (128 + (picture.astype(float) - 128) * contrast).astype(np.uint8)
+
+
+def test_simulated_pictures_score_in_the_middle_of_the_range(pictures: list[NDArray[np.uint8]]) -> None:
+    scores = SCORER.score(pictures)
+    assert scores.dtype == np.float64
+    assert np.quantile(scores, 0.05) > 0.3
+    assert np.quantile(scores, 0.95) < 0.9
+
+
+def test_more_blur_scores_lower_in_every_picture(pictures: list[NDArray[np.uint8]]) -> None:
+    clear, soft, softer = (SCORER.score([blurred(picture, radius) for picture in pictures]) for radius in (0, 0.8, 2))
+    assert (clear > 1.2 * soft).all()
+    assert (soft > softer).all()
+    assert soft.mean() > 1.5 * softer.mean()
+
+
+def test_more_noise_scores_lower_in_every_picture(pictures: list[NDArray[np.uint8]]) -> None:
+    clear, grainy, grainier = (SCORER.score([noisy(picture, level) for picture in pictures]) for level in (0, 12, 60))
+    assert (clear > 1.05 * grainy).all()
+    assert (grainy > grainier).all()
+    assert clear.mean() > 1.8 * grainier.mean()
+
+
+def test_less_contrast_scores_lower_in_every_picture(pictures: list[NDArray[np.uint8]]) -> None:
+    clear, pale, paler = (SCORER.score([faded(picture, part) for picture in pictures]) for part in (1, 0.4, 0.1))
+    assert (clear > pale).all()
+    assert (pale > paler).all()
+
+
+def test_a_score_does_not_depend_on_the_batch(pictures: list[NDArray[np.uint8]]) -> None:
+    together = SCORER.score(pictures)
+    alone = [SCORER.score([picture])[0] for picture in pictures]
+    assert together.tolist() == alone
+    assert SCORER.score(pictures[::-1]).tolist() == alone[::-1]
+    assert SCORER.score([]).shape == (0,)
+
+
+def test_a_picture_that_looks_good_is_not_told_from_one_of_an_artifact(tmp_path: Path) -> None:
+    """The measure is of clarity: a culture-free picture scores about as well as a real one."""
+    space = wide_space(ARTIFACTS)
+    ids = space["artifact_id"].to_list()
+    real, free = (
+        SCORER.score([one.pixels for one in portraits(model(tmp_path, space, options), ids, first_seed=0)]).mean()
+        for options in ("", "noise=1")
+    )
+    assert 0.85 < free / real < 1.15
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 200), (900, 30), (300, 500)])
+def test_any_size_can_be_scored(size: tuple[int, int]) -> None:
+    grain = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+    (score,) = SCORER.score([grain])
+    assert 0 <= score <= 1
+
+
+@pytest.mark.parametrize("level", [0, 100, 255])
+def test_a_picture_without_any_edge_scores_nothing(level: int) -> None:
+    assert SCORER.score([np.full((40, 50, 3), level, np.uint8)]).tolist() == [0]
+
+
+def test_the_sharpest_edge_scores_best_and_an_even_ramp_nothing() -> None:
+    columns = np.arange(64)
+    edges = np.broadcast_to((columns // 16 % 2 * 255)[:, np.newaxis], (64, 64, 3)).astype(np.uint8)
+    ramp = np.broadcast_to((columns * 4)[:, np.newaxis], (64, 64, 3)).astype(np.uint8)
+    sharp, smooth = SCORER.score([edges, ramp])
+    assert sharp == pytest.approx(1 / 1.1)
+    assert smooth == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.1])
+def test_noise_is_estimated_by_its_standard_deviation(deviation: float) -> None:
+    ramp = np.linspace(0, 1, 200)
+    grain = np.random.default_rng(1).normal(0, deviation, (200, 200))
+    assert noise((ramp + grain).astype(np.float32)) == pytest.approx(deviation, rel=0.05)
+
+
+@pytest.mark.parametrize("spec", ["embedded:hps", "embedded?size=3"])
+def test_what_it_does_not_take_is_refused(spec: str) -> None:
+    with pytest.raises(UsageError, match="embedded"):
+        SCORERS.make(spec)

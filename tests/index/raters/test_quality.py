@@ -1,0 +1,238 @@
+"""Scorers held against the formulas they are named for, and their stage against kills, workers and odd images."""
+
+import hashlib
+import io
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from typer.testing import CliRunner
+
+from culturekit.cli.app import app
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.index.raters import score_pictures as scoring
+from culturekit.index.scorers import SCORERS
+from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.storage.manifest import read_manifest
+from culturekit.storage.tables import write_table
+from culturekit.torchvision_schemas import mend_torchvision
+from tests.index.models.open_clip_folders import tiny_folder
+
+PROMPT = "a picture of Akara"
+
+
+def png(size: tuple[int, int], seed: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size, 3), np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def table_of(folder: Path, contents: list[bytes | None], prompts: list[str | None]) -> Path:
+    """An images table; an image without content was refused."""
+    rows: list[dict[str, Any]] = []
+    for place, (content, prompt) in enumerate(zip(contents, prompts, strict=True)):
+        name = f"{place:04d}.png"
+        if content is not None:
+            (folder / name).write_bytes(content)
+        rows.append({
+            "image_id": f"i{place:04d}", "path": "" if content is None else name, "model": "m", "rewriter": "unknown",
+            "prompt_id": f"p{place % 3}", "prompt_sent": prompt, "provider_params": "{}", "width": 1, "height": 1,
+            "sha256": "" if content is None else hashlib.sha256(content).hexdigest(),
+            "status": "refused" if content is None else "ok",
+        })  # fmt: skip
+    return write_table(folder, IMAGES, pl.DataFrame(rows, IMAGES.schema))
+
+
+def prompts_table(folder: Path, *texts: str) -> Path:
+    rows = [
+        {"prompt_id": f"p{place}", "text": text, "benchmark": "b", "kind": "k", "language": "en", "template_id": "t"}
+        for place, text in enumerate(texts)
+    ]
+    return write_table(folder, PROMPTS, pl.DataFrame(rows, PROMPTS.schema))
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch")
+    mend_torchvision()
+    pytest.importorskip("open_clip")
+    return tiny_folder(tmp_path_factory.mktemp("models") / "clip")
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, ["quality", *map(str, words)], catch_exceptions=True)
+
+
+def values(folder: Path) -> dict[str, float]:
+    return dict(pl.read_parquet(folder / "quality.parquet").select("image_id", "value").iter_rows())
+
+
+def pictures() -> list[NDArray[np.uint8]]:
+    return [np.random.default_rng(n).integers(0, 256, (20 + 9 * n, 40, 3), np.uint8) for n in range(5)]
+
+
+def test_clipscore_is_two_and_a_half_times_the_cosine_and_never_negative(clip: Path) -> None:
+    scorer = SCORERS.make(f"clipscore:open_clip:{clip}?device=cpu")
+    bare = SCORERS.make(f"clipscore:open_clip:{clip}?device=cpu&factor=1")
+    from culturekit.index.encoders import ENCODERS
+
+    encoder: Any = ENCODERS.make(f"open_clip:{clip}?device=cpu")
+    texts = [PROMPT, "寿司", PROMPT, "bread", "soup"]
+    cosines = (encoder.encode_images(pictures()) * encoder.encode_texts(texts)).sum(axis=1)
+    assert (cosines < 0).any()
+    assert (cosines > 0).any()
+    np.testing.assert_allclose(scorer.score(pictures(), texts), 2.5 * np.maximum(cosines, 0), atol=1e-6)
+    np.testing.assert_allclose(bare.score(pictures(), texts), np.maximum(cosines, 0), atol=1e-6)
+    assert scorer.parameters["factor"] == 2.5
+    assert scorer.parameters["weights"] == encoder.identity.weights
+
+
+def test_hps_is_the_bare_cosine_of_the_whole_picture(clip: Path) -> None:
+    import open_clip
+    import torch
+
+    scorer = SCORERS.make(f"hpsv2:{clip}?device=cpu&version=2.1")
+    model = open_clip.create_model(f"local-dir:{clip}").eval()
+    transform = open_clip.image_transform(32, is_train=False, resize_mode="longest", fill_color=0)
+    tokens = open_clip.get_tokenizer(f"local-dir:{clip}")([PROMPT] * 5)
+    with torch.inference_mode():
+        seen = torch.cat([model.encode_image(transform(Image.fromarray(p))[None], normalize=True) for p in pictures()])
+        peer = (seen * model.encode_text(tokens, normalize=True)).sum(dim=1).numpy()
+    np.testing.assert_allclose(scorer.score(pictures(), [PROMPT] * 5), peer, atol=1e-6)
+    assert scorer.name == "hpsv2.1"
+    assert "longest" in scorer.parameters["preprocessing"]
+
+
+def test_hps_weights_say_their_version(clip: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    copy = shutil.copytree(clip, tmp_path / "copy")
+    weights = copy / "open_clip_model.safetensors"
+    save_file(load_file(weights), weights, metadata={"culturekit.kind": "hpsv2.0"})
+    assert SCORERS.make(f"hpsv2:{copy}?device=cpu").name == "hpsv2.0"
+    assert SCORERS.make(f"hpsv2:{clip}?device=cpu").name == "hpsv2"
+    with pytest.raises(UsageError, match=r"another version; expected 2\.1, found 2\.0"):
+        SCORERS.make(f"hpsv2:{copy}?device=cpu&version=2.1")
+
+
+def test_pickscore_is_clips_own_score(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    mend_torchvision()
+    transformers = pytest.importorskip("transformers")
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    config = transformers.CLIPConfig(
+        text_config={**small, "vocab_size": 49408, "eos_token_id": 49407, "bos_token_id": 49406},
+        vision_config={**small, "image_size": 32, "patch_size": 8}, projection_dim=8,
+    )  # fmt: skip
+    model = transformers.CLIPModel(config).eval()
+    model.save_pretrained(tmp_path)
+    transformers.CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=32).save_pretrained(tmp_path)
+    words = {"<|startoftext|>": 49406, "<|endoftext|>": 49407, "a</w>": 0, "b</w>": 1}
+    transformers.CLIPTokenizerFast(vocab=words, merges=[], model_max_length=77).save_pretrained(tmp_path)
+    scorer = SCORERS.make(f"pickscore:{tmp_path}?device=cpu")
+    encoder: Any = scorer.encoder  # type: ignore[attr-defined]
+    texts = ["a", "b", "a b", "b a", "a a"]
+    cosines = (encoder.encode_images(pictures()) * encoder.encode_texts(texts)).sum(axis=1)
+    scale = float(model.logit_scale.detach().exp())
+    np.testing.assert_allclose(scorer.score(pictures(), texts), scale * cosines, rtol=1e-5)
+    assert scorer.parameters["factor"] == pytest.approx(scale)
+
+
+@pytest.mark.parametrize(
+    ("spec", "match"),
+    [
+        ("clipscore", "needs an encoder"),
+        ("clipscore:embedded", "pictures and texts"),
+        ("clipscore:embedded?factor=x", "factor is a number"),
+        ("hpsv2:missing.safetensors", "neither a folder, a file"),
+        ("hps", "no quality scorer 'hps'"),
+    ],
+)
+def test_a_wrong_scorer_is_explained(clip: Path, spec: str, match: str) -> None:
+    with pytest.raises(UsageError, match=match):
+        SCORERS.make(spec)
+
+
+def test_the_stage_gives_every_image_a_value_or_a_reason(clip: Path, tmp_path: Path) -> None:
+    contents = [png((30, 40), 0), b"no picture", None, png((50, 20), 1), png((9, 9), 2)]
+    images = table_of(tmp_path, contents, [PROMPT, PROMPT, PROMPT, None, " "])
+    spec = f"clipscore:open_clip:{clip}?device=cpu"
+    told = run("--images", images, "--scorer", spec, "--out", tmp_path / "q", "--workers", 1)
+    assert told.exit_code == 0, told.output
+    assert list(values(tmp_path / "q")) == ["i0000"]
+    drops = pl.read_parquet(tmp_path / "q/drops.parquet")
+    assert drops["key"].to_list() == ["i0001", "i0002", "i0003", "i0004"]
+    assert drops["reason"].to_list()[1:] == ["no picture was made", "no prompt", "no prompt"]
+    manifest = read_manifest(tmp_path / "q")
+    assert manifest is not None
+    assert manifest.drops["no prompt"] == 2
+    assert manifest.notes["parameters"]["weights"]
+
+
+def test_prompts_come_from_their_table_first(clip: Path, tmp_path: Path) -> None:
+    images = table_of(tmp_path, [png((30, 40), n) for n in range(3)], ["sent", "sent", "sent"])
+    prompts = prompts_table(tmp_path, "asked", "word " * 50)
+    spec = f"clipscore:open_clip:{clip}?device=cpu&factor=100"
+    run("--images", images, "--scorer", spec, "--prompts", prompts, "--out", tmp_path / "q", "--workers", 1)
+    scorer = SCORERS.make(spec)
+    seen = [np.asarray(Image.open(tmp_path / f"{n:04d}.png")) for n in range(3)]
+    wanted = scorer.score(seen, ["asked", "word " * 50, "sent"])
+    np.testing.assert_allclose(list(values(tmp_path / "q").values()), wanted, atol=1e-5)
+    manifest = read_manifest(tmp_path / "q")
+    assert manifest is not None
+    assert manifest.notes["prompts_cut"] == 1
+    assert manifest.notes["longest_prompt_tokens"] == 52
+
+
+def test_without_any_prompt_the_command_says_so(clip: Path, tmp_path: Path) -> None:
+    images = table_of(tmp_path, [png((30, 40), 0)], [None])
+    told = run("--images", images, "--scorer", f"hpsv2:{clip}?device=cpu", "--out", tmp_path / "q")
+    assert isinstance(told.exception, UsageError)
+    assert "no image has one" in str(told.exception)
+
+
+def test_the_bytes_do_not_depend_on_workers_or_on_a_cut(
+    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoring, "IMAGES_PER_SHARD", 4)
+    images = table_of(tmp_path, [png((20 + n, 30), n) for n in range(11)], [f"{PROMPT} {n % 4}" for n in range(11)])
+    spec = f"clipscore:open_clip:{clip}?device=cpu&factor=1000"
+    for workers in (1, 3):
+        run("--images", images, "--scorer", spec, "--out", tmp_path / f"q{workers}", "--workers", workers)
+    whole, score = (tmp_path / "q1/quality.parquet").read_bytes(), scoring.score_shard
+    assert (tmp_path / "q3/quality.parquet").read_bytes() == whole
+    seen: list[str] = []
+
+    def cut(shard: scoring.QualityShard) -> int:
+        seen.append(shard.images[0][0])
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return score(shard)
+
+    monkeypatch.setattr(scoring, "score_shard", cut)
+    for _ in range(2):
+        run("--images", images, "--scorer", spec, "--out", tmp_path / "cut", "--workers", 1)
+    assert (tmp_path / "cut/quality.parquet").read_bytes() == whole
+    assert seen.count("i0000") == 1, "no shard is scored twice but the one in flight"
+
+
+def test_the_embedded_scorer_works_as_before_and_drops_what_it_cannot_read(tmp_path: Path) -> None:
+    images = table_of(tmp_path, [png((30, 40), 0), b"", png((30, 41), 1)], [None] * 3)
+    told = run("--images", images, "--scorer", "embedded", "--out", tmp_path / "q", "--workers", 1)
+    assert told.exit_code == 0, told.output
+    seen = [np.asarray(Image.open(tmp_path / f"{n:04d}.png")) for n in (0, 2)]
+    assert list(values(tmp_path / "q").values()) == SCORERS.make("embedded").score(seen).tolist()
+    assert pl.read_parquet(tmp_path / "q/drops.parquet")["key"].to_list() == ["i0001"]
+
+
+def test_a_picture_that_was_changed_stops_the_stage(tmp_path: Path) -> None:
+    images = table_of(tmp_path, [png((30, 40), 0)], [None])
+    (tmp_path / "0000.png").write_bytes(png((30, 40), 5))
+    told = run("--images", images, "--scorer", "embedded", "--out", tmp_path / "q", "--workers", 1)
+    assert isinstance(told.exception, IntegrityError)

@@ -1,0 +1,375 @@
+import hashlib
+import io
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+from argparse import Namespace
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from culturekit.cli.app import app
+from culturekit.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.index.weights.safetensors_file import read_header
+from culturekit.index.weights.weight_conversion import ConvertedWeights, convert_weights, known_kind
+from culturekit.index.weights.weight_kinds import recognised
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.torch")
+
+CLIP_SHAPES: Mapping[str, tuple[int, ...]] = {
+    "visual.conv1.weight": (8, 3, 4, 4),
+    "visual.proj": (8, 6),
+    "visual.class_embedding": (8,),
+    "visual.transformer.resblocks.0.ln_1.weight": (8,),
+    "positional_embedding": (7, 8),
+    "token_embedding.weight": (20, 8),
+    "text_projection": (8, 6),
+    "ln_final.weight": (8,),
+    "logit_scale": (),
+}
+
+
+def weights(shapes: Mapping[str, tuple[int, ...]] = CLIP_SHAPES, dtype: Any = None) -> dict[str, Any]:
+    torch.manual_seed(0)
+    return {name: torch.randn(shape).to(dtype or torch.float32) for name, shape in shapes.items()}
+
+
+def saved(folder: Path, content: Any, **options: Any) -> Path:
+    path = folder / "checkpoint.pt"
+    torch.save(content, path, **options)
+    return path
+
+
+def hash_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def converted(path: Path, **options: Any) -> ConvertedWeights:
+    return convert_weights(path, sha256=hash_of(path), out=path.parent / "weights.safetensors", **options)
+
+
+def refused(path: Path, error: type[CultureKitError], match: str) -> None:
+    before = sorted(path.parent.iterdir())
+    with pytest.raises(error, match=match):
+        converted(path)
+    assert sorted(path.parent.iterdir()) == before
+
+
+class Runs:
+    """A pickle that runs a program when it is opened."""
+
+    def __init__(self, call: Callable[..., Any], *arguments: Any) -> None:
+        self.call, self.arguments = call, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.call, self.arguments
+
+
+def test_tensors_come_through_bit_for_bit_and_the_file_says_where_from(tmp_path: Path) -> None:
+    source = saved(tmp_path, weights())
+    made = converted(source)
+    read = safetensors.load_file(made.path)
+    assert read.keys() == CLIP_SHAPES.keys()
+    assert all(torch.equal(read[name], tensor) for name, tensor in weights().items())
+    assert made.sha256 == hash_of(made.path)
+    assert (made.kind, made.tensors) == ("open-clip", len(CLIP_SHAPES))
+    assert read_header(made.path)["__metadata__"] == {
+        "culturekit.kind": "open-clip",
+        "culturekit.variant": "ViT of width 8, depth 1, patch 4",
+        "culturekit.source": "checkpoint.pt",
+        "culturekit.source_sha256": hash_of(source),
+        "format": "pt",
+    }
+
+
+@pytest.mark.parametrize("wrapper", ["state_dict", "model", "model_state_dict", "params"])
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod."])
+def test_wrappers_and_their_prefixes_are_taken_off(tmp_path: Path, wrapper: str, prefix: str) -> None:
+    inner = OrderedDict((prefix + name, tensor) for name, tensor in weights().items())
+    made = converted(saved(tmp_path, {wrapper: inner, "epoch": 3, "optimizer": {"state": {}, "lr": 0.1}}))
+    assert safetensors.load_file(made.path).keys() == CLIP_SHAPES.keys()
+    assert made.left_out == ("epoch", "optimizer")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_every_precision_is_kept(tmp_path: Path, dtype: str) -> None:
+    made = converted(saved(tmp_path, weights(dtype=getattr(torch, dtype))))
+    read = safetensors.load_file(made.path)
+    assert {tensor.dtype for tensor in read.values()} == {getattr(torch, dtype)}
+    assert torch.equal(read["visual.proj"], weights(dtype=getattr(torch, dtype))["visual.proj"])
+
+
+def test_turned_and_shared_tensors_are_written_out_whole(tmp_path: Path) -> None:
+    content = weights()
+    content["text_projection"] = content["visual.proj"]
+    content["visual.proj"] = torch.randn(6, 8).T
+    content["visual.class_embedding"] = content["token_embedding.weight"][3]
+    made = converted(saved(tmp_path, content))
+    read = safetensors.load_file(made.path)
+    assert all(torch.equal(read[name], tensor) for name, tensor in content.items())
+
+
+def test_parameters_and_the_old_format_are_read(tmp_path: Path) -> None:
+    content = {name: torch.nn.Parameter(tensor) for name, tensor in weights().items()}
+    made = converted(saved(tmp_path, content, _use_new_zipfile_serialization=False))
+    assert torch.equal(safetensors.load_file(made.path)["visual.proj"], content["visual.proj"])
+
+
+def test_the_same_weights_give_the_same_bytes_and_may_be_converted_again(tmp_path: Path) -> None:
+    source = saved(tmp_path, weights())
+    first = converted(source)
+    assert converted(source) == first
+    turned = dict(reversed(weights().items()))
+    (tmp_path / "other").mkdir()
+    again = converted(saved(tmp_path / "other", turned))
+    assert safetensors.load_file(again.path).keys() == CLIP_SHAPES.keys()
+    start = 8 + struct.unpack("<Q", first.path.read_bytes()[:8])[0]
+    assert again.path.read_bytes()[start:] == first.path.read_bytes()[start:]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda path: Runs(os.system, f"touch {path}/ran"),
+        lambda path: Runs(exec, f"open({str(path / 'ran')!r}, 'w')"),
+        lambda path: Runs(subprocess.check_output, ["touch", f"{path}/ran"]),
+        lambda path: Runs(open, str(path / "ran"), "w"),
+        lambda path: Runs(eval, f"__import__('pathlib').Path({str(path / 'ran')!r}).touch()"),
+        lambda path: Namespace(lr=0.1),
+    ],
+    ids=["os.system", "exec", "subprocess", "open", "eval", "a class"],
+)
+@pytest.mark.parametrize("form", ["zip", "old", "bare pickle"])
+def test_a_pickle_that_runs_something_is_refused_and_runs_nothing(
+    tmp_path: Path, bad: Callable[[Path], Any], form: str
+) -> None:
+    content = {**weights(), "extra": bad(tmp_path)}
+    if form == "bare pickle":
+        source = tmp_path / "checkpoint.pt"
+        source.write_bytes(pickle.dumps({"extra": bad(tmp_path)}, protocol=2))
+    else:
+        source = saved(tmp_path, content, _use_new_zipfile_serialization=form == "zip")
+    refused(source, IntegrityError, "nothing of it was run")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_another_file_than_the_published_one_is_not_opened(tmp_path: Path) -> None:
+    source = saved(tmp_path, Runs(os.system, f"touch {tmp_path}/ran"))
+    with pytest.raises(IntegrityError, match="not the file that was published") as told:
+        convert_weights(source, sha256="0" * 64, out=tmp_path / "weights.safetensors")
+    assert told.value.found == hash_of(source)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.pt"]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 0.5, 0.99])
+@pytest.mark.parametrize("new", [True, False])
+def test_a_file_cut_short_is_refused(tmp_path: Path, kept: float, new: bool) -> None:
+    source = saved(tmp_path, weights(), _use_new_zipfile_serialization=new)
+    content = source.read_bytes()
+    source.write_bytes(content[: int(kept if kept > 1 or isinstance(kept, int) else kept * len(content))])
+    refused(source, IntegrityError, "cut short or broken|nothing of it was run")
+
+
+def test_an_archive_that_unpacks_to_more_than_it_is_is_refused(tmp_path: Path) -> None:
+    source = saved(tmp_path, weights())
+    packed = io.BytesIO()
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            new.writestr(entry.filename, old.read(entry) + b"\0" * 50_000_000 * entry.filename.endswith("data/0"))
+    source.write_bytes(packed.getvalue())
+    refused(source, IntegrityError, "unpacks to more than it is")
+
+
+def test_one_number_that_claims_to_be_many_is_refused(tmp_path: Path) -> None:
+    content = {**weights(), "token_embedding.weight": torch.zeros(1).expand(1_000_000, 100_000)}
+    refused(saved(tmp_path, content), IntegrityError, "unpacks to more than it is")
+
+
+def test_one_storage_shown_many_times_is_refused(tmp_path: Path) -> None:
+    whole = torch.randn(1000, 8)
+    content = {**weights(), **{f"visual.part.{number}": whole for number in range(50)}}
+    refused(saved(tmp_path, content), IntegrityError, "unpacks to more than it is")
+
+
+def test_a_pickle_that_grows_in_memory_is_stopped(tmp_path: Path) -> None:
+    source = tmp_path / "checkpoint.pt"
+    lists = b"(" + b"I1\n" * 100 + b"l"
+    grown = b"\x80\x02" + lists + b"q\x01" + b"0"
+    for depth in range(2, 40):
+        grown += b"(" + (b"h" + bytes([depth - 1])) * 100 + b"tq" + bytes([depth]) + b"0"
+    source.write_bytes(grown + b"h\x27.")
+    refused(source, CultureKitError, "weights|broken|memory|more than tensors")
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ({"weight": "tensor"}, "weight"),
+        ({}, "no tensor"),
+        ([1, 2], "list"),
+    ],
+)
+def test_what_holds_no_weights_is_refused(tmp_path: Path, content: Any, found: str) -> None:
+    refused(saved(tmp_path, content), UsageError, found)
+
+
+def test_unknown_weights_are_refused_with_what_was_found(tmp_path: Path) -> None:
+    content = {"layer.weight\x1b[2J": torch.zeros(3, 4)}
+    with pytest.raises(UsageError, match="of no known kind") as told:
+        converted(saved(tmp_path, content))
+    assert "1 tensors: layer.weight\\x1b[2J (3, 4)" in str(told.value)
+
+
+def test_known_weights_with_something_strange_among_them_are_refused(tmp_path: Path) -> None:
+    refused(saved(tmp_path, {**weights(), "backdoor.weight": torch.zeros(2)}), UsageError, "of no known kind")
+
+
+@pytest.mark.parametrize("make", [lambda: torch.zeros(2, dtype=torch.complex64), lambda: torch.eye(3).to_sparse()])
+def test_numbers_that_safetensors_has_not_are_refused(tmp_path: Path, make: Callable[[], Any]) -> None:
+    refused(saved(tmp_path, {**weights(), "visual.odd": make()}), CultureKitError, "known kind|more than tensors")
+
+
+def test_another_kind_than_the_one_asked_for_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"another kind; expected hpsv2\.1, found open-clip ViT of width 8"):
+        converted(saved(tmp_path, weights()), kind="hpsv2.1")
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"sha256": "abc"}, "not a SHA-256"),
+        ({"out": "weights.pt"}, "another ending"),
+        ({"out": "missing/weights.safetensors"}, "no such folder"),
+        ({"file": "missing.pt"}, "no such file"),
+    ],
+)
+def test_a_wrong_request_is_explained(tmp_path: Path, options: dict[str, str], match: str) -> None:
+    source = saved(tmp_path, weights())
+    given = {"file": "checkpoint.pt", "sha256": hash_of(source), "out": "weights.safetensors", **options}
+    with pytest.raises(UsageError, match=match):
+        convert_weights(tmp_path / given["file"], sha256=given["sha256"], out=tmp_path / given["out"])
+
+
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "weights.safetensors").write_bytes(b"mine")
+    with pytest.raises(UsageError, match="something else stands there"):
+        converted(saved(tmp_path, weights()))
+    assert (tmp_path / "weights.safetensors").read_bytes() == b"mine"
+
+
+def test_while_weights_are_read_nothing_gets_out(tmp_path: Path) -> None:
+    tries = {
+        "connection": "import socket; socket.socket()",
+        "name": "import socket; socket.getaddrinfo('localhost', 80)",
+        "process": "import subprocess; subprocess.run(['true'])",
+        "shell": "import os; os.system('true')",
+        "fork": "import os; os.fork()",
+        "file": f"open({str(tmp_path.parent / 'elsewhere')!r}, 'w')",
+        "descriptor": f"import os; os.open({str(tmp_path.parent / 'elsewhere')!r}, os.O_CREAT | os.O_WRONLY)",
+    }
+    code = (
+        "import json, sys, pathlib\n"
+        "from culturekit.index.weights.weight_unpickling import guard\n"
+        f"sys.addaudithook(guard(pathlib.Path({str(tmp_path)!r})))\n"
+        f"for name, text in {tries!r}.items():\n"
+        "    try:\n        exec(text)\n        print(name, 'worked')\n"
+        "    except PermissionError:\n        print(name, 'refused')\n"
+        f"open({str(tmp_path / 'inside')!r}, 'w').close()\nprint('inside worked')\n"
+    )
+    path = os.pathsep.join(sys.path)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": path})
+    assert run.stdout.splitlines() == [*(f"{name} refused" for name in tries), "inside worked"], run.stderr
+
+
+def test_the_notes_of_a_file_are_read_without_any_package(tmp_path: Path) -> None:
+    for content in (b"", b"\xff" * 20, struct.pack("<Q", 10**6) + b"{}", struct.pack("<Q", 2) + b"[]"):
+        (tmp_path / "broken.safetensors").write_bytes(content)
+        with pytest.raises(IntegrityError, match="not a safetensors file"):
+            read_header(tmp_path / "broken.safetensors")
+
+
+def inception_shapes(classes: int) -> dict[str, tuple[int, ...]]:
+    return {
+        "Conv2d_1a_3x3.conv.weight": (32, 3, 3, 3),
+        "Mixed_7c.branch_pool.conv.weight": (192, 2048, 1, 1),
+        "Mixed_5b.branch1x1.bn.num_batches_tracked": (),
+        "fc.weight": (classes, 2048),
+        "fc.bias": (classes,),
+    }
+
+
+@pytest.mark.parametrize(
+    ("shapes", "kind", "variant"),
+    [
+        (inception_shapes(1008), "fid-inception", ""),
+        (inception_shapes(1000), "inception", ""),
+        (
+            {f"lin{n}.model.1.weight": (1, c, 1, 1) for n, c in enumerate((64, 128, 256, 512, 512))},
+            "lpips",
+            "VGG-16",
+        ),
+        (
+            {
+                "blip.visual_encoder.cls_token": (1, 1, 8),
+                "blip.visual_encoder.patch_embed.proj.weight": (8, 3, 4, 4),
+                "blip.text_encoder.embeddings.word_embeddings.weight": (30, 8),
+                "mlp.layers.0.weight": (4, 8),
+            },
+            "imagereward",
+            "",
+        ),
+        (
+            {
+                "vision_model.embeddings.class_embedding": (8,),
+                "vision_model.embeddings.patch_embedding.weight": (8, 3, 4, 4),
+                "text_model.embeddings.token_embedding.weight": (30, 8),
+                "text_model.embeddings.position_ids": (1, 77),
+                "visual_projection.weight": (6, 8),
+                "text_projection.weight": (6, 8),
+                "logit_scale": (),
+            },
+            "transformers-clip",
+            "",
+        ),
+    ],
+)
+def test_kinds_are_known_by_names_and_shapes(shapes: dict[str, tuple[int, ...]], kind: str, variant: str) -> None:
+    known = recognised(shapes)
+    assert known is not None
+    assert (known.kind, known.variant) == (kind, variant)
+    assert recognised({name: (*shape, 5, 5, 5) for name, shape in shapes.items()}) is None
+
+
+def test_a_scorer_of_human_preference_is_a_large_clip_that_was_asked_for() -> None:
+    blocks = {f"visual.transformer.resblocks.{number}.ln_1.weight": (1280,) for number in range(32)}
+    shapes = {**CLIP_SHAPES, **blocks, "visual.conv1.weight": (1280, 3, 14, 14), "visual.proj": (1280, 1024)}
+    assert [recognised(shapes, asked=kind).kind for kind in (None, "hpsv2.1", "lpips")] == [  # type: ignore[union-attr]
+        "open-clip",
+        "hpsv2.1",
+        "open-clip",
+    ]
+    assert known_kind("hpsv2.1") == "hpsv2.1"
+    with pytest.raises(UsageError, match="no kind of weights 'hps'"):
+        known_kind("hps")
+
+
+def test_the_command_prints_the_new_hash(tmp_path: Path) -> None:
+    source = saved(tmp_path, {"state_dict": weights(), "epoch": 1})
+    out = tmp_path / "weights.safetensors"
+    command = ["weights", "convert", str(source), "--sha256", hash_of(source), "--out", str(out)]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0, told.output
+    assert f"sha256 {hash_of(out)}" in told.output
+    assert json.loads(CliRunner().invoke(app, [*command, "--json"]).output)["left_out"] == ["epoch"]
+    refusal = CliRunner().invoke(app, [*command, "--kind", "lpips"]).exception
+    assert isinstance(refusal, UsageError)
+    assert "another kind" in str(refusal)
