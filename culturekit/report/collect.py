@@ -10,7 +10,7 @@ from culturekit.report.differences import difference_lines
 from culturekit.report.drill import prompt_images
 from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
-from culturekit.report.gaps import GAPS, gap_lines
+from culturekit.report.gaps import gap_lines
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
@@ -24,6 +24,7 @@ from culturekit.report.realism import realism_in
 from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
+from culturekit.report.stage_names import GAPS
 from culturekit.report.trust import trust_in
 from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import verdict_on

@@ -11,7 +11,8 @@ from culturekit.report.faithfulness_differences import Apart, faithfulness_diffe
 from culturekit.report.faithfulness_judges import Judge, judges_in, title_of
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.questions_failed import QuestionLine, questions_failed
-from culturekit.report.run_folders import FAITHFULNESS, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import FAITHFULNESS
 
 __all__ = ["Faithfulness", "Instrument", "LookedAt", "faithfulness_in"]
 

@@ -8,7 +8,8 @@ import polars as pl
 from culturekit.records.schemas import SCORES
 from culturekit.report.faithfulness_judges import title_of
 from culturekit.report.figures import Figure
-from culturekit.report.run_folders import FAITHFULNESS_COMPARISON, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import FAITHFULNESS_COMPARISON
 
 __all__ = ["Apart", "faithfulness_differences"]
 

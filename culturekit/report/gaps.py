@@ -11,10 +11,7 @@ from culturekit.report.figures import Figure, figure_in
 from culturekit.report.inert import inert
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["GAPS", "GapLine", "gap_chart", "gap_lines"]
-
-GAPS = "gaps"
-"""The folder of a run that says how far groups of countries are apart."""
+__all__ = ["GapLine", "gap_chart", "gap_lines"]
 
 METRICS = {"vs": "diversity within countries, VS", "qvs": "quality times diversity, qVS", "quality": "quality"}
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from culturekit.records.schemas import CHOICE_TABLE, RATING_TABLE, SCORES
 from culturekit.report.people_metrics import MetricLine, metric_lines
-from culturekit.report.run_folders import RATINGS, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import RATINGS
 
 __all__ = ["AgreementLine", "DivergenceLine", "People", "RatingCell", "RatingGrid", "ThinnedLine", "people_in"]
 

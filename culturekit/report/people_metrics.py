@@ -7,7 +7,8 @@ from html import escape
 import polars as pl
 
 from culturekit.records.schemas import SCORES
-from culturekit.report.run_folders import META, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import META
 
 __all__ = ["MetricLine", "correlation_chart", "metric_lines"]
 

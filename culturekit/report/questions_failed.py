@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.records.schemas import QUESTION_RATES
-from culturekit.report.run_folders import FAITHFULNESS, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import FAITHFULNESS
 
 __all__ = ["QUESTIONS_SHOWN", "QuestionLine", "questions_failed"]
 

@@ -11,7 +11,8 @@ import polars as pl
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.records.schemas import SCORES
-from culturekit.report.run_folders import REALISM, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import REALISM
 
 __all__ = ["Cell", "RealismColumn", "RealismTable", "RealismTables", "cell_of", "realism_in", "scores_of", "words"]
 

@@ -9,7 +9,8 @@ from culturekit.kg.countries import countries
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.records.schemas import DISAGREEMENTS, SCORES
 from culturekit.report.figures import Figure, figure
-from culturekit.report.run_folders import ROUTES, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import ROUTES
 
 __all__ = ["AgreementLine", "Parting", "RankLine", "RouteTable", "TwoRoutes", "routes_in"]
 

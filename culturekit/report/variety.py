@@ -10,7 +10,8 @@ from culturekit.kg.countries import countries
 from culturekit.report.figures import Figure
 from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.realism import Cell, cell_of, parsed, scores_of, words
-from culturekit.report.run_folders import SPREAD, WITHIN, RunFolders
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.stage_names import SPREAD, WITHIN
 
 __all__ = ["Variety", "VarietyColumn", "WithinCountries", "variety_in", "within_in"]
 

@@ -11,7 +11,7 @@ from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import CULTURE_FREE
+from culturekit.report.stage_names import CULTURE_FREE
 
 __all__ = ["diagnosis_stages", "limits_of"]
 

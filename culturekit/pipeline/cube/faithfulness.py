@@ -16,7 +16,7 @@ from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.vqascore_stage import vqascore_stage
-from culturekit.report.run_folders import FAITHFULNESS, FAITHFULNESS_COMPARISON
+from culturekit.report.stage_names import FAITHFULNESS, FAITHFULNESS_COMPARISON
 
 __all__ = ["faithfulness_stages"]
 

@@ -7,8 +7,7 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.scores.country_groups import country_groups
 from culturekit.pipeline.scores.gap_stage import gap_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.gaps import GAPS
-from culturekit.report.run_folders import WITHIN
+from culturekit.report.stage_names import GAPS, WITHIN
 
 __all__ = ["gap_stages"]
 

@@ -13,7 +13,7 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
 from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import FAITHFULNESS, META, RATINGS
+from culturekit.report.stage_names import FAITHFULNESS, META, RATINGS
 
 __all__ = ["people_stages"]
 

@@ -14,7 +14,7 @@ from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
 from culturekit.pipeline.scores.spread_stage import SpreadFiles, pair_stage, spread_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.registry import parse_spec
-from culturekit.report.run_folders import REALISM, SPREAD
+from culturekit.report.stage_names import REALISM, SPREAD
 
 __all__ = ["realism_stages"]
 

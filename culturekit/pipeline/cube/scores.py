@@ -11,7 +11,7 @@ from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import COMPARISON, SHOWN
+from culturekit.report.stage_names import COMPARISON, SHOWN
 
 __all__ = ["few_prompts", "score_stages"]
 

@@ -8,7 +8,7 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.scores.routes_stage import routes_stage
 from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.tag_stage import tag_stage
-from culturekit.report.run_folders import ROUTES
+from culturekit.report.stage_names import ROUTES
 
 __all__ = ["routes_of", "sample_of", "tag_stages", "tags_folder"]
 

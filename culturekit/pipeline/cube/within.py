@@ -11,7 +11,7 @@ from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.scores.within_stage import within_stage
 from culturekit.pipeline.stage import Stage
-from culturekit.report.run_folders import WITHIN
+from culturekit.report.stage_names import WITHIN
 
 __all__ = ["WITHIN_IMAGES", "within_plan", "within_stages"]
 

@@ -20,7 +20,7 @@ from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.stage import Stage
 from culturekit.registry import parse_spec
-from culturekit.report.run_folders import CULTURE_FREE
+from culturekit.report.stage_names import CULTURE_FREE
 
 __all__ = ["planned_images", "planned_work", "prompt_count"]
 
