@@ -26,7 +26,10 @@ PARAMS = pl.Struct(
 
 FULL = {"GN": "Global North", "GS": "Global South"}
 
-WIDTH, LEFT, RIGHT, ROW, FOOT = 680, 230, 30, 30, 40
+WIDTH, LEFT, RIGHT, ROW, FOOT = 680, 230, 30, 40, 40
+
+NAME = 30
+"""Letters of a model's name that the chart has room for; the table has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,10 @@ def axis(widest: float, bottom: float) -> Iterator[str]:
 
 def row_of(line: GapLine, y: float, widest: float) -> Iterator[str]:
     """Draw one gap."""
-    name = escape(inert(f"{line.model}, {line.metric.partition(',')[0]}"))
-    yield f'<text x="{LEFT - 12}" y="{y + 4:.1f}" text-anchor="end">{name}</text>'
+    name = line.model if len(line.model) <= NAME else f"{line.model[: NAME - 1]}…"
+    yield f'<text x="{LEFT - 12}" y="{y - 2:.1f}" text-anchor="end">{escape(inert(name))}</text>'
+    what = escape(inert(line.metric.partition(",")[0]))
+    yield f'<text class="tick" x="{LEFT - 12}" y="{y + 12:.1f}" text-anchor="end">{what}</text>'
     if line.gap.value != line.gap.value:
         return
     kind = "mapped" if line.beyond_chance else "open"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from culturekit.verify.averages import Answer, Mean, mean, of_these, t_answer
@@ -20,6 +21,9 @@ __all__ = ["check_comparisons"]
 
 MOST_FLIPPED = 1000
 """Prompts above which a p value is that of t."""
+
+MOST_COUNTED = 20
+"""Gaps whose flips are all counted, a million of them."""
 
 MOST_SUMS = 4000
 """With more different sums of flipped gaps they are not counted one by one."""
@@ -165,8 +169,8 @@ def p_of_t(gap: Mean) -> float:
 def sign_flips(gaps: Sequence[float], resamples: int) -> float:
     """Give the two-sided p value of a mean over all flips of its signs.
 
-    Where these are more than were drawn, all are counted if few different sums come out, as of few different gaps; else
-    by the normal approximation, around which drawn flips scatter.
+    Where these are more than were drawn, all are counted if few different sums come out, as of few different gaps, or
+    if few gaps are not 0; else by the normal approximation, around which drawn flips scatter.
     """
     if len(gaps) < 2:
         return math.nan
@@ -176,10 +180,22 @@ def sign_flips(gaps: Sequence[float], resamples: int) -> float:
         counted = chances_of_sums(gaps)
         if counted is not None:
             return two_sided(counted, seen, 1e4 * room)
+        moving = [gap for gap in gaps if abs(gap) > room]
+        if len(moving) <= MOST_COUNTED:
+            return counted_flips(moving, seen, 1e4 * room)
         spread = math.sqrt(math.fsum(gap**2 for gap in gaps))
         return 1.0 if spread == 0 else math.erfc(abs(seen) / spread / math.sqrt(2))
     flips = Counter(math.fsum(s * g for s, g in zip(signs, gaps, strict=True)) for signs in signs_of(len(gaps)))
     return two_sided({flip: count / flips.total() for flip, count in flips.items()}, seen, room)
+
+
+def counted_flips(gaps: Sequence[float], seen: float, room: float) -> float:
+    """Give the two-sided p value by the sums of all flips, doubled gap by gap."""
+    sums = np.zeros(1)
+    for gap in gaps:
+        sums = np.concatenate([sums + gap, sums - gap])
+    above, below = (sums >= seen - room).mean(), (sums <= seen + room).mean()
+    return min(1.0, 2 * float(min(above, below)))
 
 
 def two_sided(chances: Mapping[float, float], seen: float, room: float) -> float:

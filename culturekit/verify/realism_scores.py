@@ -15,6 +15,9 @@ __all__ = ["check_realism"]
 
 Floats = NDArray[np.float64]
 
+ROUNDING = 1e-9
+"""How far a limit may be off that is the value itself."""
+
 HOW = "from the vectors of the images that entered"
 NO_INTERVAL = f"{HOW}; its interval is not worked out"
 MOST = 2e10
@@ -133,7 +136,7 @@ def judge(folder: str, row: dict[str, Any], found: tuple[float, float] | None, l
     if low is None or high is None:
         ledger.judge(folder, row, "verified" if right else "wrong", HOW)
         return
-    inside = low <= row["value"] <= high
+    inside = low - ROUNDING <= row["value"] <= high + ROUNDING
     if not inside:
         wrong_row(
             folder, row, "the value lies outside its interval", expected=f"{low} to {high}", found=row["value"],
