@@ -3,7 +3,8 @@
 Four simulated models with known biases answer prompts that leave the culture open, eight images each. Every stage runs
 in a process of its own, as `culturekit run --until STAGE`. People, who are simulated too, look at 150 images a model.
 The table then holds the ranking by corrected diversity against the true one, and what the first screen says. With
-`--full` there are 5,000 prompts. How often corrected intervals hold the truth is in `evaluation_coverage.py`.
+`--full` there are 5,000 prompts; with `--folder=DIR` the run stays there, and goes on where it was cut off. How often
+corrected intervals hold the truth is in `evaluation_coverage.py`.
 """
 
 import json
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import polars as pl
@@ -34,6 +35,9 @@ MODELS = {
 }
 FULL = 5_000
 """Prompts of the whole evaluation."""
+
+TAKEN = "taken.json"
+"""What the stages of a run took, beside them."""
 
 AUDITED = 50
 """Images of each model and concept that people look at: 150 a model."""
@@ -101,17 +105,23 @@ def write_recipe(folder: Path, space: Path, prompts: Path) -> Path:
 
 
 def stage_by_stage(recipe: Path, run: Path) -> list[Taken]:
-    """Run the stages one after the other, each in a process of its own."""
+    """Run the stages one after the other, each in a process of its own; what was measured before is not done again."""
     plan = [sys.executable, "-m", "culturekit", "plan", str(recipe), "--workdir", str(run), "--json"]
     said = subprocess.run(
         plan, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     ).stdout
+    before = run / TAKEN
+    known = {one["name"]: Taken(**one) for one in json.loads(before.read_text())} if before.is_file() else {}
     taken = []
     for step in json.loads(said):
+        if step["state"] == "done" and step["name"] in known:
+            taken.append(known[step["name"]])
+            continue
         seconds, processor, mb = culturekit("run", str(recipe), "--workdir", str(run), "--until", step["name"])
         counts = json.loads((run / step["name"] / "manifest.json").read_text())["counts"]
         made = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
         taken.append(Taken(step["name"], seconds, processor, mb, made))
+        before.write_text(json.dumps([asdict(one) for one in {**known, **{one.name: one for one in taken}}.values()]))
         sys.stderr.write(f"{step['name']} {seconds:.1f} s, {processor:.1f} s of processor, {mb:.0f} MB\n")
     return taken
 
@@ -152,8 +162,9 @@ def main() -> None:
     count = FULL if "--full" in sys.argv else 60
     stated = [argument.partition("=")[2] for argument in sys.argv if argument.startswith("--prompts=")]
     count = int(stated[0]) if stated else count
+    kept = [argument.partition("=")[2] for argument in sys.argv if argument.startswith("--folder=")]
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+        folder = Path(kept[0] if kept else place)
         culturekit("run", "cube", "--workdir", str(folder / "made"), "--until", "cspace")
         recipe = write_recipe(folder, folder / "made/cspace/cspace.parquet", write_prompts(folder, count))
         busy = os.getloadavg()[0]
