@@ -22,6 +22,9 @@ Result = TypeVar("Result")
 MAX_DEATHS = 3
 """An item whose workers die this often is itself the cause."""
 
+SHOWN = 300
+"""Letters of such an item that an error shows."""
+
 
 def available_cores() -> int:
     """Count the cores this process may use."""
@@ -159,7 +162,12 @@ def dead(item: object) -> CultureKitError:
     """Say on which item workers keep dying, and what usually kills them."""
     return CultureKitError(
         f"workers died {MAX_DEATHS} times on one item",
-        found=repr(item),
+        found=shortened(repr(item)),
         hint="The machine may be out of memory: try fewer --workers. A script of your own that starts workers needs "
         "its main part under `if __name__ == '__main__':`.",
     )
+
+
+def shortened(text: str) -> str:
+    """Keep the beginning of what may be pages."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"

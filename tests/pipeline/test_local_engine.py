@@ -92,6 +92,13 @@ def test_an_item_that_kills_every_worker_ends_the_run_with_its_name() -> None:
         list(engine.map(die_always, [77]))
 
 
+def test_an_item_of_many_pages_is_named_by_its_beginning() -> None:
+    with LocalEngine(1) as engine, pytest.raises(CultureKitError) as error:
+        list(engine.map(die_always, ["a long story " * 10_000]))
+    assert "'a long story " in str(error.value)
+    assert len(str(error.value)) < 1_000
+
+
 def test_workers_do_arithmetic_on_one_thread_and_the_parent_keeps_its_own() -> None:
     before = dict(os.environ)
     with LocalEngine(1) as engine:
