@@ -199,7 +199,7 @@ def all_runs() -> list[Result]:
     with ProcessPoolExecutor(2) as pool:
         for number in range(goes):
             if time.monotonic() < end:
-                found.append(list(pool.map(run, [(setting, number) for setting in settings()])))
+                found += [list(pool.map(run, [(setting, number) for setting in settings()]))]
     return [together(parts) for parts in zip(*found, strict=True)]
 
 
@@ -207,8 +207,8 @@ def main() -> int:
     """Run all settings, and write the table."""
     results = all_runs()
     head = [
-        "kernel", "accuracy", "prompts x images", "prompts differ", "runs", "coverage, batches made", "lowest of a model",
-        "coverage, prompts", "lowest of a model", "worst bias", "tau", "width", "CPU seconds each",
+        "kernel", "accuracy", "prompts x images", "prompts differ", "runs", "coverage, batches made",
+        "lowest of a model", "coverage, prompts", "lowest of a model", "worst bias", "tau", "width", "CPU seconds each",
     ]  # fmt: skip
     record(
         "corrected_few_images",

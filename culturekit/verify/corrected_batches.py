@@ -104,8 +104,8 @@ class BatchesAgain:
         states = [np.full(self.cells.shape, -1) for _ in range(3)]
         means, usual = np.zeros((len(again), 3)), np.zeros(len(self.cells))
         for draw, drawn in enumerate(again):
-            ways = zip((plain, doubted, drawn), (*pulls, self.pull(drawn, float(alike[draw]))), strict=True)
-            ways = list(ways)
+            pulled = (*pulls, self.pull(drawn, float(alike[draw])))
+            ways = list(zip((plain, doubted, drawn), pulled, strict=True))
             for _ in range(1 if draw else SETTLING):
                 chances = rng.random(self.cells.shape)
                 for state, (found, pull) in zip(states, ways, strict=True):

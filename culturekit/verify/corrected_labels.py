@@ -112,11 +112,11 @@ def of_batches(
     findings, doubted = found
     column = "country" if of.weights[1] > 0 else "continent"
     cell_of = {counts.labels[label]: number for number, members in enumerate(cells) for label in members}
-    batches = BatchesAgain(
-        images.with_columns(label=pl.col(column).fill_null(NONE)).rows(named=True), cell_of, of.size
-    )
+    batches = BatchesAgain(images.with_columns(label=pl.col(column).fill_null(NONE)).rows(named=True), cell_of, of.size)
     rng = of.generator()
-    again = np.stack([findings_again(row, chances, rng) for row, chances in zip(findings, doubted, strict=True)], axis=1)
+    again = np.stack(
+        [findings_again(row, chances, rng) for row, chances in zip(findings, doubted, strict=True)], axis=1
+    )
     inside = batches.agreement()[0]
     alike = inside.mean() + resampled(inside, DRAWS, rng)
     plain = findings / findings.sum(axis=1)[:, None]
