@@ -105,7 +105,8 @@ def world(setting: Setting, shares: NDArray[np.float64], rng: np.random.Generato
 def drawn_labels(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw a label from each row of chances."""
     sums = np.cumsum(chances, axis=-1)
-    return np.minimum((sums < rng.random(sums.shape[:-1])[..., None] * sums[..., -1:]).sum(axis=-1), sums.shape[-1] - 1)
+    passed = (sums < rng.random(sums.shape[:-1])[..., None] * sums[..., -1:]).sum(axis=-1)
+    return np.asarray(np.minimum(passed, sums.shape[-1] - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class Result:
 
     def covered(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give how often the limits hold a truth, by model."""
-        return ((self.low - 1e-9 <= truth) & (truth <= self.high + 1e-9)).mean(axis=0)
+        return np.asarray(((self.low - 1e-9 <= truth) & (truth <= self.high + 1e-9)).mean(axis=0))
 
     def tau(self) -> float:
         """Give the mean of Kendall's tau between the values of the models and what their batches show."""
@@ -149,15 +150,23 @@ def run(task: tuple[Setting, int]) -> Result:
             made = one.batches.over_prompts(one.batches.scores(one.shown.reshape(-1, SIZE)))
             could = diversity(one.shares).mean()
             answers[:, again, model] = found.value, found.low, found.high, made, could
-    return Result(setting, *answers, (time.process_time() - start) / RUNS / len(NAMES))
+    return Result(
+        setting, answers[0], answers[1], answers[2], answers[3], answers[4],
+        (time.process_time() - start) / RUNS / len(NAMES),
+    )  # fmt: skip
 
 
 def together(parts: Sequence[Result]) -> Result:
     """Put the runs of one setting together."""
-    joined = [
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "low", "high", "made", "could")
-    ]
-    return Result(parts[0].setting, *joined, float(np.mean([part.seconds for part in parts])))
+    return Result(
+        parts[0].setting,
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        np.concatenate([part.made for part in parts]),
+        np.concatenate([part.could for part in parts]),
+        float(np.mean([part.seconds for part in parts])),
+    )
 
 
 def row_of(result: Result) -> list[str]:

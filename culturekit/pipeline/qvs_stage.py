@@ -23,8 +23,8 @@ from culturekit.storage.tables import read_table
 __all__ = ["score_stage"]
 
 FEW_IMAGES = (
-    "Most prompts have {usual:.0f} images. Corrected diversity goes by the batches that they make, with labels drawn for "
-    "what the audit leaves open. It takes images of a prompt to be as much more alike as their mapped labels are; "
+    "Most prompts have {usual:.0f} images. Corrected diversity goes by the batches that they make, with labels drawn "
+    "for what the audit leaves open. It takes images of a prompt to be as much more alike as their mapped labels are; "
     "where the mapping errs in one way under one prompt and in another under the next, it is off."
 )
 

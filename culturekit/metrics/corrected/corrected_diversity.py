@@ -58,11 +58,10 @@ def vendi_corrected(
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
     Batches are of one prompt each, and prompts count alike. Where the usual prompt has fewer than five batches' worth
-    of images, the batches are those that its images make (see docs/corrected-diversity.md).
+    of images, the batches are those that its images make.
 
-    Kernels of continents and countries take every order; a kernel with artifacts needs q=2, and gives
-    1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs of images: the order-2 diversity of a batch with
-    average pairs.
+    Kernels of continents and countries take every order; one with artifacts needs q=2, and gives
+    1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs: the order-2 diversity of a batch of average pairs.
 
     Args:
         matches: MATCHES of one model, and usually of one concept; the nearest match of an image counts.

@@ -38,7 +38,7 @@ class ImageBatches:
     @property
     def size(self) -> int:
         """How many images make a batch."""
-        return self.mapped.shape[1]
+        return int(self.mapped.shape[1])
 
     def scores(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Give VS_q/size of batches with the given labels, (..., size): float64 (...)."""

@@ -81,23 +81,14 @@ def correct_batches(
     likeness = likeness_of(batches, of_image)
     usual = float(likeness.inside.mean())
     fixed = [findings_of(cells), findings_of(cells, doubt=DOUBT)]
-    pulls = [likeness.pull(each, usual) for each in fixed]
     again = drawn_findings(cells, draws=draws, rng=rng)
     inside = usual + others(likeness.inside, draws=draws, rng=rng)
-    imputed = ImputedLabels(of_image, findings=3, labels=len(counts.labels))
-    scored = []
-    for block in blocks(draws, len(of_image)):
-        labels = []
-        for draw in block:
-            drawn = np.stack([*fixed, again[draw]])
-            pull = np.stack([*pulls, likeness.pull(again[draw], inside[draw])])
-            for _ in range(BEFORE if draw == 0 else 1):
-                found = imputed.draw(drawn, pull, rng.random(of_image.shape))
-            labels.append(found)
-        scores = batches.scores(np.stack(labels))
-        scored.append((batches.over_prompts(scores), scores[:, 1].sum(axis=0)))
-    values = np.concatenate([means for means, _ in scored])
-    of_batch = np.sum([totals for _, totals in scored], axis=0) / draws
+    findings = np.stack([np.stack([*fixed, drawn]) for drawn in again])
+    pulls = [likeness.pull(each, usual) for each in fixed]
+    pull = np.stack(
+        [np.stack([*pulls, likeness.pull(drawn, alike)]) for drawn, alike in zip(again, inside.tolist(), strict=True)]
+    )
+    values, of_batch = drawn_values(batches, of_image, findings, pull, rng=rng)
     plain, known, drawn_mean = values.mean(axis=0)
     lowest = 1 / batches.size
     value = float(np.clip(plain - (drawn_mean - known), lowest, 1.0))
@@ -105,6 +96,40 @@ def correct_batches(
     freedom = max(counts.audited - len(cells.found), 1)
     low, high = skewed_limits(value, scattered, freedom=freedom, confidence=confidence, lowest=lowest, highest=1.0)
     return Interval(value, low, high, counts.audited, "these")
+
+
+def drawn_values(
+    batches: ImageBatches,
+    of_image: NDArray[np.int64],
+    findings: NDArray[np.float64],
+    pull: NDArray[np.float64],
+    *,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw labels and score the batches, draw by draw.
+
+    Args:
+        batches: the images.
+        of_image: int64, (n_batches, size): the cell of each image.
+        findings: float64, (draws, 3, n_cells, n_labels): as found, doubted, and drawn again.
+        pull: float64, (draws, 3, n_labels): what each other image with a label adds to its odds.
+        rng: draws labels.
+
+    Returns:
+        The mean over prompts, float64 (draws, 3), and the usual score of each batch, float64 (n_batches,).
+    """
+    imputed = ImputedLabels(of_image, findings=findings.shape[1], labels=findings.shape[-1])
+    means, totals = [], np.zeros(len(of_image))
+    for block in blocks(len(findings), len(of_image)):
+        labels = []
+        for draw in block:
+            for _ in range(BEFORE if draw == 0 else 1):
+                found = imputed.draw(findings[draw], pull[draw], rng.random(of_image.shape))
+            labels.append(found)
+        scores = batches.scores(np.stack(labels))
+        means.append(batches.over_prompts(scores))
+        totals += scores[:, 1].sum(axis=0)
+    return np.concatenate(means), totals / len(findings)
 
 
 def blocks(draws: int, batches: int) -> list[range]:

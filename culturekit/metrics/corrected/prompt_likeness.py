@@ -44,7 +44,7 @@ class Likeness:
         one_label = float((both[:, there] ** 2 / labels[there]).sum())
         room = one_label - self.across
         part = float(np.clip((inside - self.across) / room, 0.0, MOST)) if room > 1e-9 else 0.0
-        return np.divide(part / (1 - part), labels, out=np.zeros_like(labels), where=there)
+        return np.asarray(np.divide(part / (1 - part), labels, out=np.zeros_like(labels), where=there))
 
 
 def likeness_of(batches: ImageBatches, of_image: NDArray[np.int64]) -> Likeness:
