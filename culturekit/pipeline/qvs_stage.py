@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.metrics.corrected.image_batches import ENOUGH
 from culturekit.metrics.scoring.score_bounds import score_bounds
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
@@ -21,13 +22,10 @@ from culturekit.storage.tables import read_table
 
 __all__ = ["score_stage"]
 
-ENOUGH = 5
-"""A prompt with so many batches' worth of images may be taken for its shares."""
-
 FEW_IMAGES = (
-    "Most prompts have {usual:.0f} images. Corrected diversity goes by shares of labels in a prompt, and with fewer "
-    "than {enough} images to batches of {size} it is too low and its intervals too narrow, for all models alike: with "
-    "8 images by up to 0.05. The order of the models can be read, the values cannot be held against others."
+    "Most prompts have {usual:.0f} images. Corrected diversity goes by the batches that they make, with labels drawn "
+    "for what the audit leaves open. It takes images of a prompt to be as much more alike as their mapped labels are; "
+    "where the mapping errs in one way under one prompt and in another under the next, it is off."
 )
 
 
@@ -64,7 +62,7 @@ def score_stage(
     return Stage(
         name,
         "score-qvs",
-        5,
+        6,
         run,
         {
             **matches,
@@ -131,11 +129,11 @@ def score(
 
 
 def few_images_of(matches: Sequence[pl.DataFrame], size: int) -> dict[str, object]:
-    """Warn where a prompt has so few images that the correction, which goes by shares, understates diversity."""
+    """Say what corrected diversity goes by where prompts have too few images to be taken for their shares."""
     images = pl.concat([table.filter(pl.col("rank") == 1).select("model", "prompt_id") for table in matches])
     usual = images.group_by("model", "prompt_id").len()["len"].median()
     few = usual is not None and float(str(usual)) < ENOUGH * size
-    return {"caveat": FEW_IMAGES.format(usual=usual, size=size, enough=ENOUGH * size)} if few else {}
+    return {"caveat": FEW_IMAGES.format(usual=usual)} if few else {}
 
 
 def countries_of(prompts: Path) -> dict[str, str]:

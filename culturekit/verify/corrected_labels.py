@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from culturekit.verify.averages import Answer
 from culturekit.verify.batch_chances import mean_diversity
+from culturekit.verify.corrected_batches import BatchesAgain, resampled, too_few_images
 from culturekit.verify.raters import shares_of_labels
 from culturekit.verify.student import t_quantile
 
@@ -84,12 +85,46 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     inside = np.array([[row[members].sum() for members in cells] for row in counts.mapped])
     inside /= inside.sum(axis=1, keepdims=True)
     doubted = (findings + DOUBT * leaning) / (findings.sum(axis=1) + DOUBT)[:, None]
+    if too_few_images(images, of.size):
+        answer = of_batches(images, counts, cells, (findings, doubted), of)
+        return answer, counts.audited
     plain = float(diversity(inside @ (findings / findings.sum(axis=1)[:, None])))
     known = float(diversity(inside @ doubted))
     drawn = diversity(drawn_again(counts, inside, findings, doubted, of.generator()))
-    value = min(max(plain - (float(drawn.mean()) - known), 1 / of.size), 1.0)
-    low, high = skewed(value, drawn, max(counts.audited - len(cells), 1), of.confidence)
-    return Answer(value, max(1 / of.size, low), min(1.0, high)), counts.audited
+    return with_limits(plain - (float(drawn.mean()) - known), drawn, counts.audited - len(cells), of), counts.audited
+
+
+def with_limits(value: float, drawn: Array, freedom: int, of: CorrectionOf) -> Answer:
+    """Keep a value and its limits within what is possible."""
+    value = min(max(value, 1 / of.size), 1.0)
+    low, high = skewed(value, drawn, max(freedom, 1), of.confidence)
+    return Answer(value, max(1 / of.size, low), min(1.0, high))
+
+
+def of_batches(
+    images: pl.DataFrame,
+    counts: Counts,
+    cells: Sequence[Sequence[int]],
+    found: tuple[Array, Array],
+    of: CorrectionOf,
+) -> Answer:
+    """Correct prompts with few images by the batches that these make."""
+    findings, doubted = found
+    column = "country" if of.weights[1] > 0 else "continent"
+    cell_of = {counts.labels[label]: number for number, members in enumerate(cells) for label in members}
+    batches = BatchesAgain(images.with_columns(label=pl.col(column).fill_null(NONE)).rows(named=True), cell_of, of.size)
+    rng = of.generator()
+    again = np.stack(
+        [findings_again(row, chances, rng) for row, chances in zip(findings, doubted, strict=True)], axis=1
+    )
+    inside = batches.agreement()[0]
+    alike = inside.mean() + resampled(inside, DRAWS, rng)
+    plain = findings / findings.sum(axis=1)[:, None]
+    about = (counts.parents, of.weights, of.q)
+    means, usual = batches.drawn_values((plain, doubted, again), alike, about, rng)
+    drawn = means[:, 2] + batches.other_images(usual, DRAWS, rng)
+    value = float(means[:, 0].mean() - (means[:, 2].mean() - means[:, 1].mean()))
+    return with_limits(value, drawn, counts.audited - len(cells), of)
 
 
 def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
@@ -159,11 +194,16 @@ def drawn_again(counts: Counts, inside: Array, findings: Array, doubted: Array, 
     weights = [rng.multinomial(n, row, size=DRAWS) / n for n, row in zip(totals, inside, strict=True)]
     shares = np.zeros((DRAWS, len(totals), len(counts.labels)))
     for cell, chances in enumerate(doubted):
-        times = max(round(float(findings[cell].sum())) - 1, 1)
-        again = rng.multinomial(times, chances / chances.sum(), size=DRAWS) / times
+        again = findings_again(findings[cell], chances, rng)
         for prompt, weight in enumerate(weights):
             shares[:, prompt, :] += weight[:, cell][:, None] * again
     return shares
+
+
+def findings_again(found: Array, chances: Array, rng: np.random.Generator) -> Array:
+    """Draw the findings of one cell again, one less than there are: (draws, labels)."""
+    times = max(round(float(found.sum())) - 1, 1)
+    return np.asarray(rng.multinomial(times, chances / chances.sum(), size=DRAWS) / times)
 
 
 def skewed(value: float, drawn: Array, freedom: int, confidence: float) -> tuple[float, float]:

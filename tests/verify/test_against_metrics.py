@@ -179,6 +179,15 @@ def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> No
     assert len(corrected) == 2 * 3 * len(KERNELS) * 3
 
 
+def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
+    world = World(tmp_path, prompts=12, repeats=2)
+    audits = {"audits": world.audits(1, 0.85)}
+    answer = world.verified(QvsOptions((*KERNELS[:2], KERNELS[3])), audits=audits, correction=Correction(seed=3))
+    assert all_verified(answer)
+    corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
+    assert len(corrected) == 2 * 3 * 3
+
+
 @pytest.mark.parametrize("levels", [["artifact_id"], ["artifact_id", "country"]])
 def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, levels: list[str]) -> None:
     world = World(tmp_path)

@@ -12,6 +12,8 @@ from culturekit.metrics.arguments import argument_error, check_choice, check_ord
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
 from culturekit.metrics.corrected.audited_counts import AuditedCounts, audited_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity, over_prompts
+from culturekit.metrics.corrected.image_batches import few_images, image_batches
+from culturekit.metrics.corrected.imputed_batches import correct_batches
 from culturekit.metrics.corrected.poststratified import DOUBT, cells_of, drawn_shares, shares_of
 from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.corrected.skewed_interval import skewed_limits
@@ -55,9 +57,11 @@ def vendi_corrected(
 ) -> Interval:
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
-    Batches are of one prompt each, and prompts count alike. Kernels of continents and countries take every
-    order; a kernel with artifacts needs q=2, and gives 1 / (1 + (size - 1) m), m the mean of k(i, j)² over
-    pairs of images: the order-2 diversity of a batch with average pairs.
+    Batches are of one prompt each, and prompts count alike. Where the usual prompt has fewer than five batches' worth
+    of images, the batches are those that its images make.
+
+    Kernels of continents and countries take every order; one with artifacts needs q=2, and gives
+    1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs: the order-2 diversity of a batch of average pairs.
 
     Args:
         matches: MATCHES of one model, and usually of one concept; the nearest match of an image counts.
@@ -92,6 +96,9 @@ def vendi_corrected(
             counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng
         )
     check_enough(counts.audited)
+    if few_images(matches, size):
+        batches = image_batches(matches, counts, weights=options.weights, q=q, size=size)
+        return correct_batches(counts, batches, confidence=confidence, rng=rng, draws=DRAWS)
     return correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from culturekit.metrics.corrected.audited_counts import AuditedCounts
 
-__all__ = ["Cells", "cells_of", "drawn_shares", "shares_of"]
+__all__ = ["DOUBT", "Cells", "cells_of", "drawn_findings", "drawn_shares", "findings_of", "shares_of"]
 
 FEWEST = 3
 """A mapped label with fewer audited images is pooled with its like."""
@@ -76,28 +76,40 @@ def leaning(counts: AuditedCounts, of_label: NDArray[np.int64], cells: int) -> N
 
 def shares_of(counts: AuditedCounts, cells: Cells, *, doubt: float = 0.0) -> NDArray[np.float64]:
     """Estimate the shares of each prompt, float64 (n_prompts, n_labels)."""
-    findings = (cells.found + doubt * cells.leaning) / (cells.audited + doubt)[:, None]
-    return in_cells(counts, cells) @ findings
+    return in_cells(counts, cells) @ findings_of(cells, doubt=doubt)
+
+
+def findings_of(cells: Cells, *, doubt: float = 0.0) -> NDArray[np.float64]:
+    """Say what the images of each cell show, float64 (n_cells, n_labels): shares that sum to 1."""
+    return np.asarray((cells.found + doubt * cells.leaning) / (cells.audited + doubt)[:, None])
 
 
 def drawn_shares(counts: AuditedCounts, cells: Cells, *, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw images and audit again, float64 (draws, n_prompts, n_labels).
-
-    A cell with k audited images is drawn k - 1 times: the plain bootstrap of k would scatter less than the
-    audit does, by (k - 1) / k.
-    """
+    """Draw images and audit again, float64 (draws, n_prompts, n_labels)."""
     inside = in_cells(counts, cells)
     images = counts.mapped.sum(axis=1)
     weights = np.stack(
         [rng.multinomial(int(n), row, size=draws) / n for n, row in zip(images, inside, strict=True)], axis=1
     )
+    findings = drawn_findings(cells, draws=draws, rng=rng)
     shares = np.zeros((draws, *counts.mapped.shape))
+    for cell in range(len(cells.found)):
+        shares += weights[:, :, cell, None] * findings[:, None, cell]
+    return shares
+
+
+def drawn_findings(cells: Cells, *, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw the audit again, float64 (draws, n_cells, n_labels).
+
+    A cell with k audited images is drawn k - 1 times: the plain bootstrap of k would scatter less than the
+    audit does, by (k - 1) / k.
+    """
+    again = np.zeros((draws, *cells.found.shape))
     for cell, (found, expected, audited) in enumerate(zip(cells.found, cells.leaning, cells.audited, strict=True)):
         times = max(round(audited) - 1, 1)
         chances = (found + DOUBT * expected) / (audited + DOUBT)
-        again = rng.multinomial(times, chances / chances.sum(), size=draws) / times
-        shares += weights[:, :, cell, None] * again[:, None, :]
-    return shares
+        again[:, cell] = rng.multinomial(times, chances / chances.sum(), size=draws) / times
+    return again
 
 
 def in_cells(counts: AuditedCounts, cells: Cells) -> NDArray[np.float64]:
