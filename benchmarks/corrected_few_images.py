@@ -78,7 +78,7 @@ class World:
 
 
 def world(setting: Setting, shares: NDArray[np.float64], rng: np.random.Generator) -> World:
-    """Draw prompts, images, their mapping and an audit of every k-th in the order of prompts and mapped labels."""
+    """Draw prompts, images, their mapping and an audit of every k-th, in order as `audit_sample` has it."""
     chosen = np.tile(shares, (setting.prompts, 1))
     if np.isfinite(setting.spread):
         drawn = rng.gamma(np.maximum(setting.spread * chosen, 1e-300)) * (chosen > 0)
@@ -88,7 +88,9 @@ def world(setting: Setting, shares: NDArray[np.float64], rng: np.random.Generato
     errors = mapping(setting.accuracy, "no drift")
     shown = drawn_labels(chosen[:, None, :].repeat(setting.images, axis=1), rng)
     mapped = drawn_labels(errors[shown], rng)
-    order = np.lexsort((rng.random(mapped.size), mapped.ravel(), np.arange(mapped.size) // setting.images))
+    asked = np.arange(mapped.size) // setting.images
+    by = (mapped.ravel(), asked) if setting.prompts <= AUDITED else (asked, mapped.ravel())
+    order = np.lexsort((rng.random(mapped.size), *by))
     places = np.floor((np.arange(AUDITED) + rng.random()) * mapped.size / AUDITED).astype(np.int64)
     looked = order[places]
     audit = np.zeros(errors.shape)

@@ -27,9 +27,11 @@ LONG = (
     ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
+    ("corrected_few_images.py", "--full"),
     ("algorithm1.py", "--full"),
     ("search.py", "--full"),
     ("recognition.py", "--full"),
+    ("report_page.py",),
 )
 
 

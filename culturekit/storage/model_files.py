@@ -29,6 +29,8 @@ def check_safetensors(paths: Iterable[Path]) -> None:
             tensors = json.loads(header)
             ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != "__metadata__"]
             promised = 8 + length + max(ends, default=0)
+            if not ends:
+                raise ValueError("no tensor")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise IntegrityError("this is no safetensors file, or only its beginning", where=str(path)) from error
         if promised != size:

@@ -48,6 +48,7 @@ CHANGED: dict[str, Any] = {
     "images": (image(b"other"),),
     "sample": 1,
     "max_tokens": 65,
+    "weighed": ("Yes", "No"),
 }
 NOT_SENT = {"task"}
 """Ours alone: it leaves in no body. Two tasks that send the same bytes ask the same question."""
@@ -62,6 +63,7 @@ def compose(request: Request) -> Outgoing:
         "allowed": {name: list(values) for name, values in request.allowed.items()},
         "images": [one.sha256 for one in request.images],
         "max_tokens": request.max_tokens,
+        "weighed": list(request.weighed),
     }
     return Outgoing(canonical_json(body), request.images, request.sample, request.max_tokens)
 

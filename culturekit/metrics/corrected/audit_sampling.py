@@ -14,7 +14,8 @@ def audit_sample(matches: pl.DataFrame, *, n: int, rng: np.random.Generator, str
     """Draw n images of each model and concept for an audit.
 
     Images are put in order by prompt and mapped label, at random within, and every k-th is taken from a random
-    start: each has the same chance, and each prompt and label is met as often as it occurs, to within one image.
+    start: each has the same chance, and each prompt and label is met as often as it occurs, to within one image. With
+    more prompts than images to draw the order is by mapped label first, and each label is met as often as it occurs.
 
     Args:
         matches: MATCHES; the nearest match of an image counts.
@@ -41,9 +42,14 @@ def audit_sample(matches: pl.DataFrame, *, n: int, rng: np.random.Generator, str
 
 
 def draw(images: pl.DataFrame, *, n: int, rng: np.random.Generator, stratum: str) -> pl.DataFrame:
-    """Draw n images of one model and concept, spread over prompts and mapped labels."""
+    """Draw n images of one model and concept, spread over prompts and mapped labels.
+
+    Steps that pass over whole prompts would land on the same place in each, and never on some labels: then labels come
+    first, and prompts within them.
+    """
+    each_prompt = n >= images["prompt_id"].n_unique()
     shuffled = images.with_columns(
         order=pl.Series(rng.random(images.height)), stratum=pl.col(stratum).fill_null("(none)")
-    ).sort("prompt_id", "stratum", "order")
+    ).sort(*(["prompt_id", "stratum"] if each_prompt else ["stratum", "prompt_id"]), "order")
     places = np.floor((np.arange(n) + rng.random()) * images.height / n).astype(np.int64)
     return shuffled[places].with_columns(chance=pl.lit(n / images.height))
