@@ -2,8 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -11,14 +10,14 @@ from typing import Any, Literal
 import msgspec
 import polars as pl
 
-from culturekit.builders.shown_images import ID_LETTERS, ShownImages, prompted_images
+from culturekit.builders.shown_images import ID_LETTERS, ShownImages, judged, prompted_images
 from culturekit.errors import UsageError
-from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.outcomes import Answered
-from culturekit.records.schemas import JUDGMENTS, QUESTIONS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.records.schemas import QUESTIONS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table
 
 __all__ = ["REQUEST", "TASK", "AskedImages", "answer_questions", "answer_wording", "questions_by_prompt"]
 
@@ -59,21 +58,9 @@ def answer_questions(
     """Put the questions of its prompt to each image; images that cannot be shown are dropped with a reason."""
     images = prompted_images(images_path, per_prompt)
     asked = AskedImages(ShownImages(images_path.parent, "ask"), questions_by_prompt(questions_path), client.model)
-    work.progress.begin(images.height, "images")
-    with closing(answers(client, asked.requests(images, work), work=work, llm=llm)) as answered:
-        for answer in answered:
-            asked.take(answer)
-    write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
-    drops = asked.shown.write(work.out)
-    set_aside = sum(count for outcome, count in asked.outcomes.items() if outcome not in {"ok", "repaired"})
-    counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
-    notes: dict[str, object] = {
-        "judge": client.model,
-        "caveat": " ".join(filter(None, (client.caveat, CAVEAT))),
-        "outcomes": dict(sorted(asked.outcomes.items())),
-        "answers": dict(sorted(asked.said.items())),
-    }
-    return Outcome(counts | ({QUARANTINED: set_aside} if set_aside else {}), drops, notes)
+    notes: dict[str, object] = {"judge": client.model, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
+    outcome = judged(work, images, asked, client, llm=llm, notes=notes)
+    return replace(outcome, notes={**outcome.notes, "answers": dict(sorted(asked.said.items()))})
 
 
 def questions_by_prompt(path: Path) -> Questions:

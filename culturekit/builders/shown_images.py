@@ -1,19 +1,24 @@
 """Images that are put before a model with their prompts: which ones, and why others are not."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 
 from culturekit.builders.picture_files import read_picture
-from culturekit.llm.client import Image
-from culturekit.records.schemas import DROPS, IMAGES
+from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.outcomes import Answered
+from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.picture_reading import NoPicture
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["ID_LETTERS", "ShownImages", "prompted_images"]
+__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images"]
 
 ID_LETTERS = 16
 """Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
@@ -51,9 +56,56 @@ class ShownImages:
 
     def drop(self, row: dict[str, Any], reason: str, detail: str | None = None) -> None:
         """Keep the reason why an image is not shown."""
-        self.drops.append((row["image_id"], None, self.stage, reason, detail))
+        self.drops.append((row["image_id"], row.get("concept"), self.stage, reason, detail))
 
     def write(self, out: Path) -> dict[str, int]:
         """Write what was dropped; give the reasons and how often each was met."""
         write_table(out, DROPS, pl.DataFrame(self.drops, schema=DROPS.schema, orient="row"))
         return dict(sorted(Counter(reason for _, _, _, reason, _ in self.drops).items()))
+
+
+class Asking(Protocol):
+    """Images that go out as requests; the answers come back in the same order and become rows of judgments."""
+
+    shown: ShownImages
+    rows: list[tuple[object, ...]]
+    outcomes: Counter[str]
+
+    def requests(self, images: pl.DataFrame, work: Work | None = None) -> Iterator[Request]:
+        """Give the requests about all images that can be shown."""
+        ...
+
+    def take(self, answered: Answered) -> None:
+        """Write down the answer to the first request that is still open."""
+        ...
+
+
+def judged(
+    work: Work,
+    images: pl.DataFrame,
+    asked: Asking,
+    client: Client | FreeClient,
+    *,
+    llm: LlmOptions,
+    notes: dict[str, object],
+) -> Outcome:
+    """Put images before a judge, and write what it said and which images it was not shown.
+
+    The outcomes stand among the notes, once all answers are there.
+    """
+    work.progress.begin(images.height, "images")
+    with closing(answers(client, asked.requests(images, work), work=work, llm=llm)) as answered:
+        for answer in answered:
+            asked.take(answer)
+    write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
+    drops = asked.shown.write(work.out)
+    counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
+    return Outcome(
+        counts | set_aside(asked.outcomes), drops, {**notes, "outcomes": dict(sorted(asked.outcomes.items()))}
+    )
+
+
+def set_aside(outcomes: Counter[str]) -> dict[str, int]:
+    """Count the requests that brought no answer; nothing is counted where all did."""
+    count = sum(number for outcome, number in outcomes.items() if outcome not in {"ok", "repaired"})
+    return {QUARANTINED: count} if count else {}

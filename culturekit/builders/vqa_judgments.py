@@ -2,23 +2,22 @@
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from culturekit.builders.shown_images import ShownImages, prompted_images
+from culturekit.builders.shown_images import ShownImages, judged, prompted_images
 from culturekit.builders.yes_probability import TASK, probability_of_yes, vqa_request, vqa_wording, wording_digest
-from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.token_listing import TokenListing
 from culturekit.metrics.questions.yes_probabilities import Share
-from culturekit.records.schemas import IMAGES, JUDGMENTS, PROMPTS
-from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.tables import read_table, write_table
+from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table
 
 __all__ = ["ITEM", "WeighedImages", "judge_name", "texts_of", "weigh_images"]
 
@@ -58,20 +57,8 @@ def weigh_images(
     images = prompted_images(images_path, per_prompt)
     weighed = WeighedImages(ShownImages(images_path.parent, "vqascore"), texts_of(images_path, prompts))
     weighed.judge, weighed.of = judge_name(client.model, of), of
-    work.progress.begin(images.height, "images")
-    with closing(answers(client, weighed.requests(images, work), work=work, llm=llm)) as answered:
-        for answer in answered:
-            weighed.take(answer)
-    write_table(work.out, JUDGMENTS, pl.DataFrame(weighed.rows, schema=JUDGMENTS.schema, orient="row"))
-    drops = weighed.shown.write(work.out)
-    set_aside = sum(count for outcome, count in weighed.outcomes.items() if outcome != "ok")
-    counts = {"judgments": len(weighed.rows), "images": images.height, "drops": len(weighed.shown.drops)}
-    notes: dict[str, object] = {
-        "judge": weighed.judge,
-        "caveat": " ".join(filter(None, (client.caveat, CAVEAT))),
-        "outcomes": dict(sorted(weighed.outcomes.items())),
-    }
-    return Outcome(counts | ({QUARANTINED: set_aside} if set_aside else {}), drops, notes)
+    notes: dict[str, object] = {"judge": weighed.judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
+    return judged(work, images, weighed, client, llm=llm, notes=notes)
 
 
 @dataclass

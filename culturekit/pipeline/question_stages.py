@@ -11,11 +11,9 @@ from culturekit.builders.question_graph import graph_wording
 from culturekit.builders.question_graphs import ask_for_graphs, graph_requests, prompts_of_kinds
 from culturekit.builders.shown_images import ShownImages, prompted_images
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients import CLIENTS
-from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_cost
-from culturekit.llm.shared_budget import journal_for
-from culturekit.llm.spending import read_spending
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines
+from culturekit.pipeline.asking_cost import cost_of
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.public_files import prompts_table
 from culturekit.pipeline.stage import Stage
@@ -118,20 +116,6 @@ def plan_answers(
     asked = AskedImages(ShownImages(images.parent, "ask"), questions_by_prompt(questions), client.model)
     cost = cost_of(client, asked.requests(table), out, batch=batch)
     return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
-
-
-def cost_of(
-    client: Client | FreeClient, requests: Iterator[Request] | Sequence[Request], out: Path, *, batch: bool
-) -> CostPlan | None:
-    """Plan what requests cost, by what was asked already in the folder they are for; every request is looked at."""
-    if isinstance(client, FreeClient):
-        for _ in requests:
-            pass
-        return None
-    journal = journal_for(out)
-    spent = [] if journal is None else read_spending(journal)
-    outgoing = (client.compose(request) for request in requests)
-    return plan_cost(outgoing, client.identity, client.rate, mode="batch" if batch else "online", spent=spent)
 
 
 def ask_plan_lines(plan: AskPlan) -> Iterator[str]:

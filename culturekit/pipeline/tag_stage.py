@@ -5,16 +5,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from culturekit.builders.country_names import NAMES
-from culturekit.builders.geo_tag import TaggedImages, image_rows, tag_images
+from culturekit.builders.geo_tag import STAGE, TaggedImages, image_rows, tag_images
 from culturekit.builders.geo_tag_question import TASK, geo_tag_wording
 from culturekit.builders.image_sample import ImageSample, drawn
+from culturekit.builders.shown_images import ShownImages
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.client import FreeClient
 from culturekit.llm.clients import CLIENTS
-from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_cost
-from culturekit.llm.shared_budget import journal_for
-from culturekit.llm.spending import read_spending
+from culturekit.llm.cost_plan import CostPlan, cost_plan_lines
+from culturekit.pipeline.asking_cost import cost_of
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.public_files import space_table
 from culturekit.pipeline.stage import Stage
@@ -83,16 +82,9 @@ def plan_tag(images: Path, judge: str, out: Path, *, sample: ImageSample | None 
     """Plan, offline: every picture that is drawn is read, nothing is sent."""
     client = CLIENTS.make(judge)
     rows = drawn(image_rows(images), sample)
-    tagged = TaggedImages(images.parent, client.model, None)
-    instructions = geo_tag_wording()
-    asked = filter(None, (tagged.about(row, instructions) for row in rows.iter_rows(named=True)))
-    if isinstance(client, FreeClient):
-        return TagPlan(client.model, rows.height, rows.height - sum(1 for _ in asked), None)
-    journal = journal_for(out)
-    spent = [] if journal is None else read_spending(journal)
-    outgoing = (client.compose(request) for request in asked)
-    cost = plan_cost(outgoing, client.identity, client.rate, mode="batch" if batch else "online", spent=spent)
-    return TagPlan(client.model, rows.height, len(tagged.drops), cost)
+    tagged = TaggedImages(ShownImages(images.parent, STAGE), client.model, None)
+    cost = cost_of(client, tagged.requests(rows), out, batch=batch)
+    return TagPlan(client.model, rows.height, len(tagged.shown.drops), cost)
 
 
 def tag_plan_lines(plan: TagPlan) -> Iterator[str]:

@@ -9,9 +9,10 @@ from culturekit.builders.yes_probability import REQUEST, wording_digest
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.questions.yes_probabilities import Share
+from culturekit.pipeline.asking_cost import cost_of
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.public_files import prompts_table
-from culturekit.pipeline.question_stages import AskPlan, cost_of
+from culturekit.pipeline.question_stages import AskPlan
 from culturekit.pipeline.stage import Stage
 
 __all__ = ["plan_vqascore", "vqascore_stage"]
