@@ -14,7 +14,7 @@ from culturekit.records.choices import PictureFormat
 if TYPE_CHECKING:
     from culturekit.generation.runner import ImagePlan
     from culturekit.llm.answers import LlmOptions
-    from culturekit.pipeline.stage import Stage
+    from culturekit.stages.stage import Stage
 
 __all__ = ["generate"]
 

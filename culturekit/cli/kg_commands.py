@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from culturekit.kg.concepts import Concept
     from culturekit.kg.extract import ExtractOptions
-    from culturekit.pipeline.stage import Stage
+    from culturekit.stages.stage import Stage
 
 __all__ = ["app"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
 from culturekit.cli.pilots import tried
 from culturekit.cli.stages import run_one
@@ -18,7 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["cspace_app", "prompts_app"]
 
-cspace_app = typer.Typer(no_args_is_help=True, help="The cultural space: judged, completed and released artifacts.")
+ELSEWHERE = {
+    "complete": CommandAt(
+        "culturekit.cli.complete_command:complete_command",
+        "--kept kept/kept.parquet --candidates candidates/candidates.parquet --graph graph --roots cuisine "
+        "--llm 'openai:gpt-4o-mini' --out completion --budget 20",
+    ),
+    "diff": CommandAt("culturekit.cli.diff_command:diff", "runs/2025 runs/2026 --out changes"),
+}
+
+cspace_app = typer.Typer(
+    no_args_is_help=True,
+    help="The cultural space: judged, completed and released artifacts.",
+    cls=lazy_group("cspace", ELSEWHERE),
+)
 prompts_app = typer.Typer(no_args_is_help=True, help="Prompts built from the cultural space.")
 
 Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a shipped concept. Repeatable.")]

@@ -15,7 +15,7 @@ from culturekit.records.work import NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
-    from culturekit.pipeline.stage import Stage
+    from culturekit.stages.stage import Stage
 
 __all__ = ["as_data", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
 

@@ -17,8 +17,7 @@ from culturekit.annotate.inclusion_tables import (
 from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.set_aside import set_aside
 from culturekit.errors import UsageError
-from culturekit.pipeline.scores.value_files import read_values, roles
-from culturekit.pipeline.stage import Stage
+from culturekit.families.value_files import read_values, roles
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATIONS,
@@ -30,6 +29,7 @@ from culturekit.records.schemas import (
     VALUES,
 )
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 

@@ -17,10 +17,9 @@ from culturekit.annotate.offered_answers import OF_SPACE, own_offers, space_offe
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.shipped_schemes import load_scheme, scheme_file
 from culturekit.errors import UsageError
+from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.value_files import roles
 from culturekit.pipeline.aggregate_stage import AggregateFiles, aggregate_stage
-from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.scores.value_files import roles
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import (
     AUDIT_SAMPLE,
     CSPACE,
@@ -29,6 +28,7 @@ from culturekit.records.schemas import (
     PROMPTS,
 )
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["AggregateFiles", "ExportFiles", "aggregate_stage", "export_stage", "import_stage"]

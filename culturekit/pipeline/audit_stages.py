@@ -8,9 +8,9 @@ import numpy as np
 from culturekit.config.recipe_parts import Audit
 from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.metrics.corrected.audit_sampling import audit_sample
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["audit_sample_stage", "simulated_audit_stage"]

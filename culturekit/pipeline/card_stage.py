@@ -5,7 +5,7 @@ from pathlib import Path
 from culturekit.cards.build import build_card
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
 from culturekit.cards.provenance import keys_behind
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest
 from culturekit.storage.manifest import InputRecord
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from culturekit.kg.compare import write_comparison
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["compare_stage"]
 

@@ -20,8 +20,8 @@ from culturekit.llm.clients import CLIENTS
 from culturekit.llm.shared_budget import journal_for
 from culturekit.pipeline.complete_stage import complete_stage
 from culturekit.pipeline.part_run import run_part
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Engine, Progress, Work
+from culturekit.stages.stage import Stage
 
 __all__ = ["CompleteRun"]
 

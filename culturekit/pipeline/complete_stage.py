@@ -11,7 +11,7 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.graph_stages import described
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 
 __all__ = ["complete_stage"]

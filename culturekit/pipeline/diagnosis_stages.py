@@ -7,7 +7,7 @@ from pathlib import Path
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
 from culturekit.index.matching.mapping_options import MappingOptions
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["diagnosis_stage", "shuffle_stage"]
 

@@ -14,9 +14,9 @@ from culturekit.llm.clients import CLIENTS
 from culturekit.llm.shared_budget import journal_for
 from culturekit.pipeline.filter_stage import filter_stage, labels_of
 from culturekit.pipeline.part_run import run_part
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Engine, Progress, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.table_slices import slices_of
 
 __all__ = ["FilterRun"]

@@ -14,10 +14,10 @@ from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.journal_file import FILE
 from culturekit.pipeline.concept_options import judged_concepts
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import JOURNAL
 from culturekit.storage.table_slices import TableSlices, slices_of

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.folder.folder_detection import find_list, guessed, naming_of, stated_list
 from culturekit.generation.folder.folder_hashes import content_of, hashed
@@ -18,12 +19,11 @@ from culturekit.generation.folder.folder_plan import FolderPlan, Layout, plan_fo
 from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
 from culturekit.generation.folder.folder_run import take_folder
 from culturekit.kg.countries import countries, country_files
-from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.stage import Stage
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import Spec, parse_spec
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import InputRecord
 from culturekit.storage.tables import read_table

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from culturekit.families.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
@@ -14,10 +15,9 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.paid_images_stage import paid_images_stage
 from culturekit.pipeline.part_run import run_part
-from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Engine, Progress, Work
 from culturekit.registry import Spec, parse_spec
+from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.trail.upstream import upstream
 

@@ -14,8 +14,8 @@ from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
 from culturekit.pipeline.concept_options import released_concepts
 from culturekit.pipeline.ingest_stage import ingest_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.choices import ReleaseFormat
+from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
 
 __all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.weights_behind import weights_behind
 from culturekit.index.diagnosis.truth import true_matches
 from culturekit.index.raters.score_pictures import score_pictures
-from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.stage import Stage
-from culturekit.pipeline.weights_behind import weights_behind
+from culturekit.stages.stage import Stage
 
 __all__ = ["quality_stage", "truth_stage"]
 

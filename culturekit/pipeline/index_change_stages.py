@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.weights_behind import weights_behind
 from culturekit.index.folder.index_append import AppendFiles, append_index
 from culturekit.index.folder.index_changes import compact_index, remove_artifacts
-from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.stage import Stage
-from culturekit.pipeline.weights_behind import weights_behind
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 
 __all__ = ["append_stage", "compact_stage", "remove_stage"]

@@ -3,12 +3,12 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.weights_behind import weights_behind
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
-from culturekit.pipeline.public_files import prompts_table, space_table
-from culturekit.pipeline.stage import Stage
-from culturekit.pipeline.weights_behind import weights_behind
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.package_data import shipped
 
 __all__ = ["embed_stage", "index_stage"]

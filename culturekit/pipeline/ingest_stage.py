@@ -10,7 +10,7 @@ from pathlib import Path
 from culturekit.errors import UsageError
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.kg.members import STDIN, tells_damage
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["ingest_stage"]
 

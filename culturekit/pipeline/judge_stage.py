@@ -9,7 +9,7 @@ from culturekit.builders.image_questions import ImageQuestion, check_questions
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 
 __all__ = ["judge_stage"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import RUN_RECORD, InputRecord, read_manifest
 
 __all__ = ["WORTH_REMEMBERING", "Traces", "known_inputs", "known_records", "traces_of"]

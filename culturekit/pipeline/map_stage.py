@@ -3,10 +3,10 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from culturekit.families.public_files import prompts_table
 from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
-from culturekit.pipeline.public_files import prompts_table
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 
 __all__ = ["map_stage"]
 

@@ -3,15 +3,15 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from culturekit.families.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_client import ImageService
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.generation.services.paid_runner import buy_images
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.public_files import prompts_table
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
+from culturekit.stages.stage import Stage
 
 __all__ = ["paid_images_stage", "service_of"]
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from culturekit.pipeline.known_inputs import known_records
 from culturekit.pipeline.run_stage import storage_error
-from culturekit.pipeline.stage import Stage, check_expected, input_records, key_of
 from culturekit.records.work import Engine, Progress, Work
+from culturekit.stages.stage import Stage, check_expected, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.stage_folder import staging
 

@@ -10,13 +10,13 @@ from culturekit.builders.question_answers import AskedImages, answer_questions, 
 from culturekit.builders.question_graph import graph_wording
 from culturekit.builders.question_graphs import ask_for_graphs, graph_requests, prompts_of_kinds
 from culturekit.builders.shown_images import ShownImages, prompted_images
+from culturekit.families.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines
 from culturekit.pipeline.asking_cost import cost_of
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
-from culturekit.pipeline.public_files import prompts_table
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 
 __all__ = [

@@ -13,10 +13,10 @@ from culturekit.annotate.importing import read_project
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.annotate.simulated_answers import simulated_export
 from culturekit.builders.simulated_people import AskedFor, Shown, SimulatedPeople
-from culturekit.pipeline.scores.value_files import roles
-from culturekit.pipeline.stage import Stage
+from culturekit.families.value_files import roles
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, CSPACE, IMAGES, MATCHES, PROMPTS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 

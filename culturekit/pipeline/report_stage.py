@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
+from culturekit.stages.stage import Stage
 
 __all__ = ["RECIPE_RECORD", "folders_of", "report_stage"]
 

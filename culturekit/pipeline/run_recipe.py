@@ -9,8 +9,8 @@ from culturekit.errors import UsageError
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.report_stage import RECIPE_RECORD
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Engine, Progress
+from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.locks import hold

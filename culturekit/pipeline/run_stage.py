@@ -17,8 +17,8 @@ import msgspec
 
 from culturekit.errors import UpstreamUnavailable
 from culturekit.pipeline.known_inputs import known_records, traces_of
-from culturekit.pipeline.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.exports import export_table
 from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest

@@ -9,13 +9,13 @@ from culturekit.errors import UsageError
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions, score_comparisons
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.report_stage import folders_of
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
 from culturekit.report.several.page import collect_several, render_several
+from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.causes import compare_spaces

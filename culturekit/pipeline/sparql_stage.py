@@ -12,8 +12,8 @@ from culturekit.kg.sparql_client import SparqlClient, check_contact
 from culturekit.kg.sparql_source import extract_from_endpoint
 from culturekit.kg.successors import load_successors
 from culturekit.pipeline.graph_stages import described
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 
 __all__ = ["sparql_stage"]
 

@@ -9,14 +9,14 @@ from culturekit.builders.geo_tag import STAGE, TaggedImages, image_rows, tag_ima
 from culturekit.builders.geo_tag_question import TASK, geo_tag_wording
 from culturekit.builders.image_sample import ImageSample, drawn
 from culturekit.builders.shown_images import ShownImages
+from culturekit.families.public_files import space_table
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines
 from culturekit.pipeline.asking_cost import cost_of
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
-from culturekit.pipeline.public_files import space_table
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.package_data import shipped
 

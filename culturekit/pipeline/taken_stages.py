@@ -6,8 +6,8 @@ from pathlib import Path
 from culturekit.builders.artifact_names import name_artifacts
 from culturekit.builders.taken_in import take_prompts, take_space
 from culturekit.kg.countries import country_files
-from culturekit.pipeline.stage import Stage
 from culturekit.records.choices import PromptKind
+from culturekit.stages.stage import Stage
 
 __all__ = ["named_artifacts_stage", "taken_prompts_stage", "taken_space_stage"]
 

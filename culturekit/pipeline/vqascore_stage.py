@@ -6,14 +6,14 @@ from tempfile import TemporaryDirectory
 from culturekit.builders.shown_images import ShownImages, prompted_images
 from culturekit.builders.vqa_judgments import WeighedImages, texts_of, weigh_images
 from culturekit.builders.yes_probability import REQUEST, wording_digest
+from culturekit.families.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.questions.yes_probabilities import Share
 from culturekit.pipeline.asking_cost import cost_of
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
-from culturekit.pipeline.public_files import prompts_table
 from culturekit.pipeline.question_stages import AskPlan
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["plan_vqascore", "vqascore_stage"]
 

@@ -11,8 +11,8 @@ import polars as pl
 from culturekit.annotate.export import ExportOptions
 from culturekit.pipeline.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import IMAGES, PROMPTS
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import write_table

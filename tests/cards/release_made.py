@@ -11,9 +11,9 @@ from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
 from culturekit.cards.hand_sections import SECTIONS
 from culturekit.pipeline.card_stage import card_stage
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine
 

@@ -15,8 +15,8 @@ from culturekit.kg.concepts import Concept, Root, load_concept
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
 from culturekit.pipeline.graph_stages import extract_stage
-from culturekit.pipeline.stage import input_records, key_of
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
+from culturekit.stages.stage import input_records, key_of
 from culturekit.storage.tables import read_table
 from tests.kg.walk_worlds import Said, graph_of, hands
 

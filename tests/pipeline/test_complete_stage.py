@@ -16,7 +16,7 @@ from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.stage import Stage, input_records, key_of
+from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world
 from tests.conftest import SMALL, HeardProgress
 from tests.faults.filter_kills import ROOT, environment

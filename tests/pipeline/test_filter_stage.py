@@ -13,7 +13,7 @@ from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.stage import Stage, input_records, key_of
+from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.test_image_judge import png
 from tests.builders.test_image_judge import table as images_table
 from tests.conftest import SMALL, HeardProgress

@@ -5,8 +5,8 @@ import pytest
 
 from culturekit.pipeline import known_inputs, stage
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
 from tests.conftest import HeardProgress, HereEngine
 

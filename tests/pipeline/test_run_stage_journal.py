@@ -7,8 +7,8 @@ import pytest
 from culturekit.llm.journal import Entry, Journal
 from culturekit.llm.run_tag import run_tag
 from culturekit.pipeline.run_stage import StageRun, run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from tests.conftest import HeardProgress, HereEngine
 
 KEYS = [bytes([number]) * 32 for number in range(4)]

@@ -16,9 +16,9 @@ from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, TABLES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table

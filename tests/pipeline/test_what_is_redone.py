@@ -20,7 +20,7 @@ from culturekit.pipeline import graph_stages, index_stages
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.stage import input_records, key_of
+from culturekit.stages.stage import input_records, key_of
 from culturekit.storage.package_data import shipped
 from tests.conftest import SMALL, HeardProgress
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from culturekit.metrics.scoring.score_gaps import GapOptions, score_gaps
+from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.pipeline.report_stage import folders_of
 from culturekit.records.schemas import VALUES
 from culturekit.report.collect import collect

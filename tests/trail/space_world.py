@@ -21,9 +21,9 @@ from culturekit.pipeline.filter_stage import filter_stage
 from culturekit.pipeline.graph_stages import extract_stage, release_stage
 from culturekit.pipeline.ingest_stage import ingest_stage
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CANDIDATES, KEPT
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 from tests.conftest import HeardProgress, HereEngine

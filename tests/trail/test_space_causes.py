@@ -8,9 +8,9 @@ import pytest
 from culturekit.builders import verdicts
 from culturekit.builders.filter_requests import wording
 from culturekit.pipeline import filter_stage as filter_stages
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes
 from culturekit.trail.space.behind import SpaceBehind
 from culturekit.trail.space.causes import SpaceDiff, compare_spaces

@@ -13,7 +13,7 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 from culturekit.verify.check_recipe import same_backend
 from culturekit.verify.comparisons import hochberg, holm
 from culturekit.verify.stability import tau_b

@@ -46,8 +46,8 @@ def mean_options(
     model: str = "images",
 ) -> "MeanOptions":
     """Put the options together, regions found by name."""
+    from culturekit.families.country_groups import country_groups
     from culturekit.metrics.scoring.image_levels import MeanOptions, levels_of
-    from culturekit.pipeline.scores.country_groups import country_groups
 
     regions = country_groups(scheme, groups)
     return MeanOptions(levels_of(by or ()), regions, scheme, target, benchmark=benchmark, model=model)

@@ -60,9 +60,9 @@ def meta(
 ) -> None:
     """Correlate metrics with ratings by people, pool by pool, and metrics with each other."""
     from culturekit.errors import UsageError
+    from culturekit.families.country_groups import country_groups
     from culturekit.metrics.scoring.score_meta import MetaOptions
     from culturekit.metrics.statistics.correlations import CORRELATIONS, as_correlation
-    from culturekit.pipeline.scores.country_groups import country_groups
     from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
 
     options = MetaOptions(

@@ -59,9 +59,9 @@ def realism(
     as_json: AsJson = False,
 ) -> None:
     """Score precision, recall, density, coverage, Fréchet and kernel distance, and the inception score."""
+    from culturekit.families.value_files import numbered
     from culturekit.metrics.scoring.score_realism import RealismOptions
     from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
-    from culturekit.pipeline.scores.value_files import numbered
 
     means = mean_options(by, scheme, groups, target, benchmark="realism", model=model)
     options = RealismOptions(

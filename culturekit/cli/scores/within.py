@@ -30,8 +30,8 @@ def within(
     as_json: AsJson = False,
 ) -> None:
     """Score diversity within each country that prompts name, by artifact, and its mean over the countries."""
+    from culturekit.families.value_files import numbered
     from culturekit.metrics.scoring.score_qvs import QvsOptions
-    from culturekit.pipeline.scores.value_files import numbered
     from culturekit.pipeline.scores.within_stage import within_stage
 
     first, *others = q or [1.0]

@@ -23,7 +23,7 @@ from culturekit.metrics.scoring.image_levels import (
     row_of,
     target_of,
 )
-from culturekit.metrics.scoring.score_c3 import LabelledVectors
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE

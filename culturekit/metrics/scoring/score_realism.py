@@ -29,8 +29,8 @@ from culturekit.metrics.scoring.image_levels import (
     target_of,
     value_rows,
 )
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.reference_cells import Cell, cells_with_references
-from culturekit.metrics.scoring.score_c3 import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import with_reason
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target

@@ -10,8 +10,8 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.map_stage import map_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.report.stage_names import CULTURE_FREE
+from culturekit.stages.stage import Stage
 
 __all__ = ["diagnosis_stages", "limits_of"]
 

@@ -14,9 +14,9 @@ from culturekit.pipeline.image_stages import quality_stage
 from culturekit.pipeline.question_stages import answers_stage, graphs_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.vqascore_stage import vqascore_stage
 from culturekit.report.stage_names import FAITHFULNESS, FAITHFULNESS_COMPARISON
+from culturekit.stages.stage import Stage
 
 __all__ = ["faithfulness_stages"]
 

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from culturekit.metrics.scoring.score_gaps import GapOptions
+from culturekit.families.gaps import GapOptions, GapReads, gaps
+from culturekit.families.inputs import ValueTables
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.scores.country_groups import country_groups
-from culturekit.pipeline.scores.gap_stage import gap_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.report.stage_names import GAPS, WITHIN
+from culturekit.stages.stage import Stage
 
 __all__ = ["gap_stages"]
 
@@ -19,8 +18,8 @@ def gap_stages(run: CubeRun) -> list[Stage]:
         return []
     options = GapOptions(
         scheme=wanted.scheme,
-        groups=country_groups(wanted.scheme, None if wanted.file is None else Path(wanted.file)),
+        groups=None if wanted.file is None else Path(wanted.file),
         confidence=run.recipe.scores.confidence,
         seed=run.recipe.seed,
     )
-    return [gap_stage([run.workdir / WITHIN / "values.parquet"], options, name=GAPS)]
+    return [gaps(GapReads(ValueTables([run.workdir / WITHIN / "values.parquet"])), options, name=GAPS)]

@@ -8,9 +8,9 @@ from culturekit.pipeline.cube.run import REFERENCE_PROMPTS, CubeRun
 from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.index_stages import index_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
+from culturekit.stages.stage import Stage
 
 __all__ = ["index_stages"]
 

@@ -8,7 +8,7 @@ from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["instrument_stages", "stability_of"]
 

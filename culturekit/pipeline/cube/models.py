@@ -8,7 +8,7 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.image_stages import quality_stage, truth_stage
 from culturekit.pipeline.map_stage import map_stage
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["model_stages"]
 

@@ -12,8 +12,8 @@ from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, agg
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
 from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.report.stage_names import FAITHFULNESS, META, RATINGS
+from culturekit.stages.stage import Stage
 
 __all__ = ["people_stages"]
 

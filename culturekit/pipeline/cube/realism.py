@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
+from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders
+from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.index.embedding.embed_table import EmbedSource
 from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.score_realism import RealismOptions
-from culturekit.metrics.scoring.score_spread import SpreadOptions
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.index_stages import embed_stage
 from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
-from culturekit.pipeline.scores.spread_stage import SpreadFiles, pair_stage, spread_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.registry import parse_spec
 from culturekit.report.stage_names import REALISM, SPREAD
+from culturekit.stages.stage import Stage
 
 __all__ = ["realism_stages"]
 
@@ -37,8 +37,8 @@ def realism_stages(run: CubeRun) -> list[Stage]:
         if wanted.classes is not None:
             stages.append(embed_stage(EmbedSource(run.images(name)), features_of(wanted.classes), name=classes(name)))
         if wanted.lpips is not None:
-            spec = lpips_of(wanted.lpips)
-            stages.append(pair_stage(run.images(name), spec, size=run.recipe.scores.size, name=f"pairs-{name}"))
+            options = PairOptions(lpips_of(wanted.lpips), run.recipe.scores.size)
+            stages.append(pairs(PairReads(run.images(name)), options, name=f"pairs-{name}"))
     return [*stages, realism_of(run, wanted, real), spread_of(run, wanted)]
 
 
@@ -89,13 +89,12 @@ def realism_of(run: CubeRun, wanted: Realism, real: Path) -> Stage:
 def spread_of(run: CubeRun, wanted: Realism) -> Stage:
     """Score how unlike the images of a batch look."""
     scores = run.recipe.scores
-    files = SpreadFiles(
-        images={f"images-{name}": run.images(name) for name in run.names},
-        vectors={f"vectors-{name}": run.workdir / f"vectors-{name}" for name in run.names},
-        distances={}
-        if wanted.lpips is None
-        else {f"pairs-{name}": run.workdir / f"pairs-{name}" for name in run.names},
-        prompts=run.prompts,
+    measured = () if wanted.lpips is None else run.names
+    given = SpreadReads(
+        ImageTables({f"images-{name}": run.images(name) for name in run.names}),
+        VectorFolders({f"vectors-{name}": run.workdir / f"vectors-{name}" for name in run.names}),
+        PairFolders({f"pairs-{name}": run.workdir / f"pairs-{name}" for name in measured}),
+        run.prompts,
     )
     options = SpreadOptions(size=scores.size, target=scores.target, confidence=scores.confidence)
-    return spread_stage(files, options, name=SPREAD)
+    return spread(given, options, name=SPREAD)

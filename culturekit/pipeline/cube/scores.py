@@ -10,8 +10,8 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.distribution_stage import distribution_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.report.stage_names import COMPARISON, SHOWN
+from culturekit.stages.stage import Stage
 
 __all__ = ["few_prompts", "score_stages"]
 

@@ -15,8 +15,8 @@ from culturekit.pipeline.complete_run import CompleteRun
 from culturekit.pipeline.cube.run import COMPLETION, CubeRun
 from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.taken_stages import taken_prompts_stage, taken_space_stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["completion_run", "filter_run", "space_stages"]
 

@@ -17,8 +17,8 @@ from culturekit.pipeline.cube.space import space_stages
 from culturekit.pipeline.cube.tags import routes_of, tag_stages
 from culturekit.pipeline.cube.within import within_stages
 from culturekit.pipeline.report_stage import report_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages.stage import Stage
 
 __all__ = ["cube_stages"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from culturekit.builders.image_sample import ImageSample
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.scores.routes_stage import routes_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.pipeline.tag_stage import tag_stage
 from culturekit.report.stage_names import ROUTES
+from culturekit.stages.stage import Stage
 
 __all__ = ["routes_of", "sample_of", "tag_stages", "tags_folder"]
 

@@ -10,8 +10,8 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.scores.within_stage import within_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.report.stage_names import WITHIN
+from culturekit.stages.stage import Stage
 
 __all__ = ["WITHIN_IMAGES", "within_plan", "within_stages"]
 

@@ -9,8 +9,8 @@ from culturekit.errors import UsageError
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.generate_stage import run_pilot
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Engine, Progress
+from culturekit.stages.stage import Stage
 
 __all__ = ["pilot_models"]
 

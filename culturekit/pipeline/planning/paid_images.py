@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from culturekit.families.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_client import ImagePrice, check_image_price
 from culturekit.generation.services.image_question import question_of
@@ -15,7 +16,6 @@ from culturekit.llm.shared_budget import journal_for
 from culturekit.llm.spending import read_spending
 from culturekit.llm.tokens import ADDED_BY_SERVERS, estimate
 from culturekit.pipeline.paid_images_stage import service_of
-from culturekit.pipeline.public_files import prompts_table
 
 __all__ = ["ImagesPlan", "images_plan_lines", "plan_images", "price_of_each"]
 

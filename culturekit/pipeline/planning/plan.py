@@ -12,7 +12,7 @@ from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.planning.questions import planned_completion, planned_filter
 from culturekit.pipeline.planning.tags import planned_tags
 from culturekit.pipeline.planning.work import planned_images, planned_work
-from culturekit.pipeline.stage import Stage, input_records, key_of
+from culturekit.stages.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 
 __all__ = ["plan_lines", "plan_recipe"]

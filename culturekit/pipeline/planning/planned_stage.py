@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.stage import Stage
+from culturekit.stages.stage import Stage
 
 __all__ = ["PlannedStage", "ToPlan"]
 

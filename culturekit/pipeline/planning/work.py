@@ -18,9 +18,9 @@ from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.within import within_plan
 from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
-from culturekit.pipeline.stage import Stage
 from culturekit.registry import parse_spec
 from culturekit.report.stage_names import CULTURE_FREE
+from culturekit.stages.stage import Stage
 
 __all__ = ["planned_images", "planned_work", "prompt_count"]
 

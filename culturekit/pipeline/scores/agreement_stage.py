@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.families.family_stage import family_stage
+from culturekit.families.value_files import roles
 from culturekit.metrics.scoring.score_agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.scores.value_files import roles
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["agreement_stage"]

@@ -7,13 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.family_stage import family_stage
+from culturekit.families.public_files import prompts_table
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.kg.countries import countries
 from culturekit.metrics.scoring.score_ahead import AheadInput, AheadOptions, score_ahead
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.public_files import prompts_table
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import (
     DESCRIPTOR_MATCHES,
     DESCRIPTORS,
@@ -23,6 +22,7 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.tables import Table
 from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table, write_table
 

@@ -3,13 +3,13 @@
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from culturekit.families.family_stage import family_stage
+from culturekit.families.vector_files import images_with_prompts, labelled, one_identity, vector_inputs
 from culturekit.metrics.scoring.score_clip import ClipInput, ClipOptions, score_clip
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.scores.vector_files import images_with_prompts, labelled, one_identity, vector_inputs
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
 from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["ClipFiles", "clip_stage"]

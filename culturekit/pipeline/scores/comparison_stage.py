@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from culturekit.families.family_stage import write_scored
+from culturekit.families.value_files import read_values, roles
 from culturekit.generation.comparability import Traits, differ_in
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions, check_options, score_comparisons
-from culturekit.pipeline.family_stage import write_scored
 from culturekit.pipeline.scores.made_alike import noted, traits_in
-from culturekit.pipeline.scores.value_files import read_values, roles
-from culturekit.pipeline.stage import Stage
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["comparison_stage"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.metrics.scoring.label_distributions import label_distributions
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["distribution_stage"]

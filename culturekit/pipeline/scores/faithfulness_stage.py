@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.family_stage import write_scored
+from culturekit.families.vector_files import images_with_prompts
 from culturekit.metrics.scoring.answer_tables import answer_counts, question_rates
 from culturekit.metrics.scoring.score_questions import QuestionInput, QuestionOptions, score_questions
-from culturekit.pipeline.family_stage import write_scored
-from culturekit.pipeline.scores.vector_files import images_with_prompts
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import ANSWER_COUNTS, JUDGMENTS, QUALITY, QUESTION_RATES, QUESTIONS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table, write_table
 

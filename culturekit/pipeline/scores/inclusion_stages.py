@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.family_stage import family_stage
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.inclusion.triplet_distances import Features
@@ -14,10 +15,9 @@ from culturekit.metrics.scoring.score_survey import SurveyOptions, score_survey
 from culturekit.metrics.scoring.score_task1 import RealFeatures, Task1Options, score_task1
 from culturekit.metrics.scoring.score_task2 import Task2Options, score_task2
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import DROPS, SURVEY_CODES, TASK1, TASK2
 from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["survey_stage", "task1_stage", "task2_stage"]

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.families.family_stage import family_stage
+from culturekit.families.public_files import prompts_table
+from culturekit.families.value_files import roles
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.skin_pixels import Detector
@@ -15,14 +18,11 @@ from culturekit.metrics.scoring.score_question_pairs import QuestionPairOptions,
 from culturekit.metrics.scoring.score_ratings import RatingOptions, score_ratings
 from culturekit.metrics.scoring.score_tones import ToneOptions, score_tones
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.public_files import prompts_table
 from culturekit.pipeline.scores.picture_tones import tones_of_pictures
-from culturekit.pipeline.scores.value_files import roles
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, QUALITY
 from culturekit.records.tables import Table
 from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["LinguisticFiles", "dialect_stage", "neutral_stage", "question_pair_stage", "rating_stage", "tone_stage"]

@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.family_stage import family_stage
+from culturekit.families.value_files import read_values, roles
 from culturekit.metrics.scoring.automatic_values import automatic_values
 from culturekit.metrics.scoring.score_meta import MetaOptions, score_meta
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.scores.value_files import read_values, roles
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import ANNOTATIONS, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["AutomaticFiles", "meta_stage"]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.families.family_stage import family_stage
+from culturekit.families.value_files import roles
+from culturekit.families.vector_files import images_with_prompts
 from culturekit.metrics.scoring.score_questions import QuestionInput, QuestionOptions, score_questions
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.scores.value_files import roles
-from culturekit.pipeline.scores.vector_files import images_with_prompts
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.records.tables import Table
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["QuestionFiles", "questions_stage"]

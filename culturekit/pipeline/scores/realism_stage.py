@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from culturekit.metrics.realism.extractors import check_extractor
-from culturekit.metrics.scoring.score_realism import RealismInput, RealismOptions, score_realism
-from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.scores.vector_files import (
+from culturekit.families.family_stage import family_stage
+from culturekit.families.vector_files import (
     gathered,
     images_with_prompts,
     labelled,
@@ -16,7 +13,10 @@ from culturekit.pipeline.scores.vector_files import (
     tables_of_images,
     vector_inputs,
 )
-from culturekit.pipeline.stage import Stage
+from culturekit.metrics.realism.extractors import check_extractor
+from culturekit.metrics.scoring.score_realism import RealismInput, RealismOptions, score_realism
+from culturekit.metrics.scoring.scored import Scored
+from culturekit.stages.stage import Stage
 
 __all__ = ["RealismFiles", "realism_stage"]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.families.family_stage import write_scored
 from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options
 from culturekit.metrics.scoring.score_routes import score_routes
-from culturekit.pipeline.family_stage import write_scored
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY
 from culturekit.records.tables import Table
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["routes_stage"]

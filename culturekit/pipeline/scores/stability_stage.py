@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from culturekit.families.family_stage import family_stage
 from culturekit.metrics.scoring.score_stability import score_stability
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import SCORES
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["stability_stage"]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.families.family_stage import family_stage
+from culturekit.families.public_files import prompts_table
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.metrics.scoring.score_within import score_within
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.family_stage import family_stage
-from culturekit.pipeline.public_files import prompts_table
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import MATCHES, PROMPTS
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
 
 __all__ = ["within_stage"]

@@ -25,8 +25,8 @@ from culturekit.index.search.search import searcher
 from culturekit.pipeline.index_change_stages import append_stage, compact_stage, remove_stage
 from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import CSPACE, DROPS, IMAGES
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine
 from tests.index import toy_encoder

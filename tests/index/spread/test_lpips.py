@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.families.inputs import ImageTables, PairFolders
+from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.index.spread.lpips_measure import LpipsMeasure, make
 from culturekit.index.weights.weight_conversion import convert_weights
-from culturekit.metrics.scoring.score_spread import SpreadOptions
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.spread_stage import SpreadFiles, pair_stage, spread_stage
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file
 from culturekit.torchvision_schemas import mend_torchvision
@@ -173,12 +173,13 @@ def test_the_stage_gives_the_same_bytes_for_any_number_of_workers(tmp_path: Path
     images = drawn(tmp_path / "images", 18, slots=2)
     tables = {}
     for workers in (1, 3):
-        stage = pair_stage(images, f"lpips:{weights}?side=32&device=cpu", size=2)
+        stage = pairs(PairReads(images), PairOptions(f"lpips:{weights}?side=32&device=cpu", size=2))
         with LocalEngine(workers) as engine:
             run_stage(stage, tmp_path / f"pairs-{workers}", engine=engine, progress=HeardProgress())
         tables[workers] = (tmp_path / f"pairs-{workers}/pair_distances.parquet").read_bytes()
     assert tables[1] == tables[3]
-    answer = spread_stage(SpreadFiles({"images": images}, {}, {"d": tmp_path / "pairs-1"}), SpreadOptions(size=2))
+    given = SpreadReads(ImageTables([images]), distances=PairFolders([tmp_path / "pairs-1"]))
+    answer = spread(given, SpreadOptions(size=2))
     with LocalEngine(1) as engine:
         run_stage(answer, tmp_path / "scores", engine=engine, progress=HeardProgress())
     row = pl.read_parquet(tmp_path / "scores/scores.parquet").row(0, named=True)

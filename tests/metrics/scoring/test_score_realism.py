@@ -14,7 +14,7 @@ from culturekit.metrics.realism.extractors import called, check_extractor, licen
 from culturekit.metrics.realism.gaussians import frechet_distance
 from culturekit.metrics.scoring.equal_images import balanced_references, equal_images
 from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_c3 import LabelledVectors
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.score_realism import RealismInput, RealismOptions, score_realism
 from tests.metrics.scoring.picture_tables import image_table, pictured
 

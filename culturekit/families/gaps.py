@@ -2,24 +2,32 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import check_choice
+from culturekit.families.country_groups import country_groups
+from culturekit.families.family import Family, Seed, checked, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import ValueTables, roles_of
+from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.scoring.score_comparisons import Found, correct_families
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.metrics.scoring.value_sets import in_tables, known_values, own_generator, parsed
 from culturekit.metrics.statistics.comparisons import Comparison, compare
-from culturekit.metrics.statistics.corrections import CORRECTIONS
 from culturekit.metrics.statistics.group_gaps import group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
+from culturekit.stages.stage import Stage
 
-__all__ = ["GROUP_COLUMN", "GapOptions", "GapTarget", "score_gaps"]
+__all__ = ["GAPS", "GapOptions", "GapReads", "gaps", "score_gaps"]
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]
+Correction: TypeAlias = Literal["holm", "benjamini-hochberg"]
 
 GROUP_COLUMN = "group"
 """The scheme whose groups stand in the values themselves, such as those of prompts about people."""
@@ -28,25 +36,61 @@ NO_SCATTER = "a country with one prompt, or a prompt with one value, does not sa
 
 
 @dataclass(frozen=True, slots=True)
+class GapReads:
+    """What gaps are scored from."""
+
+    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+
+
+@dataclass(frozen=True, slots=True)
 class GapOptions:
-    """Which gaps, and how.
+    """Which gaps, and how; the seed is that of the permutations, where groups share their prompts."""
 
-    Attributes:
-        scheme: the name of the grouping; it stands in every row.
-        groups: country -> group; not used where the scheme is `group`.
-        target: whether a gap speaks about other prompts of these countries (`population`) or about `these`
-            prompts; `auto` takes the first with at least 20 prompts, two in each country.
-        correction: of the p values: `holm` or `benjamini-hochberg`.
-        confidence: of the intervals.
-        seed: of the permutations, where groups share their prompts.
-    """
+    scheme: Annotated[
+        str,
+        Field(
+            description="cultivate (Global North and South), un-m49-region, un-m49-subregion, a scheme of --groups, "
+            "or group: the groups that stand in the values."
+        ),
+    ]
+    groups: Annotated[
+        Path | Mapping[str, str] | None,
+        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
+    ] = None
+    target: Annotated[
+        GapTarget,
+        Field(description="Speak about other prompts, about these only, or the first where 20 prompts allow it."),
+    ] = "auto"
+    correction: Annotated[Correction, Field(description="How p values are corrected for their number.")] = "holm"
+    confidence: Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")] = CONFIDENCE
+    seed: Seed = 0
 
-    scheme: str
-    groups: Mapping[str, str] = field(default_factory=dict)
-    target: GapTarget = "auto"
-    correction: str = "holm"
-    confidence: float = 0.95
-    seed: int = 0
+    @property
+    def sides(self) -> Mapping[str, str]:
+        """The group of each country; none where the groups stand in the values."""
+        if isinstance(self.groups, Mapping):
+            return self.groups
+        return {} if self.scheme == GROUP_COLUMN and self.groups is None else country_groups(self.scheme, self.groups)
+
+
+def gaps(given: GapReads, options: GapOptions, *, name: str = "scores") -> Stage:
+    """Score the gaps between groups on every score of every model, stratified by country."""
+    known = replace(options, groups=options.sides)  # a manifest keeps the groups, not the name of their file
+    return family_stage(
+        "gaps",
+        roles_of(given),
+        kept(known, but=("seed",)),
+        lambda _: score_gaps(given.values.table(), options=known),
+        seeds={"permutations": options.seed},
+        name=name,
+    )
+
+
+GAPS = Family(
+    gaps,
+    metrics=(CATALOG["group_gap"],),
+    example="--values scores/values.parquet --scheme cultivate --out gaps",
+)
 
 
 def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
@@ -66,8 +110,7 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
     Raises:
         UsageError: the table does not conform, an option breaks its rule, or no score has two groups.
     """
-    check_choice("target", options.target, ("auto", "population", "these"))
-    check_choice("correction", options.correction, CORRECTIONS)
+    checked(options)
     known, unknown = known_values(values)
     grouped = with_groups(known, options)
     inside = grouped.filter(pl.col("side").is_not_null())
@@ -79,7 +122,7 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
     if not found:
         raise UsageError(
             f"no score has values of two groups of the scheme {options.scheme!r}",
-            expected=", ".join(sorted(set(options.groups.values()))) or "values with a group",
+            expected=", ".join(sorted(set(options.sides.values()))) or "values with a group",
             found=f"countries {', '.join(sorted(known['country'].drop_nulls().unique())) or 'none'}",
         )
     rows = correct_families("group_gap", found, options.correction, NO_SCATTER)
@@ -90,7 +133,7 @@ def with_groups(known: pl.DataFrame, options: GapOptions) -> pl.DataFrame:
     """Give each value its side; of values that stand under several scores of one metric the finest stays."""
     if options.scheme == GROUP_COLUMN:
         return known.with_columns(side=pl.col("group"), stratum=pl.col("country").fill_null(""))
-    side = pl.col("country").replace_strict(dict(options.groups), default=None, return_dtype=pl.String)
+    side = pl.col("country").replace_strict(dict(options.sides), default=None, return_dtype=pl.String)
     return known.with_columns(side=side, stratum=pl.col("country"))
 
 

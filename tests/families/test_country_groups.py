@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import ConfigError, UsageError
+from culturekit.families.country_groups import SHIPPED, country_groups, read_groups
 from culturekit.kg.countries import countries
-from culturekit.pipeline.scores.country_groups import SHIPPED, country_groups, read_groups
 
 
 def test_cultivate_has_the_sixteen_countries_of_the_paper() -> None:

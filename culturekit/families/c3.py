@@ -2,27 +2,33 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.families.family import Family, checked, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import VectorFolder, roles_of
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3
 from culturekit.metrics.captions.selection import keep_best
 from culturekit.metrics.catalog import CATALOG
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.records.schemas import SELECTION
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
+from culturekit.storage.tables import write_table
 
-__all__ = ["ROLES", "C3Options", "C3Scores", "LabelledVectors", "score_c3"]
-
-ROLES = ("source", "target", "objects", "image", "image_target")
-"""What vectors are of: the arguments of `alignment_c3`."""
+__all__ = ["C3", "ROLES", "C3Options", "C3Reads", "C3Scores", "c3", "score_c3"]
 
 CAPTIONED = ("target", "image_target")
 """The roles that make an item: without a caption there is nothing to score."""
@@ -34,30 +40,62 @@ TOKEN = re.compile(r"^(?P<item>.+)#[0-9]+$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledVectors:
-    """Vectors, float (n, dim), and what each belongs to: `ITEM`, or `ITEM#k` for its token or object k."""
+class C3Reads:
+    """Folders of vectors: the arguments of `alignment_c3`."""
 
-    vectors: NDArray[np.floating]
-    ids: Sequence[str]
+    source: Annotated[VectorFolder | None, Field(description="Folder of vectors of the original captions.")] = None
+    target: Annotated[
+        VectorFolder | None, Field(description="Of the translated captions, in the space of the source.")
+    ] = None
+    objects: Annotated[VectorFolder | None, Field(description="Of the objects in the images, in the same space.")] = (
+        None
+    )
+    image: Annotated[VectorFolder | None, Field(description="Of the images.")] = None
+    image_target: Annotated[
+        VectorFolder | None, Field(description="Of the translated captions, in the space of the images.")
+    ] = None
+
+    def vectors(self) -> dict[str, LabelledVectors]:
+        """Open the folders that are given, by role."""
+        folders: dict[str, VectorFolder | None] = {role: getattr(self, role) for role in ROLES}
+        return {role: folder.vectors() for role, folder in folders.items() if folder is not None}
+
+
+ROLES = tuple(each.name for each in fields(C3Reads))
+"""What vectors are of."""
 
 
 @dataclass(frozen=True, slots=True)
 class C3Options:
-    """What to score, and how.
+    """What to score, and how."""
 
-    Attributes:
-        keep: how many items to keep; None keeps no list.
-        strategy: what to rank them by: one of STRATEGIES.
-        model: whose captions they are, as it stands in the scores.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    keep: int | None = None
-    strategy: str = "c3"
-    model: str = "captions"
-    confidence: float = 0.95
+    keep: Annotated[int | None, Field(ge=1, description="List this many best items. [no list]")] = None
+    strategy: Annotated[
+        Literal["c3", "labse", "clip", "objects", "no-objects"],
+        Field(description="Rank by the whole, by one term (LaBSE, CLIP, objects), or by all but objects."),
+    ] = "c3"
+    model: Annotated[str, Field(description="Whose captions they are, as it stands in the scores.")] = "captions"
+    confidence: float = CONFIDENCE
     benchmark: str = "c3"
+
+
+def c3(given: C3Reads, options: C3Options, *, name: str = "scores") -> Stage:
+    """Score captions by C³'s three alignments; ids of vectors are ITEM, or ITEM#k for its token or object k."""
+
+    def score(work: Work) -> Scored:
+        answer = score_c3(given.vectors(), options=options)
+        if options.keep is not None:
+            write_table(work.out, SELECTION, answer.selection)
+        return answer.scored
+
+    return family_stage("c3", roles_of(given), kept(options), score, name=name)
+
+
+C3 = Family(
+    c3,
+    metrics=tuple(CATALOG[metric] for metric in METRICS),
+    example="--source source --target target --image images --image-target captions --keep 300000 --out scores",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +117,7 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     Raises:
         UsageError: an option breaks its rule, a vector has no direction, or widths differ within a space.
     """
-    check_choice("strategy", options.strategy, tuple(STRATEGIES))
+    checked(options)
     unknown = sorted(set(vectors) - set(ROLES))
     if unknown:
         raise argument_error("vectors", f"of the roles {', '.join(ROLES)}", ", ".join(unknown))

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.metrics import compare, group_gap, holm
-from culturekit.metrics.scoring.score_gaps import GapOptions, score_gaps
 from culturekit.metrics.scoring.scored import Scored
 from tests.metrics.scoring.value_tables import conforming, params_of, values
 

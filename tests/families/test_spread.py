@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.metrics.scoring.score_spread import SpreadInput, SpreadOptions, score_spread
+from culturekit.families.spread import SpreadOptions, score_spread
 from culturekit.records.schemas import PAIR_DISTANCES, SCORES, VALUES
 from tests.metrics.scoring.picture_tables import pictured
 
@@ -25,7 +25,7 @@ def pair_table(rows: list[tuple[str, str, int, int, int, float]]) -> pl.DataFram
 
 def test_cosines_of_all_pairs_the_diagonal_included() -> None:
     images, vectors = pictured(COUNTS)
-    found = score_spread(SpreadInput(images, vectors), options=OPTIONS)
+    found = score_spread(images, vectors, options=OPTIONS)
     assert SCORES.problems(found.scores) == []
     assert VALUES.problems(found.values) == []
     place = {name: row for row, name in enumerate(vectors.ids)}
@@ -47,7 +47,7 @@ def test_cosines_of_all_pairs_the_diagonal_included() -> None:
 def test_distances_are_averaged_over_repeats_then_prompts_with_a_t_interval() -> None:
     images, _ = pictured(COUNTS)
     rows = [("a", "p", 0, 0, 4, 0.1), ("a", "p", 0, 1, 4, 0.3), ("a", "p", 1, 0, 4, 0.4), ("a", "p", 2, 0, 3, 9.0)]
-    found = score_spread(SpreadInput(images, distances=pair_table(rows)), options=OPTIONS)
+    found = score_spread(images, distances=pair_table(rows), options=OPTIONS)
     score = found.scores.row(0, named=True)
     assert score["value"] == pytest.approx(0.3)
     assert (score["n"], score["unit"]) == (12, "distance")
@@ -58,7 +58,7 @@ def test_distances_are_averaged_over_repeats_then_prompts_with_a_t_interval() ->
 
 def test_one_repeat_says_why_there_is_no_interval() -> None:
     images, vectors = pictured({"a": {"p": 4}})
-    row = score_spread(SpreadInput(images, vectors), options=OPTIONS).scores.row(0, named=True)
+    row = score_spread(images, vectors, options=OPTIONS).scores.row(0, named=True)
     assert row["ci_low"] is None
     assert "one repeat" in json.loads(row["params"])["no_interval"]
 
@@ -66,7 +66,7 @@ def test_one_repeat_says_why_there_is_no_interval() -> None:
 def test_several_concepts_have_a_score_over_all() -> None:
     images, vectors = pictured(COUNTS)
     concept = pl.when(pl.col("prompt_id") == "p").then(pl.lit("art")).otherwise(pl.lit("food"))
-    found = score_spread(SpreadInput(images.with_columns(concept=concept), vectors), options=OPTIONS).scores
+    found = score_spread(images.with_columns(concept=concept), vectors, options=OPTIONS).scores
     assert found.filter(model="a")["concept"].to_list() == [None, "art", "food"]
     whole, art, food = found.filter(model="a")["value"]
     assert whole == pytest.approx((art + food) / 2)
@@ -75,11 +75,11 @@ def test_several_concepts_have_a_score_over_all() -> None:
 def test_equal_pictures_have_cosine_one_and_orthogonal_ones_a_quarter() -> None:
     images, vectors = pictured({"a": {"p": 8}}, dim=8)
     same = np.ones_like(vectors.vectors)
-    assert score_spread(SpreadInput(images, type(vectors)(same, vectors.ids)), options=OPTIONS).scores[
+    assert score_spread(images, type(vectors)(same, vectors.ids), options=OPTIONS).scores[
         "value"
     ].item() == pytest.approx(1)
     apart = np.eye(8, dtype=np.float32)
-    assert score_spread(SpreadInput(images, type(vectors)(apart, vectors.ids)), options=OPTIONS).scores[
+    assert score_spread(images, type(vectors)(apart, vectors.ids), options=OPTIONS).scores[
         "value"
     ].item() == pytest.approx(1 / 4)
 
@@ -88,4 +88,4 @@ def test_equal_pictures_have_cosine_one_and_orthogonal_ones_a_quarter() -> None:
 def test_options_that_break_their_rules_are_refused(options: SpreadOptions) -> None:
     images, vectors = pictured({"a": {"p": 4}})
     with pytest.raises(UsageError):
-        score_spread(SpreadInput(images, vectors), options=options)
+        score_spread(images, vectors, options=options)

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
+from culturekit.families.public_files import prompts_table
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
-from culturekit.metrics.scoring.score_c3 import LabelledVectors
-from culturekit.pipeline.public_files import prompts_table
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.manifest import read_manifest

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.stage import Stage
 from culturekit.records.schemas import SCORES, VALUES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 
 __all__ = ["family_stage", "write_scored"]

@@ -1,0 +1,94 @@
+"""Commands that are imported when somebody asks for them: a table says where each is."""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer.main
+from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
+
+__all__ = ["CommandAt", "lazy_group"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAt:
+    """Where a command is, and how it is used.
+
+    Attributes:
+        place: `module:name` of a function, of a Typer with the commands of a group, or of a family.
+        example: what follows the command in an example that works; a family has its own.
+    """
+
+    place: str
+    example: str = ""
+
+
+def lazy_group(path: str, table: Mapping[str, CommandAt]) -> type[TyperGroup]:
+    """Make the class of a group with the commands of a table; `path` is what is typed before them."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **given: Any) -> None:  # noqa: ANN401 - Typer's own arguments
+            super().__init__(**{**given, "commands": LazyCommands(path, table, given["commands"])})
+
+    return LazyGroup
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """The commands of a group; looking one up imports it, listing their names imports none."""
+
+    def __init__(self, path: str, table: Mapping[str, CommandAt], made: Mapping[str, Any]) -> None:
+        """Take the commands that are made already, and the table of the others."""
+        self.path, self.table = path, table
+        self.made = dict(made)
+        self.names = list({**made, **table})
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - Typer keeps its class of commands to itself
+        """Import a command."""
+        if name not in self.made:
+            self.made[name] = command_at(self.path, name, self.table[name])
+        return self.made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:  # noqa: ANN401 - as above
+        """Put a command in."""
+        self.names += [name] if name not in self.names else []
+        self.made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        """Take a command out."""
+        self.names.remove(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names, in their order."""
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        """Count the commands."""
+        return len(self.names)
+
+
+def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above
+    """Import what a place names, and make the command or the group of it."""
+    module, _, attribute = found.place.partition(":")
+    thing = getattr(import_module(module), attribute)
+    if isinstance(thing, typer.Typer):
+        return typer.main.get_group_from_info(
+            TyperInfo(thing, name=name), pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
+        )
+    callback, example = as_function(thing, found.example)
+    words = ("Example: culturekit", *path.split(), name, example)
+    return typer.main.get_command_from_info(
+        CommandInfo(name=name, callback=callback, epilog=" ".join(filter(None, words))),
+        pretty_exceptions_short=True,
+        rich_markup_mode=None,
+    )
+
+
+def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - a function or a family
+    """Give the function of a command, and its example."""
+    if callable(thing):
+        return thing, example
+    from culturekit.cli.family_command import family_command
+
+    return family_command(thing), thing.example

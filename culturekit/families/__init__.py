@@ -1,0 +1,1 @@
+"""Families of scores: what each reads, its options, and how its scores come about, in one file each."""

@@ -1,0 +1,154 @@
+"""What a stage reads, as typed handles: files by their roles, and what the manifests beside them say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.families.value_files import numbered, read_values, roles
+from culturekit.families.vector_files import gathered, labelled, one_identity_of_all, tables_of_images, vector_inputs
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
+from culturekit.records.schemas import PAIR_DISTANCES
+from culturekit.storage.manifest import read_manifest
+from culturekit.storage.tables import read_table
+
+__all__ = ["Files", "ImageTables", "Input", "PairFolders", "ValueTables", "VectorFolder", "VectorFolders", "roles_of"]
+
+
+@runtime_checkable
+class Input(Protocol):
+    """Something that a stage reads; it names the files whose content decides the result."""
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name every file by its role, given the role of the whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files or folders of one kind: in the order given, or each by a role of its own."""
+
+    paths: Sequence[Path] | Mapping[str, Path] = ()
+
+    @property
+    def places(self) -> list[Path]:
+        """The paths without their roles."""
+        return list(self.paths.values() if isinstance(self.paths, Mapping) else self.paths)
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the files; a single one has no number."""
+        return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return bool(self.paths)
+
+
+class ImageTables(Files):
+    """Tables of images."""
+
+    __slots__ = ()
+
+    def table(self, prompts: Path | None, scratch: Path) -> pl.DataFrame:
+        """Read all as one; concept and country of their prompts fill in what they do not say."""
+        return tables_of_images(self.places, prompts, scratch)
+
+
+class ValueTables(Files):
+    """Tables of the values behind scores; even a single one has a number."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the files."""
+        return dict(self.paths) if isinstance(self.paths, Mapping) else roles(role, self.paths)
+
+    def table(self) -> pl.DataFrame:
+        """Read all as one."""
+        return read_values(self.places)
+
+
+class VectorFolders(Files):
+    """Folders of vectors, all of one encoder."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids of each folder."""
+        return vector_inputs(Files.files(self, role))
+
+    @property
+    def encoder(self) -> dict[str, Any]:
+        """What made the vectors, as their manifests say; empty where there are none."""
+        return one_identity_of_all(self.places) if self else {}
+
+    def vectors(self, scratch: Path) -> LabelledVectors | None:
+        """Open all as one, in a folder for what has to be copied; None where there are none."""
+        return gathered(self.places, scratch / "vectors.npy") if self else None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFolder:
+    """One folder of vectors."""
+
+    folder: Path
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return vector_inputs({role: self.folder})
+
+    def vectors(self) -> LabelledVectors:
+        """Open it."""
+        return labelled(self.folder)
+
+
+class PairFolders(Files):
+    """Folders of the stage that measures how far pictures are apart."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the table of each folder."""
+        named = Files.files(self, role)
+        return {role: folder / f"{PAIR_DISTANCES.name}.parquet" for role, folder in named.items()}
+
+    def table(self) -> pl.DataFrame | None:
+        """Read all as one; None where there are none."""
+        tables = [read_table(path, PAIR_DISTANCES) for path in self.files("").values()]
+        return pl.concat(tables) if tables else None
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """What measured, by name: everything that the manifests say of it; one name is one measure."""
+        found: dict[str, Any] = {}
+        for folder in self.places:
+            manifest = read_manifest(folder)
+            notes = {} if manifest is None else manifest.notes
+            own = dict(notes.get("parameters", {}))
+            if not own:
+                continue
+            own["licence"] = str(notes.get("licence", ""))
+            known = found.setdefault(str(own["name"]), own)
+            if known != own:
+                differ = [key for key in {**known, **own} if known.get(key) != own.get(key)]
+                raise UsageError(
+                    "the distances were measured in different ways", where=", ".join(map(str, self.places)),
+                    expected=", ".join(f"{key} {known.get(key)}" for key in differ),
+                    found=", ".join(f"{key} {own.get(key)}" for key in differ), hint="Measure all with one.",
+                )  # fmt: skip
+        return found
+
+
+def roles_of(given: object) -> dict[str, Path]:
+    """Name every file that a stage reads: the fields of a dataclass of handles, paths, and paths that are not given."""
+    found: dict[str, Path] = {}
+    for each in fields(given):  # type: ignore[arg-type]
+        value = getattr(given, each.name)
+        if isinstance(value, Input):
+            found |= value.files(each.name)
+        elif isinstance(value, Path):
+            found[each.name] = value
+    return found
