@@ -9,8 +9,8 @@ from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.rating_tables import careful, choice_table, in_pools, named, rating_table
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
 from culturekit.errors import UsageError
+from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
-from culturekit.metrics.scoring.score_agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.score_meta import MetaOptions, score_meta
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES

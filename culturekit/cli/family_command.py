@@ -2,38 +2,41 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.families.family import Declared, Family, declared
-from culturekit.families.inputs import Files, Input
+from culturekit.families.inputs import Input
 
 __all__ = ["family_command"]
 
 FLAGS: dict[str, tuple[Any, Any]] = {"also": (Also, None), "wait": (Wait, False), "as_json": (AsJson, False)}
-DIVIDED: dict[str, tuple[Any, Any]] = {"workers": (Workers, None)}
+DIVIDED: dict[str, tuple[Any, Any]] = {"workers": (Workers, None), "engine": (EngineSpec, "local")}
+
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def family_command(family: Family) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
     hints = get_type_hints(family.stage)
-    reads, options = (hints[name] for name in list(hints)[:2])
-    given = {each.name: each for each in declared(reads) if each.told is not None}
-    wished = {each.name: each for each in declared(options) if each.told is not None}
-    flags = {**(DIVIDED if family.workers else {}), **FLAGS}
+    kinds = [hints[each.name] for each in signature(family.stage).parameters.values() if each.kind in POSITIONAL]
+    fields = [{each.name: each for each in declared(kind) if each.told is not None} for kind in kinds]
+    flags = {**{name: flag for name, flag in DIVIDED.items() if getattr(family, name)}, **FLAGS}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
         flagged = {name: typed.pop(name) for name in flags}
-        inputs = {name: handle(each, typed[name]) for name, each in given.items() if typed[name] is not None}
-        stage = family.stage(reads(**inputs), options(**{name: typed[name] for name in wished}))
-        run_one(stage, out, **flagged)
+        parts = [
+            kind(**{name: value_of(each, typed[name]) for name, each in known.items() if typed[name] is not None})
+            for kind, known in zip(kinds, fields, strict=True)
+        ]
+        run_one(family.stage(*parts), out, **flagged)
 
-    parameters = [*(parameter(each) for each in (*given.values(), *wished.values()))]
+    parameters = [parameter(each) for known in fields for each in known.values()]
     ordered = [
         *(each for each in parameters if each.default is Parameter.empty),
         Parameter("out", Parameter.KEYWORD_ONLY, annotation=Out),
@@ -52,15 +55,17 @@ def parameter(each: Declared) -> Parameter:
     told = each.told
     assert told is not None
     kind, default = typed_as(each)
-    option = typer.Option(help=told.description, min=each.bounds.get("ge"), max=each.bounds.get("le"))
+    names = [f"--{told.alias}"] if told.alias else []
+    option = typer.Option(*names, help=told.description, min=each.bounds.get("ge"), max=each.bounds.get("le"))
     return Parameter(each.name, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
 
 def typed_as(each: Declared) -> tuple[Any, Any]:
     """Say what a field is on a command line, and what it is where nothing is typed."""
     required = each.default is MISSING
-    if isinstance(each.kind, type) and issubclass(each.kind, Files):
-        return (list[Path], Parameter.empty) if required else (list[Path] | None, None)
+    if each.several:
+        inner = Path if is_handle(each.kind) else str if each.reader else get_args(each.kind)[0]
+        return (list[inner], Parameter.empty) if required else (list[inner] | None, None)  # type: ignore[valid-type]
     kind = Path if is_handle(each.kind) else each.kind
     return (kind | None if each.optional else kind), (Parameter.empty if required else each.default)
 
@@ -70,6 +75,8 @@ def is_handle(kind: Any) -> bool:  # noqa: ANN401 - any type
     return isinstance(kind, type) and issubclass(kind, Input)
 
 
-def handle(each: Declared, typed: Any) -> Any:  # noqa: ANN401 - what is typed, and what it stands for
-    """Make what a stage reads of what was typed."""
-    return each.kind(tuple(typed) if isinstance(typed, list) else typed) if is_handle(each.kind) else typed
+def value_of(each: Declared, typed: Any) -> Any:  # noqa: ANN401 - what is typed, and what it stands for
+    """Make the value of a field of what was typed."""
+    read = each.reader or (lambda text: text)
+    value = tuple(map(read, typed)) if isinstance(typed, list) else typed
+    return each.kind(value) if is_handle(each.kind) else value

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Family, checked, kept
+from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import VectorFolder, roles_of
 from culturekit.metrics.arguments import argument_error
@@ -93,7 +93,7 @@ def c3(given: C3Reads, options: C3Options, *, name: str = "scores") -> Stage:
 
 C3 = Family(
     c3,
-    metrics=tuple(CATALOG[metric] for metric in METRICS),
+    metrics=described("c3 c3_image c3_object c3_text"),
     example="--source source --target target --image images --image-target captions --keep 300000 --out scores",
 )
 
@@ -117,7 +117,7 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     Raises:
         UsageError: an option breaks its rule, a vector has no direction, or widths differ within a space.
     """
-    checked(options)
+    check_options(options)
     unknown = sorted(set(vectors) - set(ROLES))
     if unknown:
         raise argument_error("vectors", f"of the roles {', '.join(ROLES)}", ", ".join(unknown))

@@ -6,15 +6,35 @@ from dataclasses import asdict, dataclass, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.fields import FieldInfo
 
+from culturekit.families.inputs import Files
 from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.catalog import Metric
+from culturekit.metrics.catalog import CATALOG, Metric
 from culturekit.stages.stage import Stage
 
-__all__ = ["Declared", "Family", "Seed", "checked", "declared", "kept"]
+__all__ = [
+    "Confidence",
+    "Correction",
+    "Declared",
+    "Family",
+    "Pair",
+    "Seed",
+    "check_options",
+    "declared",
+    "described",
+    "kept",
+]
 
+Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")]
+Correction: TypeAlias = Annotated[
+    Literal["holm", "benjamini-hochberg"], Field(description="How p values are corrected for their number.")
+]
+Pair: TypeAlias = Annotated[
+    tuple[str, ...],
+    Field(description="Column of prompts that a prompt shares with its counterparts; repeat it for more than one."),
+]
 Seed: TypeAlias = Annotated[int, Field(ge=0, description="Seed of every random choice.")]
 
 
@@ -23,11 +43,12 @@ class Family:
     """A family of scores, as the command line, the documentation, a recipe and a verification find it.
 
     Attributes:
-        stage: takes what is read and the options, both dataclasses, and gives the stage; the command is named after it.
+        stage: takes what is read, and options where there are some, both dataclasses, and gives the stage.
         metrics: that it writes.
         example: what follows the command in an example that works.
         check: the kind of check in `culturekit.verify` that recomputes it; empty where there is none.
         workers: whether its work is divided among processes.
+        engine: whether these may be those of a cluster.
     """
 
     stage: Callable[..., Stage]
@@ -35,6 +56,7 @@ class Family:
     example: str
     check: str = ""
     workers: bool = False
+    engine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +75,19 @@ class Declared:
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
 
     @property
+    def several(self) -> bool:
+        """Whether it takes any number of values, or of files."""
+        return get_origin(self.kind) is tuple or (isinstance(self.kind, type) and issubclass(self.kind, Files))
+
+    @property
+    def reader(self) -> Callable[[Any], Any] | None:
+        """What reads one of its values from a text, where it is not a plain one."""
+        notes = get_args(get_args(self.kind)[0])[1:] if get_origin(self.kind) is tuple else ()
+        found: Any = next((note.func for note in notes if isinstance(note, BeforeValidator)), None)
+        reads: Callable[[Any], Any] | None = found
+        return reads
+
+    @property
     def bounds(self) -> dict[str, float]:
         """Its bounds, by their names in pydantic: ge, gt, le, lt."""
         rules = [] if self.told is None else self.told.metadata
@@ -60,9 +95,9 @@ class Declared:
 
 
 BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "ge": (operator.ge, "at least"),
+    "ge": (operator.ge, "of at least"),
     "gt": (operator.gt, "above"),
-    "le": (operator.le, "at most"),
+    "le": (operator.le, "of at most"),
     "lt": (operator.lt, "below"),
 }
 
@@ -80,7 +115,7 @@ def declared(cls: type) -> Iterator[Declared]:
         yield Declared(each.name, known[0], NoneType in kinds, each.default, told)
 
 
-def checked(options: object) -> None:
+def check_options(options: object) -> None:
     """Refuse options that break a rule which their fields declare."""
     for each in declared(type(options)):
         value = getattr(options, each.name)
@@ -91,9 +126,14 @@ def checked(options: object) -> None:
         for name, bound in each.bounds.items():
             if not BOUNDS[name][0](value, bound):
                 rules = " and ".join(f"{BOUNDS[rule][1]} {limit:g}" for rule, limit in each.bounds.items())
-                raise argument_error(each.name, rules, value)
+                raise argument_error(each.name, f"a number {rules}", value)
 
 
 def kept(options: Any, *, but: tuple[str, ...] = ()) -> dict[str, object]:  # noqa: ANN401 - any dataclass
     """Give options as a manifest keeps them; `but` names those that stand elsewhere, such as seeds."""
     return {name: value for name, value in asdict(options).items() if name not in but}
+
+
+def described(names: str) -> tuple[Metric, ...]:
+    """Give the descriptions of metrics of ours, by their names with spaces between."""
+    return tuple(CATALOG[name] for name in names.split())

@@ -11,12 +11,11 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.compare import Found, correct_families
 from culturekit.families.country_groups import country_groups
-from culturekit.families.family import Family, Seed, checked, kept
+from culturekit.families.family import Confidence, Correction, Family, Seed, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import ValueTables, roles_of
-from culturekit.metrics.catalog import CATALOG
-from culturekit.metrics.scoring.score_comparisons import Found, correct_families
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.metrics.scoring.value_sets import in_tables, known_values, own_generator, parsed
 from culturekit.metrics.statistics.comparisons import Comparison, compare
@@ -27,7 +26,6 @@ from culturekit.stages.stage import Stage
 __all__ = ["GAPS", "GapOptions", "GapReads", "gaps", "score_gaps"]
 
 GapTarget: TypeAlias = Literal["auto", "population", "these"]
-Correction: TypeAlias = Literal["holm", "benjamini-hochberg"]
 
 GROUP_COLUMN = "group"
 """The scheme whose groups stand in the values themselves, such as those of prompts about people."""
@@ -61,8 +59,8 @@ class GapOptions:
         GapTarget,
         Field(description="Speak about other prompts, about these only, or the first where 20 prompts allow it."),
     ] = "auto"
-    correction: Annotated[Correction, Field(description="How p values are corrected for their number.")] = "holm"
-    confidence: Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")] = CONFIDENCE
+    correction: Correction = "holm"
+    confidence: Confidence = CONFIDENCE
     seed: Seed = 0
 
     @property
@@ -88,7 +86,7 @@ def gaps(given: GapReads, options: GapOptions, *, name: str = "scores") -> Stage
 
 GAPS = Family(
     gaps,
-    metrics=(CATALOG["group_gap"],),
+    metrics=described("group_gap"),
     example="--values scores/values.parquet --scheme cultivate --out gaps",
 )
 
@@ -110,7 +108,7 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
     Raises:
         UsageError: the table does not conform, an option breaks its rule, or no score has two groups.
     """
-    checked(options)
+    check_options(options)
     known, unknown = known_values(values)
     grouped = with_groups(known, options)
     inside = grouped.filter(pl.col("side").is_not_null())

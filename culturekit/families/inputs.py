@@ -8,14 +8,30 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.families.public_files import prompts_table
 from culturekit.families.value_files import numbered, read_values, roles
 from culturekit.families.vector_files import gathered, labelled, one_identity_of_all, tables_of_images, vector_inputs
+from culturekit.index.embedding.vector_folder import load_vectors
+from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.records.schemas import PAIR_DISTANCES
+from culturekit.records.tables import Table
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
-__all__ = ["Files", "ImageTables", "Input", "PairFolders", "ValueTables", "VectorFolder", "VectorFolders", "roles_of"]
+__all__ = [
+    "Files",
+    "ImageTables",
+    "Input",
+    "NamedVectors",
+    "Numbered",
+    "PairFolders",
+    "ValueTables",
+    "VectorFolder",
+    "VectorFolders",
+    "asked",
+    "roles_of",
+]
 
 
 @runtime_checkable
@@ -42,9 +58,23 @@ class Files:
         """Name the files; a single one has no number."""
         return dict(self.paths) if isinstance(self.paths, Mapping) else numbered(role, self.paths)
 
+    def together(self, table: Table) -> pl.DataFrame:
+        """Read tables of one kind as one; columns that only some have are left out."""
+        return pl.concat([read_table(path, table).select(list(table.schema)) for path in self.places])
+
     def __bool__(self) -> bool:
         """Tell whether there is any."""
         return bool(self.paths)
+
+
+class Numbered(Files):
+    """Files of one kind of which even a single one has a number."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name the files."""
+        return dict(self.paths) if isinstance(self.paths, Mapping) else roles(role, self.paths)
 
 
 class ImageTables(Files):
@@ -57,14 +87,10 @@ class ImageTables(Files):
         return tables_of_images(self.places, prompts, scratch)
 
 
-class ValueTables(Files):
-    """Tables of the values behind scores; even a single one has a number."""
+class ValueTables(Numbered):
+    """Tables of the values behind scores."""
 
     __slots__ = ()
-
-    def files(self, role: str) -> dict[str, Path]:
-        """Name the files."""
-        return dict(self.paths) if isinstance(self.paths, Mapping) else roles(role, self.paths)
 
     def table(self) -> pl.DataFrame:
         """Read all as one."""
@@ -103,6 +129,28 @@ class VectorFolder:
     def vectors(self) -> LabelledVectors:
         """Open it."""
         return labelled(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedVectors:
+    """One folder of vectors whose ids are looked up, such as image ids or captions."""
+
+    folder: Path
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return {f"{role}-values": self.folder / "vectors.npy", f"{role}-ids": self.folder / "ids.parquet"}
+
+    def vectors(self) -> tuple[Vectors, list[str]]:
+        """Open it."""
+        return load_vectors(self.folder)
+
+    @property
+    def encoder(self) -> str:
+        """What made the vectors, in a few words, where the manifest knows it."""
+        manifest = read_manifest(self.folder)
+        identity = {} if manifest is None else manifest.notes.get("identity", {})
+        return " ".join(str(identity[part]) for part in ("name", "revision") if identity.get(part))
 
 
 class PairFolders(Files):
@@ -152,3 +200,8 @@ def roles_of(given: object) -> dict[str, Path]:
         elif isinstance(value, Path):
             found[each.name] = value
     return found
+
+
+def asked(prompts: Path, scratch: Path) -> pl.DataFrame:
+    """Read prompts, a table of ours or a file in the public layout."""
+    return pl.read_parquet(prompts_table(prompts, scratch))

@@ -14,13 +14,12 @@ from pydantic import Field
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Family, checked, kept
+from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders, roles_of
 from culturekit.families.weights_behind import weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
-from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.diversity.cosine_means import mean_cosine
 from culturekit.metrics.realism.extractors import licence_of
 from culturekit.metrics.scoring.image_levels import MeanOptions, placed
@@ -147,7 +146,7 @@ PAIRS = Family(
 )
 SPREAD = Family(
     spread,
-    metrics=(CATALOG["mean_cosine"], CATALOG["mean_lpips"]),
+    metrics=described("mean_cosine mean_lpips"),
     example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
     check="spread",
 )
@@ -181,7 +180,7 @@ def score_spread(
     Raises:
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
-    checked(options)
+    check_options(options)
     left_out: Counter[str] = Counter()
     tables: list[tuple[str, pl.DataFrame, dict[str, object]]] = []
     if vectors is not None:

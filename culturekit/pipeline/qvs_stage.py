@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.families.family_stage import write_scored
+from culturekit.families.made_alike import noted, traits_by_model
 from culturekit.families.public_files import prompts_table
 from culturekit.metrics.corrected.image_batches import ENOUGH
 from culturekit.metrics.scoring.score_bounds import score_bounds
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.pipeline.scores.made_alike import noted, traits_by_model
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

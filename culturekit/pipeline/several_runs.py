@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions, score_comparisons
+from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.report_stage import folders_of
 from culturekit.records.schemas import SCORES, VALUES

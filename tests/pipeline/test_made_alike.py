@@ -3,10 +3,10 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
+from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.inputs import Numbered, ValueTables
+from culturekit.families.made_alike import traits_by_model
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.comparison_stage import comparison_stage
-from culturekit.pipeline.scores.made_alike import traits_by_model
 from culturekit.records.schemas import IMAGES, VALUES
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine
@@ -38,7 +38,7 @@ def test_a_difference_says_what_else_differs_and_the_manifest_says_it_in_words(t
     options = ComparisonOptions(target="these", resamples=99)
     apart = {}
     for name, tables in (("told", images), ("plain", [])):
-        stage = comparison_stage([values], options, images=tables)
+        stage = compare(CompareReads(ValueTables([values]), Numbered(tables)), options)
         run = run_stage(stage, tmp_path / name, engine=HereEngine(), progress=HeardProgress())
         params = pl.read_parquet(tmp_path / name / "scores.parquet")["params"].to_list()
         apart[name] = {(about["a"], about["b"]): about.get("differ_in") for about in map(json.loads, params)}

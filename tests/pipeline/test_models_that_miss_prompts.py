@@ -5,11 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
+from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.inputs import ValueTables
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
@@ -31,7 +31,8 @@ def test_it_has_a_score_over_all_prompts_and_is_compared_on_those_it_has(tmp_pat
     whole = scores.filter(pl.col("concept").is_null())
     assert sorted(whole["model"]) == ["a", "b"]
     assert dict(whole.select("model", "n").iter_rows()) == {"a": 64, "b": 32}
-    compared = comparison_stage([tmp_path / "scores/values.parquet"], ComparisonOptions(target="these"))
+    given = CompareReads(ValueTables([tmp_path / "scores/values.parquet"]))
+    compared = compare(given, ComparisonOptions(target="these"))
     run_stage(compared, tmp_path / "comparison", engine=engine, progress=progress)
     over_all = pl.read_parquet(tmp_path / "comparison/scores.parquet").filter(pl.col("concept").is_null())
     params = json.loads(over_all["params"][0])

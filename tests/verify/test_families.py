@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
+from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.distribution import DistributionReads, distribution
+from culturekit.families.family import Correction
+from culturekit.families.inputs import Files, ValueTables
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.comparison_stage import comparison_stage
-from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.stages.stage import Stage
 from culturekit.verify.check_recipe import same_backend
@@ -35,9 +36,11 @@ def verdicts(answer: Verification) -> set[str]:
 
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("correction", ["holm", "benjamini-hochberg"])
-def test_differences_of_models(small_run: Path, tmp_path: Path, paired: bool, correction: str) -> None:
+def test_differences_of_models(small_run: Path, tmp_path: Path, paired: bool, correction: Correction) -> None:
     options = ComparisonOptions(paired=paired, target="these", correction=correction)
-    folder = made(comparison_stage([small_run / "scores/values.parquet"], options), tmp_path / "compared")
+    folder = made(
+        compare(CompareReads(ValueTables([small_run / "scores/values.parquet"])), options), tmp_path / "compared"
+    )
     answer = verify_run(folder)
     assert answer.exit_code == 0
     assert verdicts(answer) == {"verified"}
@@ -65,7 +68,9 @@ def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path)
 
 
 def test_distributions_of_labels(small_run: Path, tmp_path: Path) -> None:
-    folder = made(distribution_stage([small_run / "matches-broad/matches.parquet"]), tmp_path / "shares")
+    folder = made(
+        distribution(DistributionReads(Files([small_run / "matches-broad/matches.parquet"]))), tmp_path / "shares"
+    )
     assert read_json(folder / "manifest.json")["stage"] == "distribution"
     answer = verify_run(folder)
     assert answer.exit_code == 0

@@ -24,7 +24,7 @@ COMMANDS = {
         "scores",
     ),
     "c3": FAMILY["c3"],
-    "compare": at("compare:compare", "--values scores/values.parquet --out compared"),
+    "compare": FAMILY["compare"],
     "stability": at(
         "stability:stability",
         "--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
@@ -35,28 +35,17 @@ COMMANDS = {
     ),
     "gaps": FAMILY["gaps"],
     "meta": at("meta:meta", "--values scores/values.parquet --annotations annotations/annotations.parquet --out meta"),
-    "agreement": at("agreement:agreement", "--annotations annotations/annotations.parquet --out agreement"),
+    "agreement": FAMILY["agreement"],
     "audit-sample": at("audit_sample:draw_audit_sample", "--matches matches/matches.parquet --n 150 --out to-audit"),
-    "distribution": at("distribution:distribution", "--matches matches/matches.parquet --out shares"),
+    "distribution": FAMILY["distribution"],
     "task1": at("inclusion:task1", "--task1 annotations/task1.parquet --out scores"),
     "task2": at("inclusion:task2", "--task2 task2_geode.csv --out scores"),
-    "survey": at("inclusion:survey", "--codes survey_codes.parquet --out scores"),
-    "tones": at("linguistic:tones", "--images images/images.parquet --out scores"),
-    "dialects": at(
-        "linguistic:dialects",
-        "--images images/images.parquet --prompts prompts/prompts.parquet --quality quality/quality.parquet "
-        "--out scores",
-    ),
-    "neutral": at(
-        "linguistic:neutral",
-        "--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --out scores",
-    ),
-    "question-pairs": at(
-        "linguistic:question_pairs",
-        "--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --captions "
-        "captions --out scores",
-    ),
-    "ratings": at("linguistic:ratings", "--annotations annotations/annotations.parquet --out scores"),
+    "survey": FAMILY["survey"],
+    "tones": FAMILY["tones"],
+    "dialects": FAMILY["dialects"],
+    "neutral": FAMILY["neutral"],
+    "question-pairs": FAMILY["question-pairs"],
+    "ratings": FAMILY["ratings"],
     "realism": at("realism:realism", "--real real --fake vectors --images images/images.parquet --out scores"),
     "clip": at("clip:clip", "--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores"),
     "questions": at(

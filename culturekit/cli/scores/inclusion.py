@@ -1,4 +1,4 @@
-"""`culturekit score task1`, `task2` and `survey`: what people of three regions see in images."""
+"""`culturekit score task1` and `task2`: what people of three regions see in images."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
 
-__all__ = ["survey", "task1", "task2"]
+__all__ = ["task1", "task2"]
 
 Least = Annotated[
     float,
@@ -75,24 +75,6 @@ def task2(
     options = Task2Options(least=least, confidence=confidence)
     stage = task2_stage(annotations, options, sources=dict(pair_of(text, "--source") for text in source or ()))
     run_one(stage, out, also=also, wait=wait, as_json=as_json)
-
-
-def survey(
-    codes: Annotated[Path, typer.Option(help="Table of how coders read the responses.")],
-    out: Out,
-    least: Annotated[float, typer.Option("--least", min=-1, max=1, help="Fleiss' kappa that a code must reach.")] = 0.6,
-    coders: Annotated[int, typer.Option(min=3, help="How many coders read each response; an odd number.")] = 3,
-    confidence: Confidence = 0.95,
-    also: Also = None,
-    wait: Wait = False,
-    as_json: AsJson = False,
-) -> None:
-    """Score the themes of a survey: coders' agreement, and who mentions what."""
-    from culturekit.metrics.scoring.score_survey import SurveyOptions
-    from culturekit.pipeline.scores.inclusion_stages import survey_stage
-
-    options = SurveyOptions(least=least, coders=coders, confidence=confidence)
-    run_one(survey_stage(codes, options), out, also=also, wait=wait, as_json=as_json)
 
 
 def pair_of(text: str, option: str) -> tuple[str, str]:

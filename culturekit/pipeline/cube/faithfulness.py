@@ -4,15 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from culturekit.config.faithfulness import Faithfulness
+from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.inputs import ValueTables
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
 from culturekit.metrics.scoring.score_questions import QuestionOptions
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import few_prompts
 from culturekit.pipeline.image_stages import quality_stage
 from culturekit.pipeline.question_stages import answers_stage, graphs_stage
-from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
 from culturekit.pipeline.vqascore_stage import vqascore_stage
 from culturekit.report.stage_names import FAITHFULNESS, FAITHFULNESS_COMPARISON
@@ -121,4 +121,4 @@ def comparison_of(run: CubeRun) -> list[Stage]:
         seed=recipe.seed,
     )
     values = run.workdir / FAITHFULNESS / "values.parquet"
-    return [comparison_stage([values], options, name=FAITHFULNESS_COMPARISON)]
+    return [compare(CompareReads(ValueTables([values])), options, name=FAITHFULNESS_COMPARISON)]

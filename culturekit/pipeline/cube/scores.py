@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from culturekit.config.recipe import Recipe
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
+from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.distribution import DistributionReads, distribution
+from culturekit.families.inputs import Files, Numbered, ValueTables
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.cube.diagnosis import limits_of
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.qvs_stage import score_stage
-from culturekit.pipeline.scores.comparison_stage import comparison_stage
-from culturekit.pipeline.scores.distribution_stage import distribution_stage
 from culturekit.report.stage_names import COMPARISON, SHOWN
 from culturekit.stages.stage import Stage
 
@@ -18,7 +18,8 @@ __all__ = ["few_prompts", "score_stages"]
 
 def score_stages(run: CubeRun) -> list[Stage]:
     """Count what is shown, score the models, and compare every two."""
-    return [distribution_stage(list(run.all_matches().values()), name=SHOWN), scores_of(run), *comparison_of(run)]
+    matches = Files(tuple(run.all_matches().values()))
+    return [distribution(DistributionReads(matches), name=SHOWN), scores_of(run), *comparison_of(run)]
 
 
 def scores_of(run: CubeRun) -> Stage:
@@ -48,7 +49,8 @@ def comparison_of(run: CubeRun) -> list[Stage]:
     )
     alike = len(run.truthful) == len(run.names)
     images = [] if alike else [run.images(name) for name in run.names]
-    return [comparison_stage([run.workdir / "scores/values.parquet"], options, images=images, name=COMPARISON)]
+    given = CompareReads(ValueTables([run.workdir / "scores/values.parquet"]), Numbered(images))
+    return [compare(given, options, name=COMPARISON)]
 
 
 def few_prompts(recipe: Recipe) -> bool:

@@ -1,4 +1,4 @@
-"""The stages of geographic inclusion: Task 1, Task 2 and the survey."""
+"""The stages of geographic inclusion: Task 1 and Task 2."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,16 +11,15 @@ from culturekit.families.family_stage import family_stage
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.inclusion.triplet_distances import Features
-from culturekit.metrics.scoring.score_survey import SurveyOptions, score_survey
 from culturekit.metrics.scoring.score_task1 import RealFeatures, Task1Options, score_task1
 from culturekit.metrics.scoring.score_task2 import Task2Options, score_task2
 from culturekit.metrics.scoring.scored import Scored
-from culturekit.records.schemas import DROPS, SURVEY_CODES, TASK1, TASK2
+from culturekit.records.schemas import DROPS, TASK1, TASK2
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["survey_stage", "task1_stage", "task2_stage"]
+__all__ = ["task1_stage", "task2_stage"]
 
 
 def task1_stage(
@@ -86,14 +85,3 @@ def score_annotations(work: Work, path: Path, options: Task2Options, sources: Ma
     answer = score_task2(file.annotations, options=options)
     reasons = dict(file.drops.group_by("reason").agg(pl.len()).sort("reason").iter_rows())
     return Scored(answer.scores, answer.values, {**reasons, **answer.left_out})
-
-
-def survey_stage(codes: Path, options: SurveyOptions, *, name: str = "scores") -> Stage:
-    """Score the themes of a survey."""
-    return family_stage(
-        "survey",
-        {"codes": codes},
-        asdict(options),
-        lambda _: score_survey(read_table(codes, SURVEY_CODES), options=options),
-        name=name,
-    )

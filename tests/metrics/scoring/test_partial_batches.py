@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics import vendi
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions, score_comparisons
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import QUALITY
 from tests.metrics.scoring.test_score_routes import NEAREST

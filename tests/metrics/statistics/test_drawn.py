@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from culturekit.families.agreement import cohen_of, counts_of, drawn_statistics, statistics_of
 from culturekit.metrics import correlate
-from culturekit.metrics.scoring.score_agreement import cohen_of, counts_of, drawn_statistics, statistics_of
 from culturekit.metrics.statistics import draws
 from culturekit.metrics.statistics.chance_corrected import LEVELS, Level
 from culturekit.metrics.statistics.clustering import clustered

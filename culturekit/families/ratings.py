@@ -3,33 +3,70 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
 from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.records.schemas import ANNOTATIONS
+from culturekit.records.schemas import ANNOTATIONS, IMAGES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["NO_MODEL", "RatingOptions", "score_ratings"]
+__all__ = ["NO_MODEL", "RATINGS", "RatingOptions", "RatingReads", "ratings", "score_ratings"]
 
 NO_MODEL = "items"
 """What stands in the column model where nothing says which model made an item."""
 
 
 @dataclass(frozen=True, slots=True)
+class RatingReads:
+    """Answers of people, and what they are about."""
+
+    annotations: Annotated[Path, Field(description="What people answered.")]
+    images: Annotated[Numbered, Field(description="Table of the images rated: the model of each; repeatable.")] = (
+        Numbered()
+    )
+    prompts: Annotated[Path | None, Field(description="Their prompts: the group of each.")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class RatingOptions:
-    """What to score, and how.
+    """What to score, and how."""
 
-    Attributes:
-        scheme: only annotations of this form; None takes all.
-        confidence: of the intervals.
-    """
+    scheme: Annotated[str | None, Field(description="Only answers to this form. [all]")] = None
+    confidence: Confidence = CONFIDENCE
 
-    scheme: str | None = None
-    confidence: float = 0.95
+
+def ratings(given: RatingReads, options: RatingOptions, *, name: str = "scores") -> Stage:
+    """Score human ratings and choices: means with deviations over items, per pool, criterion and group."""
+
+    def score(work: Work) -> Scored:
+        return score_ratings(
+            read_table(given.annotations, ANNOTATIONS),
+            given.images.together(IMAGES) if given.images else None,
+            None if given.prompts is None else asked(given.prompts, work.scratch),
+            options=options,
+        )
+
+    return family_stage("ratings", roles_of(given), kept(options), score, name=name)
+
+
+RATINGS = Family(
+    ratings,
+    metrics=described("choice_rate rating_mean rating_sd rating_within"),
+    example="--annotations annotations/annotations.parquet --out scores",
+)
 
 
 def score_ratings(

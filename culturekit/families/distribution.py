@@ -1,14 +1,44 @@
 """From matches to the shares of what images show."""
 
-import polars as pl
+from dataclasses import dataclass
+from typing import Annotated
 
-from culturekit.metrics.diversity.label_shares import distribution
+import polars as pl
+from pydantic import Field
+
+from culturekit.families.family import Family
+from culturekit.families.inputs import Files, roles_of
+from culturekit.metrics.diversity import label_shares
 from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.metrics.diversity.share_limits import share_limits
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["label_distributions"]
+__all__ = ["DISTRIBUTION", "DistributionReads", "distribution", "label_distributions"]
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionReads:
+    """What images were mapped to."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeat it for more models.")]
+
+
+def distribution(given: DistributionReads, *, name: str = "distributions") -> Stage:
+    """Count what images show: the share of each continent, country and artifact, by model and concept."""
+
+    def count(work: Work) -> Outcome:
+        table = label_distributions(pl.concat([read_table(path, MATCHES) for path in given.matches.places]))
+        write_table(work.out, DISTRIBUTIONS, table)
+        return Outcome({"distributions": table.height})
+
+    return Stage(name, "distribution", 1, count, roles_of(given), packages=("numpy", "polars"))
+
+
+DISTRIBUTION = Family(distribution, metrics=(), example="--matches matches/matches.parquet --out shares")
 
 
 def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
@@ -38,7 +68,7 @@ def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
 def shares(images: pl.DataFrame, concept: str | None, level: str) -> pl.DataFrame:
     """Count the labels of one level."""
     texts = {"model": images["model"][0], "concept": concept, "level": level}
-    table = distribution(images.select(LEVELS), level=level).rename({"n": "images", "p": "share"})
+    table = label_shares.distribution(images.select(LEVELS), level=level).rename({"n": "images", "p": "share"})
     limits = share_limits(images.select(batch_of().alias("batch"), one_spelling(images[level]).alias("label")))
     table = table.join(limits, on="label", how="left", nulls_equal=True, maintain_order="left")
     return (

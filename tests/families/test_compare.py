@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics import CATALOG, compare, holm
-from culturekit.metrics.scoring.score_comparisons import ComparisonOptions, score_comparisons
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.records.schemas import VALUES
 from tests.metrics.scoring.value_tables import as_values, conforming, params_of, values
@@ -155,7 +155,7 @@ def test_items_stand_for_prompts_where_none_is_stated() -> None:
 
 def test_what_breaks_its_rule_is_named() -> None:
     with pytest.raises(UsageError, match="correction must be 'holm' or 'benjamini-hochberg'"):
-        scored(values(), ComparisonOptions(correction="none"))
+        scored(values(), ComparisonOptions(correction="none"))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="not a values table: column metric is missing"):
         scored(values().drop("metric"))
     with pytest.raises(UsageError, match="found no values"):

@@ -2,13 +2,21 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
+import msgspec
 import polars as pl
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Correction, Family, Seed, described, kept
+from culturekit.families.family_stage import write_scored
+from culturekit.families.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.made_alike import noted, traits_in
+from culturekit.generation.comparability import Traits, differ_in
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import (
@@ -21,40 +29,74 @@ from culturekit.metrics.scoring.value_sets import (
     statistic_row,
     with_reason,
 )
+from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.clustering import check_count
-from culturekit.metrics.statistics.comparisons import Comparison, compare
+from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import CORRECTIONS, corrected
 from culturekit.metrics.statistics.country_comparisons import compare_over_countries
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["ComparisonOptions", "Found", "correct_families", "score_comparisons"]
+__all__ = ["COMPARE", "CompareReads", "ComparisonOptions", "Found", "compare", "correct_families", "score_comparisons"]
 
 NO_SCATTER = "too few prompts, or values of a prompt, to say how much they scatter"
 
 
 @dataclass(frozen=True, slots=True)
+class CompareReads:
+    """Values behind scores, and the images of the models: what else two models differ in."""
+
+    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    images: Annotated[
+        Numbered,
+        Field(description="Images of the models, repeatable: differences then say what else differs, such as sizes."),
+    ] = Numbered()
+
+
+@dataclass(frozen=True, slots=True)
 class ComparisonOptions:
-    """How models are compared.
+    """How models are compared; the seed is that of the permutations."""
 
-    Attributes:
-        paired: whether prompts of the same name are compared with each other.
-        target: whether a difference speaks about other prompts (`population`), or about `these` only.
-        correction: of the p values: `holm` or `benjamini-hochberg`.
-        confidence: of the intervals.
-        resamples: of each permutation test.
-        seed: of the permutations.
-        ignore: parameters in which the scores compared may differ.
-    """
+    paired: Annotated[bool, Field(description="Compare prompt with prompt, or all prompts with all.")] = True
+    target: Annotated[
+        Target, Field(description="Speak about other prompts like these, or about these prompts only.")
+    ] = "population"
+    correction: Correction = "holm"
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Permutations of each test.")] = PERMUTATIONS
+    ignore: Annotated[
+        tuple[str, ...], Field(description="Parameter in which compared scores may differ; repeatable.")
+    ] = COUNTS
+    seed: Seed = 0
 
-    paired: bool = True
-    target: Target = "population"
-    correction: str = "holm"
-    confidence: float = 0.95
-    resamples: int = 9999
-    seed: int = 0
-    ignore: tuple[str, ...] = COUNTS
+
+def compare(given: CompareReads, options: ComparisonOptions, *, name: str = "scores") -> Stage:
+    """Compare every two models on every score that both have, paired by prompt."""
+    check_comparison(options)
+    known = replace(options, ignore=(*COUNTS, *(one for one in options.ignore if one not in COUNTS)))
+
+    def run(work: Work) -> Outcome:
+        found = score_comparisons(given.values.table(), options=known)
+        if not given.images:
+            return write_scored(work, found)
+        traits = traits_in(given.images.places)
+        scores = found.scores.with_columns(params=with_what_differs(found.scores["params"], traits))
+        return noted(write_scored(work, replace(found, scores=scores)), traits)
+
+    seeds = {"permutations": options.seed}
+    packages = ("numpy", "polars", "scipy")
+    return Stage(name, "score-compare", 1, run, roles_of(given), kept(known, but=("seed",)), seeds, packages=packages)
+
+
+COMPARE = Family(
+    compare,
+    metrics=described("model_difference"),
+    example="--values scores/values.parquet --out compared",
+    check="comparisons",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +133,7 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
     Raises:
         UsageError: the table does not conform, an option breaks its rule, or no two models share a score.
     """
-    check_options(options)
+    check_comparison(options)
     known, unknown = known_values(values, ignore=options.ignore)
     found, differences, apart = [], [], 0
     for score in with_all_countries(known):
@@ -114,7 +156,7 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
     return in_tables(rows, table, {"unknown_value": unknown, "no_common_prompt": apart})
 
 
-def check_options(options: ComparisonOptions) -> None:
+def check_comparison(options: ComparisonOptions) -> None:
     """Refuse options that break their rules, before any work is done."""
     check_choice("target", options.target, ("population", "these"))
     check_choice("correction", options.correction, CORRECTIONS)
@@ -158,7 +200,7 @@ def one_comparison(first: pl.DataFrame, second: pl.DataFrame, options: Compariso
             sides[0][0], sides[1][0], clusters=(sides[0][1], sides[1][1]), countries=countries, **settings
         )
     else:
-        answer = compare(sides[0][0], sides[1][0], clusters=(sides[0][1], sides[1][1]), **settings)
+        answer = comparisons.compare(sides[0][0], sides[1][0], clusters=(sides[0][1], sides[1][1]), **settings)
     params = {
         "metric": row["metric"],
         "of": parsed(row["params"]),
@@ -209,3 +251,21 @@ def correct_families(metric: str, found: Sequence[Found], correction: str, reaso
             params = with_reason(params, one.answer.interval, reason)
             rows.append(statistic_row(metric, answer=one.answer.interval, params=params, **one.place))
     return rows
+
+
+def with_what_differs(params: pl.Series, traits: Mapping[str, Traits]) -> pl.Series:
+    """Add to the parameters of each difference what the images of its two models differ in."""
+    known: dict[tuple[str, str], list[str]] = {}
+    rows = []
+    for about in params.str.json_decode(pl.Struct({"a": pl.String, "b": pl.String})).to_list():
+        pair = (about["a"], about["b"])
+        if pair not in known:
+            both = [traits[name] for name in pair if name in traits]
+            known[pair] = differ_in(*both) if len(both) == len(pair) else []
+        rows.append(known[pair])
+    return pl.Series("params", [widened(text, apart) for text, apart in zip(params.to_list(), rows, strict=True)])
+
+
+def widened(params: str, apart: Sequence[str]) -> str:
+    """Add what differs to the parameters of one row; nothing where all is alike."""
+    return canonical_json({**msgspec.json.decode(params), "differ_in": apart}).decode() if apart else params

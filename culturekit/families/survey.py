@@ -2,9 +2,16 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import roles_of
 from culturekit.metrics.inclusion.survey_themes import CODERS, LEAST_KAPPA, survey_themes
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, value_rows
@@ -13,28 +20,47 @@ from culturekit.metrics.scoring.value_sets import statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.proportions import proportion_interval
 from culturekit.records.schemas import SURVEY_CODES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["RESPONDENTS", "SurveyOptions", "score_survey"]
+__all__ = ["RESPONDENTS", "SURVEY", "SurveyOptions", "SurveyReads", "score_survey", "survey"]
 
 RESPONDENTS = "people"
 """What stands in the column model: no model's pictures are scored here."""
 
 
 @dataclass(frozen=True, slots=True)
+class SurveyReads:
+    """What coders wrote down."""
+
+    codes: Annotated[Path, Field(description="Table of how coders read the responses.")]
+
+
+@dataclass(frozen=True, slots=True)
 class SurveyOptions:
-    """What to score, and how.
+    """What to score, and how."""
 
-    Attributes:
-        least: the Fleiss' kappa that a code must reach.
-        coders: how many coders read each response.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    least: float = LEAST_KAPPA
-    coders: int = CODERS
-    confidence: float = 0.95
+    least: Annotated[float, Field(ge=-1, le=1, description="Fleiss' kappa that a code must reach.")] = LEAST_KAPPA
+    coders: Annotated[int, Field(ge=3, description="How many coders read each response; an odd number.")] = CODERS
+    confidence: Confidence = CONFIDENCE
     benchmark: str = "inclusion"
+
+
+def survey(given: SurveyReads, options: SurveyOptions, *, name: str = "scores") -> Stage:
+    """Score the themes of a survey: coders' agreement, and who mentions what."""
+
+    def score(_: Work) -> Scored:
+        return score_survey(read_table(given.codes, SURVEY_CODES), options=options)
+
+    return family_stage("survey", roles_of(given), kept(options), score, name=name)
+
+
+SURVEY = Family(
+    survey,
+    metrics=described("theme_kappa theme_share"),
+    example="--codes survey_codes.parquet --out scores",
+)
 
 
 def score_survey(codes: pl.DataFrame, *, options: SurveyOptions) -> Scored:

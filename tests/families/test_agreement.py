@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.metrics import (
     calibrate_judge,
     cohen_kappa,
@@ -18,7 +19,6 @@ from culturekit.metrics import (
     unanimous_agreement,
 )
 from culturekit.metrics.scoring.rating_pools import pooled_ratings
-from culturekit.metrics.scoring.score_agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.records.schemas import VALUES
 from tests.metrics.scoring.value_tables import annotations, conforming, judgments, params_of

@@ -4,17 +4,23 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
+from culturekit.families.compare import Found, correct_families
+from culturekit.families.family import Confidence, Correction, Family, Seed, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Numbered, roles_of
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.scoring.judge_records import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
-from culturekit.metrics.scoring.score_comparisons import Found, correct_families
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import in_tables, own_generator, statistic_row, with_reason
 from culturekit.metrics.statistics.chance_corrected import (
@@ -40,9 +46,13 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence
 from culturekit.metrics.statistics.rating_tables import agreeing_pairs, pairwise_agreement, unanimous_agreement
 from culturekit.metrics.statistics.resampling import Statistic, bootstrap
+from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
+from culturekit.storage.tables import read_table
 
-__all__ = ["PEOPLE", "AgreementOptions", "score_agreement"]
+__all__ = ["AGREEMENT", "PEOPLE", "AgreementOptions", "AgreementReads", "agreement", "score_agreement"]
 
 PEOPLE = "people"
 """What stands in the column model where nobody's pictures are scored, but the people who judged them."""
@@ -51,25 +61,50 @@ FEW_ITEMS = f"fewer than {FEWEST_CLUSTERS} items with two answers, or no scatter
 
 
 @dataclass(frozen=True, slots=True)
+class AgreementReads:
+    """Answers of people, and verdicts of judge models."""
+
+    annotations: Annotated[Path, Field(description="What people answered.")]
+    judgments: Annotated[
+        Numbered, Field(description="Verdicts of judge models to hold against people; repeatable.")
+    ] = Numbered()
+
+
+@dataclass(frozen=True, slots=True)
 class AgreementOptions:
-    """How agreement is computed.
+    """How agreement is computed; the seed is that of bootstraps and permutations."""
 
-    Attributes:
-        by: what makes a pool: the `region` of annotators, whether they are `in-region` of the item, or their
-            `recruitment` (a flag such as `recruitment:prolific`).
-        level: of Krippendorff's alpha where answers are numbers; choices are nominal.
-        correction: of the p values of pool differences.
-        confidence: of the intervals.
-        resamples: of each bootstrap and permutation test.
-        seed: of both.
-    """
+    by: Annotated[
+        PoolsBy,
+        Field(alias="pools", description="What makes a pool: region, in-region or not, or the flag recruitment:NAME."),
+    ] = "region"
+    level: Annotated[Level, Field(description="Of Krippendorff's alpha for ratings that are numbers.")] = "ordinal"
+    correction: Correction = "holm"
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap and permutation test.")] = RESAMPLES
+    seed: Seed = 0
 
-    by: PoolsBy = "region"
-    level: Level = "ordinal"
-    correction: str = "holm"
-    confidence: float = 0.95
-    resamples: int = 2000
-    seed: int = 0
+
+def agreement(given: AgreementReads, options: AgreementOptions, *, name: str = "scores") -> Stage:
+    """Score the agreement of annotators within each pool, and the divergence between pools."""
+
+    def score(_: Work) -> Scored:
+        verdicts = given.judgments.together(JUDGMENTS) if given.judgments else None
+        return score_agreement(read_table(given.annotations, ANNOTATIONS), verdicts, options=options)
+
+    seeds = {"resampling": options.seed}
+    return family_stage("agreement", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, name=name)
+
+
+AGREEMENT = Family(
+    agreement,
+    metrics=described(
+        "cohen_kappa fleiss_kappa judge_agreement judge_bias krippendorff_alpha "
+        "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
+    ),
+    example="--annotations annotations/annotations.parquet --out agreement",
+    check="agreement",
+)
 
 
 def score_agreement(
@@ -128,7 +163,12 @@ def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row
         answer = over_items(pairs, cohen_of, many, pool, "cohen", options)
         params = with_reason({**named(pool, options), **about}, answer, FEW_ITEMS)
         yield statistic_row(
-            "cohen_kappa", model=PEOPLE, benchmark=pool.scheme, answer=answer, params=params, group=pool.pool
+            "cohen_kappa",
+            model=PEOPLE,
+            benchmark=pool.scheme,
+            answer=answer,
+            params=params,
+            group=pool.pool,
         )
 
 

@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.dialects import DialectOptions, score_dialects
+from culturekit.families.neutral import NeutralOptions, score_neutral
+from culturekit.families.question_pairs import QuestionPairOptions, score_question_pairs
+from culturekit.families.ratings import RatingOptions, score_ratings
 from culturekit.metrics import dialect_gap, likert_table, neutral_similarity, neutral_spread, question_pair
 from culturekit.metrics import relevance_rates as rates_of_choices
-from culturekit.metrics.scoring.score_dialects import DialectOptions, score_dialects
-from culturekit.metrics.scoring.score_neutral import NeutralOptions, score_neutral
-from culturekit.metrics.scoring.score_question_pairs import QuestionPairOptions, score_question_pairs
-from culturekit.metrics.scoring.score_ratings import RatingOptions, score_ratings
+from tests.families.test_tones import conforming
 from tests.metrics.scoring.linguistic_world import annotations, images, prompts, quality
-from tests.metrics.scoring.test_score_tones import conforming
 
 GROUPS = ("Africa", "Asia and the Pacific", "Europe and Russia")
 

@@ -3,24 +3,36 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Numbered, asked, roles_of
+from culturekit.families.tones_of_pictures import tones_of_pictures
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
+from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.linguistic.tone_intervals import SpreadKind, tone_spread_interval
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
-from culturekit.records.schemas import ANNOTATIONS
+from culturekit.records.schemas import ANNOTATIONS, IMAGES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["PEOPLE", "TONE_CRITERION", "ToneOptions", "score_tones"]
+__all__ = ["PEOPLE", "TONES", "TONE_CRITERION", "ToneOptions", "ToneReads", "score_tones", "tones"]
 
-TONES = len(MONK_TONES)
+SCALE = len(MONK_TONES)
 
 PEOPLE = "people"
 """The detector of tones that people named."""
@@ -28,7 +40,7 @@ PEOPLE = "people"
 TONE_CRITERION = "monk_tone"
 """What people answer with a tone from 1 to 10; without a value they saw no person."""
 
-WEIGHTS = [f"tone_{number}" for number in range(1, TONES + 1)]
+WEIGHTS = [f"tone_{number}" for number in range(1, SCALE + 1)]
 
 ONE = "a single prompt"
 
@@ -36,18 +48,52 @@ KINDS: tuple[SpreadKind, ...] = ("std", "mad")
 
 
 @dataclass(frozen=True, slots=True)
+class ToneReads:
+    """Pictures, what was asked for, and tones that people named."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    prompts: Annotated[Path | None, Field(description="Their prompts: tones are scored per group, too.")] = None
+    annotations: Annotated[
+        Path | None, Field(description="Tones that people named (criterion monk_tone), scored beside.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class ToneOptions:
-    """What to score, and how.
+    """What to score, and how."""
 
-    Attributes:
-        detector: the rule that found the tones of pictures.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    detector: str = "ita"
-    confidence: float = 0.95
+    detector: Annotated[
+        Detector, Field(description="Rule for skin: ita sees all tones; dall-eval, as published, cannot see dark skin.")
+    ] = "ita"
+    confidence: Confidence = CONFIDENCE
     benchmark: str = "linguistic"
+
+
+def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> Stage:
+    """Score skin tones on the Monk scale: histogram, STD, MAD and mean, per model and group."""
+
+    def score(work: Work) -> Scored:
+        tables = [(path, read_table(path, IMAGES)) for path in given.images.places]
+        return score_tones(
+            tones_of_pictures(work, tables, options.detector),
+            given.images.together(IMAGES),
+            None if given.prompts is None else asked(given.prompts, work.scratch),
+            None if given.annotations is None else read_table(given.annotations, ANNOTATIONS),
+            options=options,
+        )
+
+    known = {**kept(options), "warning": TONE_WARNINGS.get(options.detector, "")}
+    packages = ("numpy", "pillow", "polars", "scipy")
+    return family_stage("tones", roles_of(given), known, score, name=name, packages=packages)
+
+
+TONES = Family(
+    tones,
+    metrics=described("mean_tone tone_mad tone_share tone_std"),
+    example="--images images/images.parquet --out scores",
+    workers=True,
+    engine=True,
+)
 
 
 def score_tones(
@@ -110,7 +156,7 @@ def machine_weights(tones: Mapping[str, int | None], known: pl.DataFrame) -> pl.
 def human_weights(annotations: pl.DataFrame, known: pl.DataFrame, left_out: Counter[str]) -> Iterator[Answers]:
     """Share a picture's weight evenly among the tones that a pool's annotators named; nobody naming one is no skin."""
     table = checked(annotations, ANNOTATIONS).filter(criterion=TONE_CRITERION)
-    named = pl.col("value").is_between(1, TONES) & (pl.col("value") == pl.col("value").round())
+    named = pl.col("value").is_between(1, SCALE) & (pl.col("value") == pl.col("value").round())
     bad = table.filter(pl.col("value").is_not_null() & ~named)
     left_out["malformed: tones that are not 1 to 10"] += bad.height
     weights = [(pl.col("value") == n).mean().alias(name) for n, name in enumerate(WEIGHTS, 1)]
@@ -142,7 +188,7 @@ def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iter
     units = seen.select(pl.coalesce("prompt_id", "image_id")).to_series().to_list()
     place = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
     yield mean_rows(
-        seen.select("prompt_id", item="image_id", value=pl.Series(weights @ np.arange(1.0, TONES + 1))),
+        seen.select("prompt_id", item="image_id", value=pl.Series(weights @ np.arange(1.0, SCALE + 1))),
         Place("mean_tone", **place),
         params,
         confidence=options.confidence,
@@ -150,7 +196,7 @@ def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iter
     for kind in KINDS:
         spread = tone_spread_interval(weights, units, kind=kind, confidence=options.confidence)
         yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **place), []
-    for number in range(1, TONES + 1):
+    for number in range(1, SCALE + 1):
         share = clustered_share(weights[:, number - 1], {"prompt": units}, confidence=options.confidence)
         about = with_reason({**params, "tone": number}, share, ONE)
         yield statistic_row("tone_share", answer=share, params=about, **place), []

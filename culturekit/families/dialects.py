@@ -3,19 +3,28 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import argument_error
+from culturekit.families.family import Confidence, Family, Pair, Seed, check_options, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import own_generator, statistic_row
-from culturekit.records.schemas import ANNOTATIONS, QUALITY
+from culturekit.records.schemas import ANNOTATIONS, IMAGES, QUALITY
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["CORRECT", "DialectOptions", "score_dialects"]
+__all__ = ["CORRECT", "DIALECTS", "DialectOptions", "DialectReads", "dialects", "score_dialects"]
 
 CORRECT = "correct"
 """What people say of a picture: yes or no."""
@@ -24,28 +33,57 @@ YES, NO = "yes", "no"
 
 
 @dataclass(frozen=True, slots=True)
+class DialectReads:
+    """What dialects are compared by: scores of pictures, answers of people, or both."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+    quality: Annotated[
+        Numbered, Field(description="Scores of the images, such as CLIPScores; repeat it for more than one.")
+    ] = Numbered()
+    annotations: Annotated[
+        Path | None, Field(description="Whether people call images correct (criterion correct, yes or no).")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class DialectOptions:
-    """What to compare, and how.
+    """What to compare, and how; the seed is that of the permutations."""
 
-    Attributes:
-        standard: the group of the prompts in the standard dialect.
-        other: that of their counterparts.
-        pair: the columns of prompts that counterparts share.
-        scale: what the values of scorers are divided by, so that a CLIPScore stands at scale 1.
-        confidence: of the intervals.
-        resamples: of the permutation tests.
-        seed: of these.
-        benchmark: the name under which the scores stand.
-    """
-
-    standard: str = "SAE"
-    other: str = "AAE"
-    pair: tuple[str, ...] = ("artifact_id", "template_id")
-    scale: float = 1.0
-    confidence: float = 0.95
-    resamples: int = 9999
-    seed: int = 0
+    standard: Annotated[str, Field(description="Group of the prompts in the standard dialect.")] = "SAE"
+    other: Annotated[str, Field(description="Group of their counterparts.")] = "AAE"
+    pair: Pair = ("artifact_id", "template_id")
+    scale: Annotated[
+        float, Field(gt=0, description="What scores are divided by: 100 for CLIPScores at that scale.")
+    ] = 1.0
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Permutations of each test.")] = PERMUTATIONS
+    seed: Seed = 0
     benchmark: str = "linguistic"
+
+
+def dialects(given: DialectReads, options: DialectOptions, *, name: str = "scores") -> Stage:
+    """Score the gap between pictures of two dialects, paired by prompt. --pair: [artifact_id, template_id]."""
+
+    def score(work: Work) -> Scored:
+        return score_dialects(
+            given.images.together(IMAGES),
+            asked(given.prompts, work.scratch),
+            given.quality.together(QUALITY) if given.quality else None,
+            None if given.annotations is None else read_table(given.annotations, ANNOTATIONS),
+            options=options,
+        )
+
+    seeds = {"permutations": options.seed}
+    return family_stage("dialects", roles_of(given), kept(options, but=("seed",)), score, seeds=seeds, name=name)
+
+
+DIALECTS = Family(
+    dialects,
+    metrics=described("dialect_gap dialect_score"),
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --quality quality/quality.parquet "
+    "--out scores",
+)
 
 
 def score_dialects(
@@ -70,8 +108,7 @@ def score_dialects(
     """
     if quality is None and annotations is None:
         raise UsageError("there is nothing to compare dialects by", expected="quality, annotations, or both")
-    if not options.scale > 0:
-        raise argument_error("scale", "a number above 0", options.scale)
+    check_options(options)
     left_out: Counter[str] = Counter()
     known = prompted_images(images, prompts, left_out, pair=options.pair)
     spoken = known.filter(pl.col("group").is_in([options.standard, options.other]))

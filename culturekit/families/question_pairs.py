@@ -3,18 +3,35 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.neutral import with_vectors
 from culturekit.metrics.linguistic.question_pairs import LOGIT_SCALE, question_pair
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
-from culturekit.metrics.scoring.score_neutral import with_vectors
 from culturekit.metrics.scoring.scored import Scored, scored
+from culturekit.records.schemas import IMAGES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 
-__all__ = ["CAPTION_PAIRS", "QuestionPairOptions", "score_question_pairs"]
+__all__ = [
+    "CAPTION_PAIRS",
+    "QUESTION_PAIRS",
+    "QuestionPairOptions",
+    "QuestionPairReads",
+    "question_pairs",
+    "score_question_pairs",
+]
 
 CAPTION_PAIRS = (
     ("a traditional environment", "a modern environment"),
@@ -23,23 +40,66 @@ CAPTION_PAIRS = (
 """Two wordings of one question; the paper names them and does not print its captions."""
 
 
+def caption_pair(text: object) -> object:
+    """Read two captions with a slash between them; a pair stays one."""
+    if not isinstance(text, str):
+        return text
+    first, mark, second = (part.strip() for part in text.partition(" / "))
+    if not (first and mark and second):
+        raise UsageError("--question is two captions with a slash between", expected="FIRST / SECOND", found=repr(text))
+    return first, second
+
+
+CaptionPair: TypeAlias = Annotated[tuple[str, str], BeforeValidator(caption_pair)]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPairReads:
+    """Pictures, what was asked for, and vectors of pictures and captions in one space."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+    vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")]
+    captions: Annotated[NamedVectors, Field(description="Folder of vectors of the captions, ids the captions.")]
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionPairOptions:
-    """What to ask, and how.
+    """What to ask, and how; the encoder is what made the vectors, as it stands in params."""
 
-    Attributes:
-        pairs: pairs of captions.
-        logit_scale: what cosines are multiplied by; it belongs to the encoder.
-        encoder: what made the vectors, as it stands in params.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    pairs: tuple[tuple[str, str], ...] = CAPTION_PAIRS
-    logit_scale: float = LOGIT_SCALE
+    pairs: Annotated[
+        tuple[CaptionPair, ...],
+        Field(
+            alias="question",
+            description="FIRST / SECOND: two captions; repeatable. [traditional and modern, an environment and a "
+            "setting]",
+        ),
+    ] = CAPTION_PAIRS
+    logit_scale: Annotated[float, Field(description="What cosines are multiplied by before the softmax.")] = LOGIT_SCALE
     encoder: str = ""
-    confidence: float = 0.95
+    confidence: Confidence = CONFIDENCE
     benchmark: str = "linguistic"
+
+
+def question_pairs(given: QuestionPairReads, options: QuestionPairOptions, *, name: str = "scores") -> Stage:
+    """Score which of two captions fits pictures better, per group: traditional or modern, for instance."""
+    known = replace(options, encoder=options.encoder or given.vectors.encoder)
+
+    def score(work: Work) -> Scored:
+        words, captions = given.captions.vectors()
+        images, prompts = given.images.together(IMAGES), asked(given.prompts, work.scratch)
+        by_caption = dict(zip(captions, words, strict=True))
+        return score_question_pairs(images, prompts, given.vectors.vectors(), by_caption, options=known)
+
+    return family_stage("question-pairs", roles_of(given), kept(known), score, name=name)
+
+
+QUESTION_PAIRS = Family(
+    question_pairs,
+    metrics=described("question_sd question_share"),
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --captions captions "
+    "--out scores",
+)
 
 
 def score_question_pairs(

@@ -2,40 +2,70 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, Pair, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.metrics.linguistic.neutral_groups import NeutralSpread, neutral_similarity, neutral_spread
 from culturekit.metrics.scoring.prompted_images import Place, plain_row, prompted_images, value_rows
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import statistic_row
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import Interval, simple_mean
+from culturekit.records.schemas import IMAGES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 
-__all__ = ["NeutralOptions", "score_neutral", "vector_rows"]
+__all__ = ["NEUTRAL", "NeutralOptions", "NeutralReads", "neutral", "score_neutral", "vector_rows", "with_vectors"]
 
 Vectors = NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
+class NeutralReads:
+    """Pictures, what was asked for, and their vectors."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the group of each.")]
+    vectors: Annotated[NamedVectors, Field(description="Folder of vectors of the images.")]
+
+
+@dataclass(frozen=True, slots=True)
 class NeutralOptions:
-    """What to compare, and how.
+    """What to compare, and how; the encoder is what made the vectors, as it stands in params."""
 
-    Attributes:
-        pair: the columns of prompts that a neutral prompt shares with those of the groups.
-        encoder: what made the vectors, as it stands in params.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    pair: tuple[str, ...] = ("artifact_id",)
+    pair: Pair = ("artifact_id",)
     encoder: str = ""
-    confidence: float = 0.95
+    confidence: Confidence = CONFIDENCE
     benchmark: str = "linguistic"
+
+
+def neutral(given: NeutralReads, options: NeutralOptions, *, name: str = "scores") -> Stage:
+    """Score how much pictures of neutral prompts resemble those of each group. --pair: [artifact_id]."""
+    known = replace(options, encoder=options.encoder or given.vectors.encoder)
+
+    def score(work: Work) -> Scored:
+        images, prompts = given.images.together(IMAGES), asked(given.prompts, work.scratch)
+        return score_neutral(images, prompts, *given.vectors.vectors(), options=known)
+
+    return family_stage("neutral", roles_of(given), kept(known), score, name=name)
+
+
+NEUTRAL = Family(
+    neutral,
+    metrics=described("neutral_mad neutral_mad_of_means neutral_similarity neutral_std neutral_std_of_means"),
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --vectors vectors --out scores",
+)
 
 
 def score_neutral(
