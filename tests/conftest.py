@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
 
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.records.work import Work
+from tests.effort import PROFILE
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+settings.load_profile(PROFILE)
 
 SMALL = Path(__file__).parent / "fixtures/small.yaml"
 SHARED = Path(__file__).resolve().parents[2] / "shared/data"
