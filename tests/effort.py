@@ -7,15 +7,23 @@ remembered between runs. `make test-thorough` draws new examples, five times as 
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-__all__ = ["PROFILE", "THOROUGH", "examples"]
+__all__ = ["PROFILE", "SHARED_FIXTURE", "THOROUGH", "examples"]
 
 THOROUGH = os.environ.get("CULTUREKIT_THOROUGH") == "1"
 """Set by `make test-thorough`."""
 
-settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, print_blob=True)
-settings.register_profile("thorough", deadline=None, derandomize=False, print_blob=True)
+UNTIMED = [HealthCheck.too_slow]
+"""Whether examples are made fast enough depends on the machine."""
+
+settings.register_profile(
+    "repeatable", deadline=None, suppress_health_check=UNTIMED, derandomize=True, database=None, print_blob=True
+)
+settings.register_profile("thorough", deadline=None, suppress_health_check=UNTIMED, print_blob=True)
+SHARED_FIXTURE = [*UNTIMED, HealthCheck.function_scoped_fixture]
+"""Suppressed where all examples of a property share what a fixture gives."""
+
 PROFILE = "thorough" if THOROUGH else "repeatable"
 
 

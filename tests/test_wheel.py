@@ -59,7 +59,7 @@ def test_the_demo_runs_from_the_wheel(unpacked: Path, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "report: runs/cube/report/report.html"

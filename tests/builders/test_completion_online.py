@@ -30,7 +30,7 @@ def server() -> Iterator[RunningServer]:
 
 def ran(command: list[str]) -> "subprocess.CompletedProcess[str]":
     given = environment()
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=given, cwd=ROOT, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=given, cwd=ROOT, timeout=600)
 
 
 def test_plan_pilot_budget_run_and_ledger(given: Path, server: RunningServer, tmp_path: Path) -> None:

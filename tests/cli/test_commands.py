@@ -12,7 +12,7 @@ SAMPLE = Path(__file__).parents[2] / "culturekit/kg/sample/wikidata-sample.json.
 
 def culturekit(*arguments: str | Path, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "culturekit", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +139,11 @@ def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
 
     command = [sys.executable, "-m", "culturekit", "run", str(SMALL), "--workdir", str(tmp_path / "run")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
     while not (tmp_path / "run/prompts/manifest.json").exists():
-        assert time.monotonic() < deadline
+        assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert culturekit("run", SMALL, "--workdir", tmp_path / "run").returncode == 0

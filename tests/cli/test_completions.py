@@ -46,7 +46,7 @@ WORDS = {
 def test_each_shell_is_answered(shell: str, here: Path) -> None:
     environment = {**os.environ, "_CULTUREKIT_COMPLETE": f"complete_{shell}", **WORDS[shell]}
     command = [sys.executable, "-m", "culturekit"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=environment, timeout=600)
     assert "evaluation.yaml" in done.stdout, done.stderr
     assert "notes.txt" not in done.stdout
 

@@ -35,7 +35,7 @@ def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
         assert program == "culturekit"
         done = subprocess.run(
             [sys.executable, "-m", program, *arguments], cwd=here, capture_output=True, text=True, check=False,
-            env=os.environ, timeout=300,
+            env=os.environ, timeout=600,
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         said.append(done.stdout)

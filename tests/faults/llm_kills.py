@@ -76,7 +76,7 @@ def requests() -> list[Request]:
 
 def ask(url: str, folder: Path, *, concurrency: int) -> None:
     """Ask everything through the engine, and leave the answers in a file."""
-    client = CLIENTS.make(f"openai:model-{folder.name}?base_url={url}&price=0.15/0.60&timeout=30")
+    client = CLIENTS.make(f"openai:model-{folder.name}?base_url={url}&price=0.15/0.60&timeout=600")
     assert isinstance(client, Client)
     with Journal(folder / "journal") as journal:
         engine = AskEngine(client, journal, AskOptions(concurrency=concurrency), run=RUN)

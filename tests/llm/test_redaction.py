@@ -145,7 +145,7 @@ def shown_by(how: str) -> tuple[str, list[str]]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 1

@@ -97,7 +97,7 @@ def ran(workdir: Path, spec: str, budget: float, until: str = "completion") -> "
     for setting in settings:
         command += ["--set", setting]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment(), cwd=ROOT, timeout=300
+        command, capture_output=True, text=True, check=False, env=environment(), cwd=ROOT, timeout=600
     )
 
 

@@ -56,7 +56,7 @@ def linger(pipe_path: Path) -> None:
     written = pipe_path.with_suffix(".written")
     written.write_text(str(os.getpid()), encoding="ascii")
     written.rename(pipe_path)
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def refuse_beside_a_lingerer(folder: Path) -> None:
@@ -138,9 +138,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
 
 def wait_for(condition: "object") -> None:
     assert callable(condition)
-    deadline = time.monotonic() + 20
     while not condition():
-        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 

@@ -92,7 +92,7 @@ def test_a_pipe_that_takes_a_files_place_is_not_waited_for(root: Path, monkeypat
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.append(reason(root, "pipe.png")), daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(600)
     assert found == [IRREGULAR]
 
 

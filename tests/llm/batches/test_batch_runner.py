@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
@@ -17,7 +17,7 @@ from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.tokens import input_bound
-from tests.effort import examples
+from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
@@ -309,7 +309,7 @@ class KilledJournal(Journal):
         return numbers
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=SHARED_FIXTURE)
 @given(
     kills=st.lists(st.integers(0, 60), max_size=6),
     files=st.booleans(),

@@ -74,7 +74,7 @@ class RunningServer:
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(self.url + path, data=body, method=method)
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=600) as reply:
             content: bytes = reply.read()
         return content
 
@@ -111,8 +111,8 @@ def running_server(
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), name="model server", daemon=True)
     thread.start()
-    if not started.wait(30):
-        raise RuntimeError("the server did not start within 30 seconds")
+    if not started.wait(600):
+        raise RuntimeError("the server did not start within ten minutes")
     try:
         yield RunningServer(f"http://127.0.0.1:{held['port']}", service)
     finally:
