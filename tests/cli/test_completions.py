@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.cli.completions import complete_metric, complete_recipe, spec_completer
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ WORDS = {
 }
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("shell", WORDS)
 def test_each_shell_is_answered(shell: str, here: Path) -> None:
     environment = {**os.environ, "_CULTUREKIT_COMPLETE": f"complete_{shell}", **WORDS[shell]}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.faults.kill_and_resume import content
 from tests.generation.folder.folder_worlds import fill, prompts

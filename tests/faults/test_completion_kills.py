@@ -4,6 +4,8 @@ import pytest
 
 from tests.faults.completion_kills import kill_and_count
 
+pytestmark = pytest.mark.endtoend
+
 
 def test_a_killed_completion_buys_no_more_twice_than_was_under_way(tmp_path: Path) -> None:
     result = kill_and_count(tmp_path, kills=2, concurrency=4, seed=3, longest=6.0)

@@ -7,6 +7,8 @@ import pytest
 from culturekit.verify.verify_run import verify_run
 from tests.faults.evaluation_kills import evaluation, kill_and_count
 
+pytestmark = pytest.mark.endtoend
+
 pytest.importorskip("openai")
 
 

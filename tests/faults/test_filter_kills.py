@@ -4,6 +4,8 @@ import pytest
 
 from tests.faults.filter_kills import kill_and_count
 
+pytestmark = pytest.mark.endtoend
+
 
 def test_a_killed_filter_buys_no_more_twice_than_was_under_way(tmp_path: Path) -> None:
     result = kill_and_count(tmp_path, kills=2, rows=100, concurrency=8, seed=5, longest=5.0)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import SMALL
 
+pytestmark = pytest.mark.endtoend
+
 SCRIPT = """
 run() {{
     {python} -m culturekit run {recipe} --workdir {mount}/run --workers 1 > {out}/$1 2>&1

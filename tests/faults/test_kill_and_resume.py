@@ -8,6 +8,7 @@ from tests.faults.kill_and_resume import content, kill_and_resume, run_command
 CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
 
 
+@pytest.mark.endtoend
 def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
     result = kill_and_resume(SMALL, tmp_path, kills=3, seed=7, longest=3.0)
     assert len(result.kills) == 3

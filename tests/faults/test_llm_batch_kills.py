@@ -6,6 +6,8 @@ import pytest
 
 from tests.faults.llm_batch_kills import kill_and_resume
 
+pytestmark = pytest.mark.endtoend
+
 PROVIDERS = pytest.mark.parametrize("provider", ["openai", "google"])
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.endtoend
+
 ROOT = Path(__file__).parents[2]
 
 

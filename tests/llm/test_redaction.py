@@ -157,6 +157,7 @@ def shown_by(how: str) -> tuple[str, list[str]]:
 FAILURES = ["rich", *(pytest.param(how, marks=pytest.mark.slow) for how in ("plain", "chained", "group"))]
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("how", FAILURES)
 def test_forty_canaries_are_nowhere_in_what_a_failing_process_shows(how: str) -> None:
     shown, hits = shown_by(how)

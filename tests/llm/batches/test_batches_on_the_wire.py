@@ -126,6 +126,7 @@ def test_a_wrong_key_ends_the_run_with_advice(provider: str, tmp_path: Path) -> 
         ask(provider, server.url, tmp_path, questions(2))
 
 
+@pytest.mark.endtoend
 def test_ctrl_c_leaves_at_once_and_the_job_is_collected_later(provider: str, tmp_path: Path) -> None:
     with running_server(Script(jobs=(JobPlan(polls=10_000),))) as server:
         assert server.service is not None
