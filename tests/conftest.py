@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -28,9 +28,15 @@ SHARED = Path(__file__).resolve().parents[2] / "shared/data"
 
 
 class HereEngine:
-    """Does the items one by one in this process."""
+    """Does the items one by one in this process, where nothing is shown about workers."""
 
     workers = 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         return map(function, items)

@@ -15,7 +15,6 @@ from culturekit.errors import CultureKitError, UsageError
 from culturekit.pipeline.cube.people import people_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.stages import cube_stages
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.storage.manifest import read_manifest
@@ -29,7 +28,7 @@ PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
 @pytest.fixture(scope="module")
 def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs") / "people"
-    with LocalEngine(2) as engine:
+    with HereEngine() as engine:
         run_recipe(load_recipe(PEOPLE), root, engine=engine, progress=HeardProgress())
     return root
 

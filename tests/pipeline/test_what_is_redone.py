@@ -17,12 +17,11 @@ from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
 from culturekit.pipeline import filter_stage as filter_stages
 from culturekit.pipeline import graph_stages, index_stages
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.stage import input_records, key_of
 from culturekit.storage.package_data import shipped
-from tests.conftest import SMALL, HeardProgress
+from tests.conftest import SMALL, HeardProgress, HereEngine
 
 SPACE = ("graph", "candidates", "filter", "cspace", "prompts")
 
@@ -34,7 +33,7 @@ def recipe_of(folder: Path, **changes: object) -> Recipe:
 
 
 def done_again(recipe: Recipe, folder: Path) -> set[str]:
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         runs = run_recipe(recipe, folder / "run", engine=engine, progress=HeardProgress(), until="prompts")
     return {run.name for run in runs if run.state != "reused"}
 

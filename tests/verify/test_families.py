@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from culturekit.metrics.scoring.score_comparisons import ComparisonOptions
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.comparison_stage import comparison_stage
 from culturekit.pipeline.scores.distribution_stage import distribution_stage
@@ -19,12 +18,12 @@ from culturekit.verify.comparisons import hochberg, holm
 from culturekit.verify.stability import tau_b
 from culturekit.verify.student import share_below, t_quantile
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.verify.forging import change_table, read_json, reseal
 
 
 def made(stage: Stage, folder: Path) -> Path:
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run_stage(stage, folder, engine=engine, progress=HeardProgress())
     return folder
 
