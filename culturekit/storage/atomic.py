@@ -3,9 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from culturekit.storage.system_errors import system_error
 
 __all__ = ["clear_folder", "copy_folder", "remove_strays", "sync_folder", "whole_file", "write_atomically"]
 
@@ -15,7 +17,11 @@ STRAY = ".writing-"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all."""
+    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all.
+
+    Raises:
+        OSError: the system refused, whatever the library that writes makes of it.
+    """
     temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
     try:
         with temporary.open("wb") as file:
@@ -23,9 +29,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        refused = system_error(error, path)
+        if refused is None or refused is error:
+            raise
+        raise refused from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

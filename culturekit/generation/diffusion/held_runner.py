@@ -16,6 +16,7 @@ from culturekit.generation.image_rows import Maker, Shard, batches, image_row, p
 from culturekit.generation.services.slot_journal import SlotJournal
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
@@ -91,7 +92,11 @@ def make_held(
     for one in opened:
         finish(one)
     todo = (Batch(one, batch) for one in opened for batch in one.batches)
-    with backend.lanes(work.engine.workers) as lanes, ThreadPoolExecutor(work.engine.workers) as writers:
+    with (
+        explained_outside(f"the backend {shards[0].maker.backend}"),
+        backend.lanes(work.engine.workers) as lanes,
+        ThreadPoolExecutor(work.engine.workers) as writers,
+    ):
         for answered in in_lanes(lanes, todo, lambda batch: batch.requests):
             yield keep(answered, backend, writers)
 
@@ -147,7 +152,7 @@ def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> 
     missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
     if not missing:
         return None
-    with backend.lanes(work.engine.workers) as lanes:
+    with explained_outside(f"the backend {shards[0].maker.backend}"), backend.lanes(work.engine.workers) as lanes:
         for one, batch, request in missing[:PILOT]:
             started = time.perf_counter()
             reply = lanes[0].generate(batch)[batch.index(request)]

@@ -23,6 +23,7 @@ from culturekit.index.embedding.pictures import promised_bytes
 from culturekit.index.encoder import ImageEncoder, Prepared
 from culturekit.storage.arrays import save_array
 from culturekit.storage.picture_reading import NoPicture, picture_from
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["Arrays", "PictureFile", "PictureShard", "embed_shard", "encoded", "plan_shards", "prepared", "save_shard"]
@@ -115,11 +116,12 @@ def encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
     """Encode one batch; an encoder that classifies says what it saw, too."""
     if not pictures:
         return {}
-    if getattr(encoder, "give", "") == "features":
-        both = encoder.describe(pictures)  # type: ignore[attr-defined]
-        arrays = {"vectors": both.features, "probabilities": both.probabilities}
-    else:
-        arrays = {"vectors": encoder.encode_prepared(pictures)}
+    with explained_outside(f"the encoder {encoder.identity.name}"):
+        if getattr(encoder, "give", "") == "features":
+            both = encoder.describe(pictures)  # type: ignore[attr-defined]
+            arrays = {"vectors": both.features, "probabilities": both.probabilities}
+        else:
+            arrays = {"vectors": encoder.encode_prepared(pictures)}
     shape = (len(pictures), encoder.identity.dim)
     vectors = arrays["vectors"]
     if vectors.shape != shape or not np.isfinite(vectors).all():
