@@ -23,6 +23,7 @@ from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json, digest
+from culturekit.storage.seals import seal_pictures
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
@@ -164,4 +165,5 @@ def make_shard(shard: Shard) -> int:
             for request, reply in zip(batch, backend.generate(batch), strict=True)
         ]
     save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=backend.knows_truth)), shard.part)
+    seal_pictures(shard.part, shard.out, rows)
     return len(rows)

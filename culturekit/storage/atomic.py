@@ -7,9 +7,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from culturekit.storage.system_errors import system_error
+from culturekit.storage.system_errors import system_errors
 
-__all__ = ["clear_folder", "copy_folder", "remove_strays", "sync_folder", "whole_file", "write_atomically"]
+__all__ = [
+    "clear_folder",
+    "copy_file",
+    "copy_folder",
+    "remove_strays",
+    "sync_folder",
+    "sync_tree",
+    "whole_file",
+    "write_atomically",
+]
 
 STRAY = ".writing-"
 """How the name of a file begins while it is being written."""
@@ -24,18 +33,15 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """
     temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
     try:
-        with temporary.open("wb") as file:
+        with system_errors(path), temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException as error:
+    except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        refused = system_error(error, path)
-        if refused is None or refused is error:
-            raise
-        raise refused from error
+        raise
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -46,7 +52,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    sync(folder)
+
+
+def sync(path: Path) -> None:
+    """Wait until what a file or a folder holds is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -69,18 +80,21 @@ def copy_folder(folder: Path, to: Path) -> None:
     """Copy a folder so that the copy is there whole or not at all."""
     temporary = to.with_name(f"{to.name}.copying")
     shutil.rmtree(temporary, ignore_errors=True)
-    shutil.copytree(folder, temporary, copy_function=copy_durably)
-    sync_folder(temporary)
+    shutil.copytree(folder, temporary, copy_function=shutil.copyfile)
+    sync_tree(temporary)
     temporary.rename(to)
     sync_folder(to.parent)
 
 
-def copy_durably(file: str, to: str) -> str:
-    """Copy one file, and wait until it is on disk."""
-    shutil.copyfile(file, to)
-    descriptor = os.open(to, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return to
+def copy_file(file: Path, to: Path) -> None:
+    """Copy the content of a file, and wait until it is on disk."""
+    with system_errors(to):
+        shutil.copyfile(file, to)
+        sync(to)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until every file below a folder is on disk, and its name."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            sync(path)

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from culturekit.errors import CultureKitError, UpstreamUnavailable
 
-__all__ = ["explained_outside", "machine_fails", "outside_failure", "raise_system_error", "system_error"]
+__all__ = [
+    "explained_outside",
+    "machine_fails",
+    "outside_failure",
+    "raise_system_error",
+    "system_error",
+    "system_errors",
+]
 
 NUMBER = re.compile(r"\(os error (\d+)\)|\[Errno (\d+)\]|\bOs \{ code: (\d+),")
 """How libraries that are written in Rust, or wrap what Python raised, tell the number of the system's error."""
@@ -58,6 +65,18 @@ def system_error(error: BaseException, path: Path | None = None) -> OSError | No
     else:
         number = int(next(filter(None, found.groups())))
     return OSError(number, os.strerror(number), *(() if path is None else (str(path),)))
+
+
+@contextmanager
+def system_errors(path: Path) -> Iterator[None]:
+    """Raise what the system refuses while a file is written as its own error, whatever a library makes of it."""
+    try:
+        yield
+    except BaseException as error:
+        refused = system_error(error, path)
+        if refused is None or refused is error:
+            raise
+        raise refused from error
 
 
 def raise_system_error(error: BaseException, path: Path) -> None:

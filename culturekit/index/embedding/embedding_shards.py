@@ -23,6 +23,7 @@ from culturekit.index.embedding.pictures import promised_bytes
 from culturekit.index.encoder import ImageEncoder, Prepared
 from culturekit.storage.arrays import save_array
 from culturekit.storage.picture_reading import NoPicture, picture_from
+from culturekit.storage.seals import is_sealed, seal
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
@@ -63,8 +64,8 @@ class PictureShard:
 
     @property
     def done(self) -> bool:
-        """Tell whether an earlier run finished it: the vectors are written last."""
-        return self.part("vectors.npy").exists()
+        """Tell whether an earlier run finished it: the seal of the vectors vouches for all."""
+        return is_sealed(self.part("vectors.npy"))
 
 
 def plan_shards(
@@ -136,16 +137,20 @@ def encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
 
 
 def save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Sequence[tuple[int, NoPicture]]) -> None:
-    """Keep what came of a shard; the vectors last, for they say that it is done."""
+    """Keep what came of a shard, and seal it."""
+    written = []
     if unreadable:
         rows = [(place, none.reason, none.detail) for place, none in unreadable]
-        save_parquet(pl.DataFrame(rows, schema=UNREADABLE, orient="row"), shard.part("unreadable.parquet"))
+        written.append(shard.part("unreadable.parquet"))
+        save_parquet(pl.DataFrame(rows, schema=UNREADABLE, orient="row"), written[0])
     full = [arrays for arrays in batches if arrays]
     names = sorted(full[0], key=lambda name: name == "vectors") if full else ["vectors"]
     dim = encoder_of(shard.encoder).identity.dim
     for name in names:
         arrays: list[Any] = [batch[name] for batch in full] or [np.empty((0, dim))]
-        save_array(shard.part(f"{name}.npy"), np.concatenate(arrays).astype(np.float32, copy=False))
+        written.append(shard.part(f"{name}.npy"))
+        save_array(written[-1], np.concatenate(arrays).astype(np.float32, copy=False))
+    seal(shard.part("vectors.npy"), written)
 
 
 def embed_shard(shard: PictureShard) -> int:

@@ -20,6 +20,7 @@ from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
@@ -164,6 +165,7 @@ def score_shard(shard: QualityShard) -> int:
             for image, picture in zip(some, found, strict=True)
         ]
     save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    seal(shard.part)
     return len(shard.images)
 
 
