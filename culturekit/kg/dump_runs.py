@@ -110,6 +110,7 @@ class RunReport(msgspec.Struct, kw_only=True):
     entities: int = 0
     kinds: dict[str, int] = {}
     malformed: dict[str, int] = {}
+    left_out: dict[str, int] = {}
     samples: list[Sample] = []
     brackets: list[Bracket] = []
     last_content: int = 0
@@ -239,5 +240,5 @@ def report_of(source: Source, lines: CutLines, reader: LineReader | None, *, dam
     if reader is not None:
         report.entities, report.kinds, report.malformed = reader.entities, reader.counts(), reader.malformed
         report.samples, report.brackets, report.parts = reader.samples, reader.brackets, reader.batch.parts
-        report.last_content = reader.last_content
+        report.last_content, report.left_out = reader.last_content, reader.batch.left_out
     return report
