@@ -12,6 +12,7 @@ from culturekit.audit.layouts import LAYOUTS, Layout, layout_of
 from culturekit.audit.sheet import Form, Row, Sheet
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["read_sheet"]
 
@@ -70,6 +71,7 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("not a readable Parquet file", where=str(path), found=str(error)) from error
     layout = layout_of(frame.columns)
     strange = [name for name in (layout.needs if layout else ()) if frame.schema[name] != pl.String]
@@ -88,6 +90,7 @@ def read_csv(path: Path) -> tuple[list[str], Sequence[Cells]]:
     try:
         frame = pl.read_csv(path, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         found = str(error).partition("\n")[0]
         raise UsageError("not a readable CSV file", where=str(path), expected="UTF-8, a header", found=found) from error
     rows = [{name: unguarded(cell) for name, cell in row.items()} for row in frame.iter_rows(named=True)]

@@ -13,6 +13,7 @@ from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.qids import QID
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["gathered", "release"]
@@ -38,7 +39,8 @@ def release(
     homeless = kept.join(space, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="anti")
     if space.is_empty():
         raise empty(kept_paths, list(by_name), kept.height, homeless.height)
-    ratings = popularity.rate(space, work)
+    with explained_outside(f"the source of popularity {popularity.name}"):
+        ratings = popularity.rate(space, work)
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
     write_table(work.out, CSPACE, space)
     write_table(work.out, DROPS, dropped(homeless))

@@ -11,6 +11,7 @@ from typing import Any
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["check_safetensors", "digest_of_files", "read_json", "read_json_list"]
 
@@ -82,4 +83,5 @@ def json_of(path: Path) -> Any:  # noqa: ANN401 - any JSON value
     except FileNotFoundError as error:
         raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name) from error
     except (ValueError, OSError) as error:
+        raise_system_error(error, path)
         raise IntegrityError("a file of the model cannot be read", where=str(path), found=str(error)) from error

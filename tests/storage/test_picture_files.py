@@ -1,3 +1,4 @@
+import errno
 import os
 import socket
 import threading
@@ -129,3 +130,17 @@ def test_absent_empty_large_and_forbidden_have_their_reasons(root: Path) -> None
     if os.geteuid():
         (root / "a.png").chmod(0)
         assert reason(root, "a.png") == UNOPENED
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM])
+def test_what_the_machine_lacks_is_not_said_of_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    (tmp_path / "a.png").write_bytes(b"picture")
+
+    def refused(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        read_bytes_inside(tmp_path, "a.png")

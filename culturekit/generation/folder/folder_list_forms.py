@@ -11,6 +11,7 @@ import orjson
 import polars as pl
 
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["Row", "bounded", "rows_of"]
 
@@ -60,6 +61,7 @@ def read_parquet(path: Path) -> Iterator[Row]:
     try:
         yield from pl.read_parquet(path).iter_rows(named=True)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("a list of images is not readable Parquet", where=str(path), found=str(error)) from error
 
 

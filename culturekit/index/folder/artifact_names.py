@@ -8,6 +8,7 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CANDIDATES, CSPACE
+from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table
 
 __all__ = ["artifact_names", "country_names"]
@@ -50,6 +51,7 @@ def alias_rows(path: Path) -> list[tuple[str, str]]:
     try:
         table = pl.read_csv(path, infer_schema=False) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("the aliases cannot be read", where=str(path), expected="Parquet or CSV",
                          found=str(error).partition("\n")[0]) from error  # fmt: skip
     absent = {"artifact_id", "alias"} - set(table.columns)

@@ -12,6 +12,7 @@ from culturekit.index.folder.index_folder import OpenIndex, open_index, write_in
 from culturekit.index.folder.index_parts import ids_name, part_names, read_graves, take_over
 from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["compact_index", "listed_artifacts", "remove_artifacts"]
@@ -26,12 +27,14 @@ def listed_artifacts(path: Path) -> list[str]:
             table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema=False)
             return sorted(set(table["artifact_id"].cast(pl.String).drop_nulls()))
         except (pl.exceptions.PolarsError, OSError) as error:
+            raise_system_error(error, path)
             raise UsageError(
                 "the artifacts cannot be read", where=str(path), expected="a column artifact_id", found=str(error)
             ) from error
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
+        raise_system_error(error, path)
         raise UsageError("the artifacts cannot be read", where=str(path), found=str(error)) from error
     return sorted({line.strip() for line in lines} - {""})
 
