@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from culturekit.cli.progress import progress_for
+from culturekit.cli.replacing import REPLACE
 from culturekit.records.choices import ExportChoice, ExportFormat
 from culturekit.records.work import NOT_COMPARABLE, QUARANTINED
 
@@ -50,7 +51,7 @@ def run_one(
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
         progress.stage(stage.name)
         stage = replace(stage, exports=EXPORTS[also])
-        run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh)
+        run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh, replace=REPLACE.get())
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     for sentence in run.manifest.notes.get(NOT_COMPARABLE, ()):
         typer.echo(f"not comparable: {sentence}", err=True)
