@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from culturekit.builders.spreadsheet_rows import SheetRow, plain_text, read_sheet_rows, sheet_bytes
+from culturekit.builders.spreadsheet_rows import SheetRow, read_sheet_rows, sheet_bytes
 from culturekit.errors import ConfigError, Problem
 
 __all__ = ["REVIEW_COLUMNS", "Decision", "Decisions", "read_decisions", "review_sheet"]
@@ -65,7 +65,7 @@ def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
 
 def key_of(row: SheetRow) -> Key:
     """Read which artifact a row is about."""
-    return row.cells["concept"], row.cells["country"], plain_text(row.cells["artifact_id"])
+    return row.cells["concept"], row.cells["country"], row.cells["artifact_id"]
 
 
 def key_mistakes(key: Key, known: set[Key]) -> list[tuple[str, str]]:
@@ -101,7 +101,7 @@ def decision_of(row: SheetRow) -> Decision | None:
     verdict = VERDICTS.get(row.cells["decision"].lower())
     if verdict is None:
         return None
-    return Decision(verdict, plain_text(row.cells["new_name"]) if verdict == "edit" else None)
+    return Decision(verdict, row.cells["new_name"] if verdict == "edit" else None)
 
 
 def review_sheet(seen: Sequence[Mapping[str, Any]], prompts: Sequence[str | None], decisions: Decisions) -> bytes:

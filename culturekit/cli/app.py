@@ -30,6 +30,7 @@ from culturekit.cli import (
     vqascore_command,
     weights_commands,
 )
+from culturekit.cli.replacing import add_replace_option
 from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
 
@@ -120,3 +121,4 @@ app.add_typer(llm_commands.llm_app, name="llm")
 app.add_typer(weights_commands.weights_app, name="weights")
 app.add_typer(metric_commands.metrics_app, name="metrics")
 app.add_typer(look_commands.config_app, name="config")
+add_replace_option(app)

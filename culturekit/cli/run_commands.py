@@ -10,7 +10,7 @@ import typer
 from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
-from culturekit.cli.stages import as_data, line_about, run_one, set_aside, stoppable, waiting_rows
+from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def run(
     workers: Workers = None,
     engine: EngineSpec = "local",
     wait: Wait = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Leave with 1 for any malformed line of a dump; else 0.1% are only told.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a recipe; what is finished and still answers is reused, what was cut goes on."""
@@ -52,6 +55,7 @@ def run(
         workers=workers,
         engine=engine,
         wait=wait,
+        strict=strict,
         as_json=as_json,
     )
 
@@ -69,12 +73,21 @@ def demo(
         workers=workers,
         engine=engine,
         wait=False,
+        strict=False,
         as_json=as_json,
     )
 
 
 def run_all(
-    recipe: "Recipe", workdir: Path, *, until: str | None, workers: int | None, engine: str, wait: bool, as_json: bool
+    recipe: "Recipe",
+    workdir: Path,
+    *,
+    until: str | None,
+    workers: int | None,
+    engine: str,
+    wait: bool,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Run a recipe and print what came of it, the report last."""
     from culturekit.pipeline.engines import engine_for
@@ -99,7 +112,7 @@ def run_all(
     page = workdir / "report/report.html"
     if as_json:
         print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], "report": shown(page)}))
-        leave_if_set_aside(runs)
+        leave_if_set_aside(runs, strict=strict)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
     typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
@@ -107,12 +120,14 @@ def run_all(
         print_headline(workdir)
     if runs[-1].name == "report":
         print(f"report: {shown(page)}")
-    leave_if_set_aside(runs)
+    leave_if_set_aside(runs, strict=strict)
 
 
-def leave_if_set_aside(runs: "Sequence[StageRun]") -> None:
+def leave_if_set_aside(runs: "Sequence[StageRun]", *, strict: bool) -> None:
     """Leave with 1 when rows of some stage wait for a person to look at."""
-    waiting = [stage_run for stage_run in runs if set_aside(stage_run)]
+    for few in filter(None, map(few_malformed, runs)):
+        typer.echo(few, err=True)
+    waiting = [stage_run for stage_run in runs if set_aside(stage_run, strict=strict)]
     for stage_run in waiting:
         if findings := stage_run.manifest.notes.get("findings"):
             typer.echo(f"{stage_run.name}: to be looked at: {'; '.join(findings)}", err=True)

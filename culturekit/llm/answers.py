@@ -50,12 +50,14 @@ def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm:
     from culturekit.llm.batches.batches_of import batches_of
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.journal import Journal
+    from culturekit.llm.purse import remember_rate
     from culturekit.llm.run_tag import run_tag
     from culturekit.llm.spent_in_run import spent_in_run
 
     options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
     batches = batches_of(client) if llm.batch else None
     with Journal(work.out / JOURNAL) as journal:
+        remember_rate(journal, client.model, client.rate)
         tag = run_tag(work)
         if batches is not None:
             spent = spent_in_run(journal.path, tag)

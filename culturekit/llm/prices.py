@@ -24,6 +24,7 @@ __all__ = [
     "picodollars_of",
     "price_of",
     "rate_of",
+    "whole",
     "worst_cost",
 ]
 

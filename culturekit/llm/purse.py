@@ -4,17 +4,23 @@ A reservation covers the worst case, so the limit holds at any number of request
 spent is also written down before it is: whatever a kill interrupts counts as spent.
 """
 
+import json
+
 from culturekit.llm.budget import Budget
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Mode
 from culturekit.llm.money import dollars, picodollars
-from culturekit.llm.prices import cost_of, worst_cost
+from culturekit.llm.prices import cost_of, whole, worst_cost
 from culturekit.llm.question import Question
 from culturekit.llm.spent_in_run import spent_in_run
 from culturekit.llm.tokens import input_bound
+from culturekit.storage.digests import canonical_json
 
-__all__ = ["Purse"]
+__all__ = ["Purse", "remember_rate"]
+
+RATES = "rates"
+"""The fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them."""
 
 AHEAD = 32
 """For how many questions at once the journal is told that they may be paid for."""
@@ -86,3 +92,15 @@ class Purse:
         if self.journal is not None:
             self.promised = self.budget.spent + self.budget.reserved + more
             self.journal.remember(self.fact, str(picodollars(self.promised)).encode())
+
+
+def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:
+    """Write into a journal what the tokens of a model cost from now on, unless that is the last it knows of it."""
+    if rate is None:
+        return
+    known = json.loads(journal.recall(RATES) or b"[]")
+    cached = None if rate.cached is None else whole(rate.cached)
+    own = {"model": model, "input": whole(rate.input), "output": whole(rate.output), "cached": cached}
+    now = own | {"batch": rate.batch}
+    if now not in known:
+        journal.remember(RATES, canonical_json([*known, now]))

@@ -31,7 +31,10 @@ def run_recipe(
     on_start: Callable[[Stage], None] = lambda _: None,
     on_end: Callable[[StageRun], None] = lambda _: None,
 ) -> list[StageRun]:
-    """Run the stages of a recipe in a folder; what is finished and still answers is not done again."""
+    """Run the stages of a recipe in a folder; what is finished and still answers is not done again.
+
+    What the recipe now makes from something else replaces what it made before, and that is said.
+    """
     planned = cube_stages(recipe, workdir)
     stages = stages_until(planned, until)
     record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
@@ -41,7 +44,7 @@ def run_recipe(
         write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
         for stage in stages:
             on_start(stage)
-            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait)
+            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait, replace=True)
             on_end(run)
             runs.append(run)
     return runs

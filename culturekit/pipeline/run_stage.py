@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.pipeline.known_inputs import known_records, traces_of
+from culturekit.pipeline.made_otherwise import check_replacing
 from culturekit.pipeline.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.storage.atomic import remove_strays
@@ -40,15 +41,27 @@ class StageRun:
 
 
 def run_stage(
-    stage: Stage, final: Path, *, engine: Engine, progress: Progress, wait: bool = False, fresh: bool = False
+    stage: Stage,
+    final: Path,
+    *,
+    engine: Engine,
+    progress: Progress,
+    wait: bool = False,
+    fresh: bool = False,
+    replace: bool = False,
 ) -> StageRun:
-    """Make sure that a folder holds the finished stage; `fresh` does all work again."""
+    """Make sure that a folder holds the finished stage.
+
+    `fresh` does all work again. What was finished from other inputs is an error, unless it may be replaced.
+    """
     started = time.perf_counter()
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
     with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as place:
         manifest = read_manifest(final)
+        if manifest is not None and manifest.key != key:
+            check_replacing(stage, final, manifest, inputs, replace=replace)
         if fresh:
             place.discard()
         elif manifest is not None and manifest.key == key:

@@ -8,7 +8,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import RUN_RECORD, Manifest, read_manifest
 
-__all__ = ["manifest_of", "upstream"]
+__all__ = ["manifest_of", "recorded", "upstream"]
 
 
 class RunRecord(msgspec.Struct):

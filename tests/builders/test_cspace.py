@@ -164,4 +164,4 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
     assert run.manifest.options["popularity"]["source"] == "google_cse"
     (answers / "1.json").unlink()
     again = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
-    assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress()).state == "built"
+    assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress(), replace=True).state == "built"

@@ -120,6 +120,18 @@ def test_lines_set_aside_end_with_1_and_the_result_stands(tmp_path: Path) -> Non
     assert (tmp_path / "graph/manifest.json").exists()
 
 
+def test_one_bad_line_of_a_large_dump_is_told_and_is_no_finding_unless_asked_for(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": f"Q{n}", "type": "item"}) for n in range(1, 1_000)]
+    (tmp_path / "d.json").write_text("\n".join([*lines, "{"]), encoding="utf-8")
+    for more, code in (((), 0), ((), 0), (("--strict",), 1)):
+        done = culturekit("kg", "ingest", "d.json", "--out", "graph", *more, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        assert "1 of 1,000 lines is malformed and left out (0.1000%)" in done.stderr
+    (tmp_path / "e.json").write_text("\n".join([*lines[:-1], "{"]), encoding="utf-8")
+    more_often = culturekit("kg", "ingest", "e.json", "--out", "other", "--max-malformed", "0.01", cwd=tmp_path)
+    assert more_often.returncode == 1
+
+
 def test_a_second_run_in_a_busy_folder_is_refused(tmp_path: Path) -> None:
     from culturekit.storage.locks import hold
 

@@ -30,7 +30,9 @@ def test_standard_input_may_be_compressed(pack: object, tmp_path: Path) -> None:
 
 def test_standard_input_is_read_anew_every_time(tmp_path: Path) -> None:
     run("-", "--out", "graph", given=DUMP, cwd=tmp_path)
-    done = run("-", "--out", "graph", given=DUMP.replace(b"Q7", b"Q7000"), cwd=tmp_path)
+    other = DUMP.replace(b"Q7", b"Q7000")
+    assert run("-", "--out", "graph", given=other, cwd=tmp_path).returncode == 2
+    done = run("-", "--out", "graph", "--replace", given=other, cwd=tmp_path)
     assert "built" in done.stdout
     assert "Q7000" in read_table(tmp_path / "graph/items.parquet", ITEMS)["qid"].to_list()
 

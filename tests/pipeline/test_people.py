@@ -231,7 +231,7 @@ def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_ru
     run = Path(shutil.copytree(people_run, tmp_path / "people"))
     asked = recipe(tmp_path, files=f"[{people_run}/simulated-answers/answers.json]", out_of_region=1, prompts=24)
     for stage in people_stages(CubeRun(asked, run))[:-1]:
-        done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress())
+        done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress(), replace=True)
         assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
     for name in ("taken-in/annotations", "ratings/rating_table"):
         assert table(run, name).equals(table(people_run, name))

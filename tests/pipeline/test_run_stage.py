@@ -24,8 +24,8 @@ def stage(text: Path, **options: object) -> Stage:
     return Stage("loud", "shout", 1, shout, {"text": text}, options)
 
 
-def run(what: Stage, out: Path) -> StageRun:
-    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress())
+def run(what: Stage, out: Path, *, replace: bool = False) -> StageRun:
+    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress(), replace=replace)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_stage_is_built_anew_when_anything_that_decides_it_changes(tmp_path: P
         changed = Stage("loud", "shout", 2, shout, {"text": text})
     if change == "seed":
         changed = Stage("loud", "shout", 1, shout, {"text": text}, {}, {"draw": 3})
-    after = run(changed, tmp_path / "out")
+    after = run(changed, tmp_path / "out", replace=True)
     assert after.state == "built"
     assert after.manifest.key != before.key
 

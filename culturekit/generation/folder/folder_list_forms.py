@@ -11,6 +11,7 @@ import orjson
 import polars as pl
 
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.spreadsheet_cells import unguarded
 from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["Row", "bounded", "rows_of"]
@@ -76,7 +77,7 @@ def delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]:
         header = [name.strip() for name in next(reader, [])]
         for cells in reader:
             if len(cells) == len(header):
-                yield reader.line_num, dict(zip(header, cells, strict=True))
+                yield reader.line_num, dict(zip(header, map(unguarded, cells), strict=True))
             elif cells:
                 found = f"{len(cells)} cells, but the first line names {len(header)} columns"
                 problems.append(Problem(found, path.name, reader.line_num))
