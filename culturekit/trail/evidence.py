@@ -82,7 +82,10 @@ class EvidenceTables:
         if self.published:
             return
         kept_path = upstream(cspace_folder, "kept")
-        candidates_folder = upstream(kept_path.parent, "candidates").parent
+        judged = kept_path.parent
+        while manifest_of(judged).stage == "review":
+            judged = upstream(judged, "kept").parent
+        candidates_folder = upstream(judged, "candidates").parent
         self.graph = upstream(candidates_folder, "graph")
         self.kept = read_table(kept_path, KEPT)
         self.items = read_table(self.graph / "items.parquet", ITEMS)
