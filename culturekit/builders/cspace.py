@@ -1,7 +1,7 @@
 """The cultural space: one row per artifact and country, released from what the filter kept and the completion found."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,16 +14,13 @@ from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.qids import QID
 from culturekit.records.choices import Included
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
-from culturekit.records.work import Outcome, Work
+from culturekit.records.work import UNDER_REVIEW, Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["UNDER_REVIEW", "gathered", "release"]
+__all__ = ["gathered", "release"]
 
 NO_COUNTRY = "no country that countries.yaml knows"
 WAITS = "waits for review"
-UNDER_REVIEW = "released_under_review"
-"""Under this name a release notes, by reason, the artifacts it took in although nobody kept them."""
-
 SOURCES = ("wikidata", "llm")
 
 
@@ -55,9 +52,9 @@ def release(
     write_table(work.out, DROPS, drops)
     counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": drops.height}
     counts |= write_release_files(work.out, space, kept, formats)
-    shared = {"rows in several tables": twice} if twice else {}
-    notes = {**ratings.notes, **shared, **review_notes(space, kept, held, [*ratings.notes.get("findings", ())])}
-    return Outcome(counts, dict(sorted(Counter(drops["reason"]).items())), notes)
+    notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
+    reasons = dict(sorted(Counter(drops["reason"]).items()))
+    return Outcome(counts, reasons, {**with_waiting(notes, held), **taken_in(space, kept)})
 
 
 ORDER = {"country_order": pl.UInt16()}
@@ -156,24 +153,32 @@ def dropped(rows: pl.DataFrame, reason: pl.Expr, detail: pl.Expr) -> pl.DataFram
     ).select(*DROPS.schema)  # fmt: skip
 
 
-def review_notes(
-    space: pl.DataFrame, kept: pl.DataFrame, held: pl.DataFrame, found: Sequence[str]
-) -> dict[str, object]:
-    """Say what waits for a person, and what was taken in although it does."""
-    waiting = Counter(held.filter(pl.col("verdict") == "review")["reason"])
-    inside = kept.filter(pl.col("verdict") == "review").join(
+def with_waiting(notes: Mapping[str, object], held: pl.DataFrame) -> Mapping[str, object]:
+    """Add to what is to be looked at how many artifacts wait for a person, and why."""
+    waiting = Counter(held.filter(verdict="review")["reason"])
+    if not waiting:
+        return notes
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(waiting.items()))
+    count = waiting.total()
+    artifacts = "1 artifact waits" if count == 1 else f"{count:,} artifacts wait"
+    how = "`culturekit cspace review export` makes their sheet, `--include review` releases them as they are"
+    found = notes.get("findings")
+    before = found if isinstance(found, list) else []
+    return {**notes, "findings": [*before, f"{artifacts} for a person to look at, in drops.parquet ({why}); {how}"]}
+
+
+def taken_in(space: pl.DataFrame, kept: pl.DataFrame) -> Mapping[str, object]:
+    """Count, by reason, the artifacts that are in a space although they wait for a person."""
+    inside = kept.filter(verdict="review").join(
         space, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi"
     )
-    notes: dict[str, object] = {}
-    if waiting:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(waiting.items()))
-        count = waiting.total()
-        artifacts = "1 artifact waits" if count == 1 else f"{count:,} artifacts wait"
-        how = "`culturekit cspace review export` makes their sheet, `--include review` releases them as they are"
-        notes["findings"] = [*found, f"{artifacts} for a person to look at, and stand in drops.parquet ({why}); {how}"]
-    if inside.height:
-        notes[UNDER_REVIEW] = dict(sorted(Counter(inside["reason"]).items()))
-    return notes
+    if not inside.height:
+        return {}
+    artifacts = "1 artifact" if inside.height == 1 else f"{inside.height:,} artifacts"
+    return {
+        UNDER_REVIEW: dict(sorted(Counter(inside["reason"]).items())),
+        "caveat": f"The cultural space holds {artifacts} that nobody kept and that a person has yet to look at.",
+    }
 
 
 def empty(paths: Sequence[Path], concepts: Sequence[str], kept: int, homeless: int) -> UsageError:

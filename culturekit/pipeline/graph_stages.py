@@ -86,11 +86,15 @@ def prompts_stage(
     *,
     seed: int,
     concepts: Sequence[Concept] | None = None,
+    released: Path | None = None,
     name: str = "prompts",
 ) -> Stage:
-    """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with."""
+    """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with.
+
+    `released` is the space as it was published, where it was taken in.
+    """
     options.check()
-    groups = quota_groups(cspace, concepts) if options.draws else []
+    groups = quota_groups(released or cspace, concepts) if options.draws else []
     for role, path in options.files().items():
         if role != STATEMENTS and not path.is_file():
             raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
