@@ -166,10 +166,7 @@ def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecis
     agreed = pl.col("decision").n_unique().over("concept", "qid") == 1
     reasons = rows.select("concept", "qid", "reason")
     table = table.with_columns(counts=agreed).join(reasons, on=["concept", "qid"], how="left")
-    judged = rows.drop("reviewer", "reviewed_on", strict=False).join(
-        verdicts(table), on=["concept", "qid"], how="left", maintain_order="left"
-    )
-    judged = judged.with_columns(verdict=pl.coalesce("decided", "verdict"), reason=pl.coalesce("because", "reason"))
+    judged = with_verdicts(rows, verdicts(table))
     removed = pl.col("verdict") == "remove"
     stays, drops = judged.filter(~removed), as_drops(judged.filter(removed))
     columns = [name for name in (*KEPT.columns, *KEPT.optional) if name in judged.columns]
@@ -201,6 +198,19 @@ def verdicts(table: pl.DataFrame) -> pl.DataFrame:
     rows = [verdict_row(part) for part in table.partition_by("concept", "qid", maintain_order=True)]
     names = ("concept", "qid", "decided", "because", "reviewer", "reviewed_on", "comment")
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+
+
+def with_verdicts(rows: pl.DataFrame, decided: pl.DataFrame) -> pl.DataFrame:
+    """Put verdicts in the place of those that rows have; what an earlier review said of the others stays."""
+    blank = {name: pl.lit(None, pl.String) for name in ("reviewer", "reviewed_on") if name not in rows.columns}
+    joined = rows.with_columns(**blank).join(
+        decided, on=["concept", "qid"], how="left", suffix="_now", maintain_order="left"
+    )
+    settled = pl.col("decided").is_not_null()
+    now = {name: pl.when(settled).then(f"{name}_now").otherwise(name) for name in ("reviewer", "reviewed_on")}
+    return joined.with_columns(
+        verdict=pl.coalesce("decided", "verdict"), reason=pl.coalesce("because", "reason"), **now
+    )
 
 
 def verdict_row(part: pl.DataFrame) -> tuple[str | None, ...]:
