@@ -22,6 +22,7 @@ from culturekit.cli import (
     metric_commands,
     quality_command,
     questions_commands,
+    review_commands,
     root_commands,
     run_commands,
     space_commands,
@@ -108,6 +109,7 @@ space_commands.cspace_app.command(
 space_commands.cspace_app.command(epilog="Example: culturekit cspace diff runs/2025 runs/2026 --out changes")(
     diff_command.diff
 )
+space_commands.cspace_app.add_typer(review_commands.review_app, name="review")
 app.add_typer(kg_commands.app, name="kg")
 app.add_typer(root_commands.app, name="roots")
 app.add_typer(space_commands.cspace_app, name="cspace")

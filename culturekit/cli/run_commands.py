@@ -109,9 +109,10 @@ def run_all(
             on_start=lambda stage: progress.stage(stage.name),
             on_end=finished,
         )
-    page = workdir / "report/report.html"
+    page, card = workdir / "report/report.html", workdir / "card/README.md"
     if as_json:
-        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], "report": shown(page)}))
+        last = {"report": shown(page)} if recipe.models else {"card": shown(card) if recipe.card else None}
+        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], **last}))
         leave_if_set_aside(runs, strict=strict)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
@@ -120,6 +121,8 @@ def run_all(
         print_headline(workdir)
     if runs[-1].name == "report":
         print(f"report: {shown(page)}")
+    elif not recipe.models and any(stage_run.name == "card" for stage_run in runs):
+        print(f"card: {shown(card)}")
     leave_if_set_aside(runs, strict=strict)
 
 

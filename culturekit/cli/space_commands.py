@@ -10,7 +10,7 @@ import typer
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
 from culturekit.cli.pilots import tried
 from culturekit.cli.stages import run_one
-from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
+from culturekit.records.choices import DrawName, Included, PromptKind, TemplateSetName
 
 if TYPE_CHECKING:
     from culturekit.builders.cspace_filter import PilotOutcome
@@ -98,17 +98,23 @@ def release(
     form: Annotated[
         str, typer.Option("--format", help="Forms to write: parquet, jsonl, csv and public, divided by commas.")
     ] = "parquet",
+    include: Annotated[
+        Included | None, typer.Option(help="Release what waits for a person, too; manifest and card say how many.")
+    ] = None,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the cultural space: one row per artifact and country, whole and by concept, with checksums."""
+    """Write the cultural space: a row per artifact that was kept and country, whole and by concept, with checksums."""
     from culturekit.builders.release_files import read_formats
     from culturekit.kg.concepts import load_concept
     from culturekit.pipeline.graph_stages import release_stage
 
     more = {None: "", "both": ",csv,jsonl"}.get(also, f",{also}")
-    stage = release_stage(kept, [load_concept(name) for name in roots], popularity, read_formats(form + more))
+    concepts = [load_concept(name) for name in roots]
+    stage = release_stage(
+        kept, concepts, popularity, read_formats(form + more), include=() if include is None else (include,)
+    )
     run_one(stage, out, wait=wait, as_json=as_json)
 
 
@@ -127,6 +133,10 @@ def build(
     quota: Annotated[
         str | None,
         typer.Option(help="So many artifacts per country and concept: a number, or a YAML or CSV table of quotas."),
+    ] = None,
+    roots: Annotated[
+        list[str] | None,
+        typer.Option(help="Root configs whose countries each get the quota. Repeatable. [those of the release]"),
     ] = None,
     draw: Annotated[DrawName, typer.Option(help="The seed's draw, or a fresh one beside a public one.")] = "seeded",
     public: Annotated[
@@ -160,12 +170,14 @@ def build(
     """Build prompts from the cultural space."""
     from culturekit.builders.prompt_options import PromptOptions
     from culturekit.cli.review_file import review_file
+    from culturekit.kg.concepts import load_concept
     from culturekit.pipeline.graph_stages import prompts_stage
 
     options = PromptOptions(
         (kind,), templates, per, quota, draw, public, review is not None, tuple(decisions or ()),
         tuple(language or ("en",)), tuple(translations or ()), public_layout, statements,
     )  # fmt: skip
-    stage = prompts_stage(cspace, options, seed=seed)
+    concepts = None if roots is None else [load_concept(name) for name in roots]
+    stage = prompts_stage(cspace, options, seed=seed, concepts=concepts)
     with review_file(out, review):
         run_one(stage, out, also=also, wait=wait, as_json=as_json)

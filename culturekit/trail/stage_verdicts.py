@@ -39,6 +39,10 @@ class StoredReply:
     reply: str
 
 
+REVIEWED = ("review:", "rejected in review")
+"""How the reasons begin that a review gives."""
+
+
 @dataclass(frozen=True, slots=True)
 class StageVerdict:
     """What a stage made of an artifact, why, and the replies behind that; `unstored` says why there are none."""
@@ -51,14 +55,14 @@ class StageVerdict:
 
 
 def judging_stages(folder: Path) -> Iterator[Path]:
-    """Give the stages that decided what is in a table: a completion, and the filter that it completed."""
+    """Give the stages that decided what is in a table, the last first: reviews, a completion, the filter."""
     manifest = manifest_of(folder)
     if manifest.stage == "release":
         for role in sorted(role for role in manifest.inputs if role.startswith("kept")):
             yield from judging_stages(upstream(folder, role).parent)
-    elif manifest.stage in {"filter", "completion"}:
+    elif manifest.stage in {"filter", "completion", "review"}:
         yield folder
-        if manifest.stage == "completion" and manifest.inputs["kept"].stage:
+        if manifest.stage != "filter" and manifest.inputs["kept"].stage:
             yield from judging_stages(upstream(folder, "kept").parent)
 
 
@@ -68,8 +72,13 @@ def verdicts_on(stages: Sequence[Path], artifact_id: str, concept: str) -> tuple
 
 
 def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageVerdict]:
-    """Give the verdict of a filter, or what became of each proposal of a completion."""
+    """Give the verdict of a filter or of people, or what became of each proposal of a completion."""
     manifest = manifest_of(folder)
+    if manifest.stage == "review":
+        for row in filter_rows(folder, artifact_id, concept):
+            if row["reason"].startswith(REVIEWED):
+                yield StageVerdict(folder.name, row["verdict"], reason_text(row), (), "people decided")
+        return
     told = told_by(folder, manifest.options.get("judge"))
     if manifest.stage == "filter":
         for row in filter_rows(folder, artifact_id, concept):

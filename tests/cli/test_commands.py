@@ -21,7 +21,7 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("cspace", "filter", "--candidates", "candidates/candidates.parquet", "--roots", "art", "--roots", "landmarks")
         + ("--llm", "rules", "--out", "kept"),
         ("cspace", "release", "--kept", "kept/kept.parquet", "--roots", "art", "--roots", "landmarks")
-        + ("--out", "cspace"),
+        + ("--include", "review", "--out", "cspace"),
         ("prompts", "build", "cube", "--cspace", "cspace/cspace.parquet", "--out", "prompts"),
         ("prompts", "build", "underspecified", "--cspace", "cspace/cspace.parquet", "--out", "open"),
         ("generate", "--backend", "simulated", "--prompts", "prompts/prompts.parquet", "--slots", "2", "--out", "refs"),
