@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from culturekit.builders.review_sheet import Mistakes, decided_rows
-from culturekit.builders.spreadsheet_rows import SheetRow, plain_text, sheet_bytes
+from culturekit.builders.spreadsheet_rows import SheetRow, sheet_bytes
 from culturekit.errors import UsageError
 from culturekit.kg.countries import by_qid
 from culturekit.records.schemas import DECISIONS, DROPS, KEPT
@@ -104,7 +104,7 @@ def read_candidate_sheet(
 
 def candidate_of(row: SheetRow) -> CandidateKey:
     """Read which candidate a row is about."""
-    return row.cells["concept"], plain_text(row.cells["qid"])
+    return row.cells["concept"], row.cells["qid"]
 
 
 def decision_of(file: str, by: str | None, on: str | None, row: SheetRow) -> CandidateDecision | None:
@@ -112,13 +112,13 @@ def decision_of(file: str, by: str | None, on: str | None, row: SheetRow) -> Can
     word = WORDS.get(row.cells["decision"].lower())
     if word is None:
         return None
-    comment = plain_text(row.cells.get("comment", "")) or None
+    comment = row.cells.get("comment", "") or None
     return CandidateDecision(*candidate_of(row), *signed(row, by, on), word, comment, file)
 
 
 def signed(row: SheetRow, by: str | None, on: str | None) -> tuple[str, str]:
     """Read who decided, and when; empty where neither the row nor the caller says."""
-    return plain_text(row.cells.get("reviewer", "")) or by or "", row.cells.get("decided_on", "") or on or ""
+    return row.cells.get("reviewer", "") or by or "", row.cells.get("decided_on", "") or on or ""
 
 
 def row_mistakes(known: Collection[CandidateKey], by: str | None, on: str | None, row: SheetRow) -> Mistakes:
