@@ -20,6 +20,9 @@ QUICK := annotate audit cards config metrics records storage test_architecture.p
 ELSEWHERE := not external and not gpu and not browser and not labelstudio
 SEED ?= $(shell date +%s)
 
+# Tests start many interpreters: compiled once and kept, modules cost each of them and the next run nothing.
+unexport PYTHONDONTWRITEBYTECODE
+
 test-fast: .venv/env
 	$(PYTEST) $(QUICK:%=tests/%)
 
