@@ -56,5 +56,5 @@ def culturekit(
             code = ended.code
         finally:
             use_countries(None)
-    told, complained = (stream.buffer.getvalue().decode() for stream in (said, warned))  # type: ignore[attr-defined]
+    told, complained = (stream.buffer.getvalue().decode() for stream in (said, warned))
     return subprocess.CompletedProcess(words, int(str(code or 0)), told, complained)
