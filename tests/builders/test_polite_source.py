@@ -131,5 +131,5 @@ def test_a_server_that_sends_a_byte_now_and_then_is_cut_off(begin: bytes) -> Non
     with dripping(begin) as url:
         asked = source(url, [])
         asked.longest = 0.2
-        with pytest.raises(UpstreamUnavailable, match="timed out|too long as a whole"):
+        with pytest.raises(UpstreamUnavailable, match=r"timed out|too long as a whole"):
             asked.ask("x", dict)

@@ -220,5 +220,5 @@ def test_a_host_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.Mo
 def test_an_endpoint_that_sends_a_byte_now_and_then_is_left(tmp_path: Path, begin: bytes) -> None:
     with dripping(begin) as url, SparqlClient(url, "me@example.org", tmp_path, pause=lambda _: None) as client:
         client.longest = 0.2
-        with pytest.raises(UpstreamUnavailable, match="timed out|too long as a whole"):
+        with pytest.raises(UpstreamUnavailable, match=r"timed out|too long as a whole"):
             client.select("SELECT * {}")
