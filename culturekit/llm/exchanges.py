@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from culturekit.llm.client import Usage
-from culturekit.llm.journal_file import errors_explained, open_for_reading
+from culturekit.llm.journal_file import check_types, errors_explained, open_for_reading
 from culturekit.llm.money import dollars
 from culturekit.llm.redaction import redact
 
@@ -67,6 +67,7 @@ def latest_exchanges(path: Path, *, outcome: str = "", limit: int, mentions: Seq
     with errors_explained(path), closing(open_for_reading(path)) as connection:
         rows = connection.execute(query, (outcome, *mentions, limit)).fetchall()
     for row in reversed(rows):
+        check_types(path, f"exchange {row[0]}", [row[1], *row[9:13]], [bytes] * 5)
         number, key, tag, model, attempt, at, mode, status, ended, raw, *request = row[:13]
         *counted, picodollars = row[13:]
         usage = None if counted[0] is None else Usage(*counted)

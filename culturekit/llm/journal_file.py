@@ -3,13 +3,13 @@
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from culturekit.errors import CultureKitError, IntegrityError
 
-__all__ = ["FILE", "errors_explained", "explain", "open_for_reading", "open_for_writing"]
+__all__ = ["FILE", "check_types", "damaged", "errors_explained", "explain", "open_for_reading", "open_for_writing"]
 
 FILE = "replies.sqlite"
 OURS = 0x63_6B_6C_6D
@@ -47,7 +47,17 @@ CREATE VIEW IF NOT EXISTS exchanges AS
     LEFT JOIN readings ON readings.number = replies.number;
 """
 
-NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
+ask for are none of ours any more."""
+
+STRANGE = """
+SELECT (SELECT count(*) <> 6 FROM sqlite_schema
+        WHERE name IN ('templates', 'requests', 'runs', 'replies', 'readings', 'facts')),
+       (SELECT count(*) FROM templates WHERE typeof(head) <> 'blob' OR typeof(tail) <> 'blob'),
+       EXISTS (SELECT 1 FROM requests WHERE key < x'')
+"""
+"""Bytes come after everything else in an index, so that one look finds a key that is none."""
 SYSTEM_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
@@ -84,6 +94,10 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> None:
     """Make sure that the file is a journal, and one that this version understands."""
+    with path.open("rb") as file:
+        header = file.read(20)
+    if not set(header[18:20]) <= {1, 2}:  # SQLite would call it a disk that cannot be written
+        raise damaged(path, f"a header of the unknown format {header[18]}, {header[19]}")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -95,6 +109,14 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> None:
             found=f"application id {application:#x}, version {version}",
             hint="Use the culturekit that wrote it, or choose another --out.",
         )
+    if tables and any(connection.execute(STRANGE).fetchone()):
+        raise damaged(path, "a table that is gone, or text where bytes were written")
+
+
+def check_types(path: Path, what: str, row: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
+    """Make sure that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
+    if not all(map(isinstance, row, types)):
+        raise damaged(path, f"{what} is not of the types that were written")
 
 
 @contextmanager
@@ -104,6 +126,8 @@ def errors_explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(error, path) from error
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from error
 
 
 def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:

@@ -8,7 +8,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Client, Reply, Request
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.journal_entry import ANSWERS
-from culturekit.llm.journal_file import FILE, damaged, errors_explained, open_for_reading
+from culturekit.llm.journal_file import FILE, check_types, damaged, errors_explained, open_for_reading
 from culturekit.llm.keys import key_of
 from culturekit.registry import parse_spec
 
@@ -51,6 +51,7 @@ class JournalReplies:
         if not rows:
             return None
         raw, checksum, number, _ = max(rows, key=lambda row: (row[3] in ANSWERS, row[2]))
+        check_types(self.path, f"reply {number}", (raw, checksum), (bytes, int))
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
         return self.client.read(raw)
