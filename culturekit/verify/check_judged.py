@@ -19,6 +19,7 @@ CHECK = "replies"
 TABLES = {"questions": "question_graphs"}
 KINDS = ("tag", "judge", "answers", "vqascore", "questions")
 ROUNDING = 1e-6
+ASKED = ("question_id", "text", "kind", "fact")
 
 
 def check_judged(tree: RunTree, ledger: Ledger) -> None:
@@ -98,8 +99,8 @@ def check_graphs(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledge
     """Read the questions of each prompt again."""
     table: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     frame = pl.read_parquet(stage.folder / "questions.parquet").sort("prompt_id", "question_id")
-    for row in frame.select("prompt_id", "question_id", "text", "kind", "fact", "parents").iter_rows():
-        table[row[0]].append((*row[1:5], tuple(row[5])))
+    for prompt, *asked, parents in frame.select("prompt_id", *ASKED, "parents").iter_rows():
+        table[prompt].append((*asked, tuple(parents)))
     for row in rows:
         found = sorted(asked_in(answer_in(row["raw"], fenced=True) or {}))
         ledger.count("graphs of questions read again")

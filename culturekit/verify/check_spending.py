@@ -16,6 +16,7 @@ __all__ = ["check_spending"]
 
 CHECK = "spending"
 SHOWN = 5
+UNREAD = ("unreadable", "exhausted")
 RATES = "rates"
 """The fact of a journal that lists the prices it was bought at, oldest first, in picodollars a token."""
 
@@ -73,6 +74,8 @@ def usage_problem(reply: StoredReply) -> str:
     noted = reply.usage or (0, 0, 0, 0)
     if min(noted) < 0 or (reply.picodollars or 0) < 0:
         return f"a negative count or cost ({noted}, {(reply.picodollars or 0) / 1e12:.12f} USD)"
+    if reply.outcome in UNREAD and not reply.text:
+        return ""  # of what said nothing, the run does not read the usage either
     stated = stated_usage(reply.body) if reply.counted == "provider" else None
     if stated is not None and stated != noted[:2]:
         return f"noted with {noted[0]:,} tokens in and {noted[1]:,} out; the reply says {stated[0]:,} and {stated[1]:,}"
@@ -91,7 +94,7 @@ def stated_usage(body: Any) -> tuple[int, int] | None:  # noqa: ANN401 - any JSO
     if isinstance(google, Mapping):
         sent, tools = google.get("promptTokenCount"), google.get("toolUsePromptTokenCount", 0)
         came, thoughts = google.get("candidatesTokenCount", 0), google.get("thoughtsTokenCount", 0)
-        return (sent + tools, came + thoughts) if plain(sent, tools, came, thoughts) else None  # type: ignore[operator]
+        return (sent + tools, came + thoughts) if plain(sent, tools, came, thoughts) else None
     return None
 
 
@@ -104,6 +107,7 @@ def cost(reply: StoredReply, rate: Rate) -> int:
     """Reckon the cost of a reply in picodollars; a batch costs its share of the full price, cached tokens too."""
     sent, came, _, cached = reply.usage or (0, 0, 0, 0)
     if reply.mode == "batch":
-        return round((sent * rate["input"] + came * rate["output"]) * rate["batch"])
+        due: int = round((sent * rate["input"] + came * rate["output"]) * rate["batch"])
+        return due
     known = rate["input"] if rate["cached"] is None else rate["cached"]
     return int((sent - cached) * rate["input"] + cached * known + came * rate["output"])

@@ -23,12 +23,12 @@ ADDED = ("added", "country added")
 
 @dataclass(frozen=True, slots=True)
 class SaidOnce:
-    """One reply about a row: its number, its text, whether it came to its end, and what was asked besides the data."""
+    """One reply about a row: its number, its text, whether it came to its end, and what was asked, as a hash."""
 
     number: int
     text: str | None
     ended: bool
-    frame: int
+    asked: int
 
 
 Said: TypeAlias = Mapping[tuple[object, ...], list[SaidOnce]]
@@ -102,7 +102,7 @@ def check_verdict(row: Mapping[str, Any], replies: list[SaidOnce], where: str, l
     if row["outcome"]:
         ended = {reply.number for reply in replies if reply.ended}
         answers = sorted({verdict for number, verdict in strict.items() if number in ended})
-        if answers and len({reply.frame for reply in replies}) == 1:
+        if answers and len({reply.asked for reply in replies}) == 1:
             ledger.broken(
                 CHECK, where, f"is left for review as {row['outcome']}, but a stored reply answers (replies {numbers})",
                 expected=" or ".join(answers), found=row["verdict"],
@@ -149,7 +149,8 @@ def gathered(replies: Iterable[StoredReply], key: Callable[[Mapping[str, Any]], 
     found: dict[tuple[object, ...], list[SaidOnce]] = defaultdict(list)
     for reply in replies:
         if "id" in reply.question and "concept" in reply.question:
-            once = SaidOnce(reply.number, reply.text, ended_by_itself(reply.body), hash(reply.frame))
+            asked = hash((reply.frame, json.dumps(reply.question, sort_keys=True)))
+            once = SaidOnce(reply.number, reply.text, ended_by_itself(reply.body), asked)
             found[key(reply.question)].append(once)
     return found
 

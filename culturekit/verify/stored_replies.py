@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from culturekit.storage.manifest import JOURNAL
 from culturekit.verify.run_tree import FinishedStage
 
@@ -42,6 +44,7 @@ REPAIR = re.compile(rb"\\n\\nAn earlier reply to this could not be used\.(?:[^\"
 
 FENCE = re.compile(r"```[a-zA-Z]*[ \t\r]*\n(.*)```", re.DOTALL)
 BLANKS = " \t\r\n"
+KNOWN = frozenset({"choices", "output", "candidates", "error", "promptFeedback", "usage", "usageMetadata"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,10 @@ def as_bytes(value: bytes | str) -> bytes:
 
 
 def decoded(raw: bytes | str) -> Any:  # noqa: ANN401 - any JSON value
-    """Read a body; None where it is no JSON."""
+    """Read a body; None where it is no JSON, which knows no NaN and no half characters."""
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -120,8 +123,8 @@ def taken_apart(request: bytes) -> tuple[bytes, Mapping[str, Any]]:
 
 
 def text_of(body: Any) -> str | None:  # noqa: ANN401 - any JSON value
-    """Take the text out of a reply of a known form; None where the form is another one."""
-    if not isinstance(body, dict):
+    """Take the text out of a reply, empty where it has none; None where a reply is of no form that is known here."""
+    if isinstance(body, dict) and not KNOWN & body.keys():
         return None
     try:
         if "choices" in body:
@@ -137,8 +140,8 @@ def text_of(body: Any) -> str | None:  # noqa: ANN401 - any JSON value
             parts = (body["candidates"][0].get("content") or {}).get("parts") or []
             return "".join(part.get("text") or "" for part in parts if part.get("thought") is not True)
     except (LookupError, TypeError, AttributeError):
-        return None
-    return None
+        return ""
+    return ""
 
 
 def answer_in(text: str | None, *, fenced: bool = False) -> dict[str, Any] | None:
@@ -177,6 +180,6 @@ def ended_by_itself(body: Any) -> bool:  # noqa: ANN401 - any JSON value
         if "output" in body:
             refused_parts = [part for item in body["output"] for part in item.get("content") or () if "refusal" in part]
             return body.get("status") == "completed" and not refused_parts
-        return body["candidates"][0].get("finishReason", "STOP") == "STOP"
+        return bool(body["candidates"][0].get("finishReason", "STOP") == "STOP")
     except (LookupError, TypeError, AttributeError):
         return False

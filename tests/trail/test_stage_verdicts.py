@@ -86,7 +86,7 @@ def test_an_artifact_of_the_completion_is_walked_to_who_proposed_it_and_the_chec
     lines = told(paid_run, artifact_id)
     assert lines[0].startswith("verdict    added, by completion: proposed for ")
     assert all("completion/journal entry" in lines[place] for place in (2, 4))
-    assert f'"round":{proposal["round"][0]}' in lines[1]
+    assert f'"id":"cuisine/{proposal["country"][0]}"' in lines[1]
     assert f'"id":"{proposal["proposal_id"][0]}"' in lines[3]
 
 

@@ -33,6 +33,7 @@ from tests.faults.completion_kills import collection
 from tests.faults.filter_kills import dishes
 from tests.faults.seeing_model import sees
 from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
+from tests.llm.server.fault_kinds import ANSWER_FAULTS, BODY_FAULTS, TEXT_FAULTS
 from tests.verify.forging import change_table, reseal
 
 pytest.importorskip("openai")
@@ -249,3 +250,46 @@ def test_a_candidate_without_an_end_is_missed(asked: Path, tmp_path: Path) -> No
     change_table(folder / "kept.parquet", lambda frame: frame.head(frame.height - 3))
     reseal(folder)
     assert any("3 candidates are neither kept nor dropped" in line for line in broken(folder))
+
+
+def test_a_journal_whose_pages_are_damaged_is_broken_and_no_crash(asked: Path, tmp_path: Path) -> None:
+    folder = copied(asked, "chat", tmp_path)
+    path = folder / "journal/replies.sqlite"
+    content = bytearray(path.read_bytes())
+    content[4096:-4096] = b"\xff" * (len(content) - 8192)
+    path.write_bytes(content)
+    assert any("the file is damaged" in line or "cannot be read" in line for line in broken(folder))
+
+
+WAITING = ("deep-envelope", "broken-json", "empty-body", "html-page", "error-in-200", "long-string")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["chat", "responses", "google", "batch"])
+def test_whatever_a_server_said_the_run_it_made_is_verified(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fault inside a reply, once on one row and always on another."""
+    for key in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(key, "sk-of-nobody-at-all")
+    kinds = [kind for kind in (*BODY_FAULTS, *ANSWER_FAULTS, *TEXT_FAULTS) if kind not in WAITING]
+    rules = tuple(
+        Rule(
+            then=Fault(kind, text='{"id":"{id}","verdict":"keep"}' if kind == "says" else "", size=2_000),
+            when=When(row_matches=f"^Q{number + place}$", attempts=(1, last)),
+        )
+        for number, kind in enumerate(kinds)
+        for place, last in ((1, 1), (101, 2 if kind in BODY_FAULTS else OFTEN))
+    )
+    candidates = dishes(tmp_path / "dishes", 150)
+    with running_server(Script(rules=rules)) as server:
+        specs = {
+            "google": f"google:m-2?base_url={server.google_url}&price=0.15/0.60",
+            "responses": f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60&api=responses",
+        }
+        spec = specs.get(name, f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60")
+        stage = filter_stage(candidates, [load_concept("cuisine")], spec, llm=LlmOptions(batch=name == "batch"))
+        run_stage(stage, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
+    answer = verify_run(tmp_path / "kept")
+    assert [str(finding) for finding in answer.findings] == []
+    assert answer.checked["verdicts compared with stored replies"] == 150
