@@ -168,7 +168,7 @@ def test_what_nobody_kept_is_stated_with_its_number_and_reason(tmp_path: Path) -
         assert "| judge m: refused | 2 |" in text
     croissant = orjson.loads((tmp_path / "card/croissant.json").read_bytes())
     assert any("holds 3 artifacts that wait" in text for text in croissant["rai:dataLimitations"])
-    assert facts(tmp_path / "card")["counts"]["cspace"]["values"]["verdict"] == {
+    assert orjson.loads((tmp_path / "card/facts.json").read_bytes())["counts"]["cspace"]["values"]["verdict"] == {
         "keep": 1, "review": space().height - 1,
     }  # fmt: skip
     built(write_release(tmp_path / "kept", frame.with_columns(verdict=pl.lit("keep"))), hand, tmp_path / "sound")

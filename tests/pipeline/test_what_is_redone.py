@@ -120,8 +120,12 @@ def test_another_judge_who_says_the_same_changes_no_prompt(world: Path) -> None:
     said = world / "said.jsonl"
     said.write_text('{"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "keep"}}', encoding="utf-8")
     assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace"}
+
+
+def test_a_judge_who_settles_nothing_leaves_nothing_to_make_prompts_of(world: Path) -> None:
+    said = world / "said.jsonl"
     said.write_text('{"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "review"}}', encoding="utf-8")
-    assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace"}
+    assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace", "prompts"}
 
 
 def test_other_words_for_prompts_build_prompts_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
