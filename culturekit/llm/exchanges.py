@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.llm.client import Usage
-from culturekit.llm.journal_file import errors_explained, open_for_reading
+from culturekit.llm.journal_file import SOUND, errors_explained, open_for_reading
 from culturekit.llm.money import dollars
 
 __all__ = ["UNREAD", "Exchange", "latest_exchanges"]
@@ -23,7 +23,7 @@ FROM replies
 JOIN requests ON requests.number = replies.request
 JOIN templates ON templates.number = requests.template
 JOIN runs ON runs.number = replies.run
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE ? IN ('', ended)
 ORDER BY replies.number DESC LIMIT ?
 """

@@ -17,12 +17,13 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from culturekit.records.literal_keys import masked
 
-__all__ = ["KeyFilter", "install_redaction", "know", "redact", "redact_bytes", "scrub"]
+__all__ = ["KeyFilter", "in_json", "install_redaction", "know", "redact", "redact_bytes", "scrub"]
 
 SHORTEST = 6
 """Characters; anything shorter would blank ordinary words."""
@@ -37,6 +38,13 @@ KNOWN: dict[str, str] = {}
 
 PATTERNS: list[re.Pattern[str]] = []
 
+ESCAPED: dict[re.Pattern[str], str] = {}
+"""Each key as JSON may write it, any of its characters as an escape, and what stands for it."""
+
+ESCAPABLE = '"\\/'
+"""Characters that JSON may also write behind a backslash as they are."""
+
+
 
 def know(name: str, value: str) -> None:
     """Remember a key, so that it is never shown."""
@@ -49,22 +57,43 @@ def know(name: str, value: str) -> None:
     KNOWN.update(dict.fromkeys(forms, f"[{name}]"))
     longest_first = sorted(KNOWN, key=lambda form: (-len(form), form))
     PATTERNS[:] = [re.compile("|".join(map(re.escape, longest_first)))]
+    ESCAPED[re.compile(in_json(value))] = f"[{name}]"
+
+
+@cache
+def in_json(value: str) -> str:
+    """Write a pattern that finds a text in JSON however it is escaped there, also in JSON that is a string of JSON."""
+    return "".join(map(character_in_json, value))
+
+
+def character_in_json(character: str) -> str:
+    """Write a pattern for one character: as it is, or as one or two escapes of four hexadecimal digits."""
+    units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
+    plain = (r"\\*" if character in ESCAPABLE else "") + re.escape(character)
+    escaped = "".join(rf"\\+u(?i:{unit})" for unit in units)
+    return f"(?:{plain}|{escaped})"
 
 
 def redact(text: str) -> str:
     """Blank every known key in a text, and whatever looks like one."""
-    for pattern in PATTERNS:
-        text = pattern.sub(lambda match: KNOWN[match[0]], text)
-    return masked(text)
+    return masked(blanked(text))
 
 
 def redact_bytes(content: bytes) -> bytes:
     """Blank every known key in bytes; nothing else of them changes."""
+    text = content.decode("utf-8", "surrogateescape")
+    clean = blanked(text)
+    return content if clean == text else clean.encode("utf-8", "surrogateescape")
+
+
+def blanked(text: str) -> str:
+    """Blank every known key in a text."""
     for pattern in PATTERNS:
-        text = content.decode("utf-8", "surrogateescape")
-        if pattern.search(text):
-            content = pattern.sub(lambda match: KNOWN[match[0]], text).encode("utf-8", "surrogateescape")
-    return content
+        text = pattern.sub(lambda match: KNOWN[match[0]], text)
+    if "\\" in text:
+        for pattern, shown in ESCAPED.items():
+            text = pattern.sub(lambda _, shown=shown: shown, text)  # type: ignore[misc]
+    return text
 
 
 def scrub(error: BaseException) -> None:
