@@ -74,8 +74,8 @@ class Request:
 class Usage:
     """What a reply cost, as the provider counts it; `counted` is `here` where its counts are missing or not believed.
 
-    Thinking tokens are part of the output tokens, cached tokens part of the input tokens. `doubt` says why the counts
-    are not sure; a budget then reckons with the worst.
+    Thinking tokens are part of the output tokens, cached tokens part of the input tokens. `doubt` says which of them
+    cannot be true. A budget reckons with the worst where tokens were counted here, since nobody knows what is billed.
     """
 
     input_tokens: int = 0

@@ -60,6 +60,7 @@ class Counts:
             self.doubtful("no tokens for the request")
         elif total is not None and total > sent + output:
             self.doubtful(f"{total} tokens in total, where the parts are {sent + output}")
+            came = None
         if cached > (sent or 0):
             self.doubtful(f"{cached} cached tokens among {sent or 0} sent")
             cached = 0
@@ -98,7 +99,7 @@ def usage_of_text(text: str) -> Usage:
 def fully_counted(reply: Reply, outgoing: Outgoing, identity: Identity) -> Reply:
     """Add the tokens of the question where the server did not count them, or counted fewer than it can have."""
     usage, size = reply.usage, len(outgoing.body)
-    if 0 < usage.input_tokens and usage.input_tokens * CHARACTERS_PER_TOKEN >= size:
+    if usage.input_tokens > 0 and usage.input_tokens * CHARACTERS_PER_TOKEN >= size:
         return reply
     if usage.input_tokens == 0 and usage.counted == "provider":
         return reply

@@ -85,7 +85,7 @@ class Dispatch:
         heapq.heappush(self.ready, (question.place, question))
         if self.in_flight == 0:
             budget = self.purse.budget
-            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved))
+            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved, self.purse.unsure))
         return Later()
 
     def due(self, now: float) -> float:

@@ -30,7 +30,7 @@ from culturekit.llm.replaying import Replay
 from culturekit.llm.wire import Wire
 from culturekit.records.work import Progress
 
-__all__ = ["AskEngine", "AskOptions"]
+__all__ = ["AskEngine", "AskOptions", "Pass"]
 
 
 DRAIN_SECONDS = 4.0

@@ -28,7 +28,7 @@ class Purse:
     """What questions may cost and did cost; without a rate nothing is known of either."""
 
     def __init__(self, rate: Rate | None, identity: Identity, budget: Budget) -> None:
-        """Start with a budget in which earlier spending is counted."""
+        """Start with a budget in which earlier spending is counted; `unsure` is what of it may never be billed."""
         self.rate = rate
         self.identity = identity
         self.budget = budget
@@ -36,6 +36,7 @@ class Purse:
         self.fact = ""
         self.promised = 0.0
         self.picodollars_read = 0
+        self.unsure = 0.0
         self.misled = self.warned = False
         self.tokens = 0
         self.input_factor = self.output_factor = 1.0
@@ -84,30 +85,34 @@ class Purse:
         """
         cost = self.cost(usage) or 0.0
         if usage.doubt:
-            self.warn(usage.doubt)
+            self.warn_of_doubt(usage.doubt)
         elif cost > question.reserved:
-            most = f"{question.input_bound:,} and {question.outgoing.max_tokens:,}"
-            self.warn(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out, where at most {most} were asked")
-        self.budget.settle(question.reserved, max(cost, question.reserved) if usage.doubt else cost)
+            asked = f"{question.input_bound:,} and {question.outgoing.max_tokens:,}"
+            counts = f"{usage.input_tokens:,} tokens in and {usage.output_tokens:,} out"
+            self.warn(f"counts {counts}, where at most {asked} were asked for; they are paid as counted")
+        most = cost if usage.counted == "provider" else max(cost, question.reserved)
+        self.budget.settle(question.reserved, most)
+        self.unsure += most - cost
         self.tokens += usage.input_tokens + usage.output_tokens
         if question.input_bound:
             self.input_factor = max(self.input_factor, usage.input_tokens / question.input_bound)
         self.output_factor = max(self.output_factor, usage.output_tokens / max(question.outgoing.max_tokens, 1))
 
-    def warn(self, doubt: str) -> None:
+    def warn_of_doubt(self, doubt: str) -> None:
+        """Say that counts cannot be true, and what is done about it."""
+        remedy = "What is missing or cannot be true is counted here, and a budget reckons such replies at their worst"
+        self.warn(f"does not count its tokens as it should ({doubt}). {remedy}")
+
+    def warn(self, what: str) -> None:
         """Say once in a run that what the provider counts cannot be relied on, if that costs money."""
         if not self.warned and self.rate is not None and max(self.rate.input, self.rate.output) > 0.0:
             self.warned = True
-            logger.warning(
-                "%s does not count its tokens as it should (%s). What is missing or cannot be true is counted here, "
-                "and the budget reckons such replies at their worst; said once.",
-                self.identity.model,
-                doubt,
-            )
+            logger.warning("%s %s; said once.", self.identity.model, what)
 
     def keep(self, question: Question) -> None:
         """Count a question at its worst, because nobody knows whether it was billed."""
         self.budget.settle(question.reserved, question.reserved)
+        self.unsure += question.reserved
 
     def free(self, question: Question) -> None:
         """Give back what was set aside for a question that cost nothing."""
@@ -128,7 +133,9 @@ class Purse:
             journal.remember(self.fact, b"0")
         known = journal.recall(self.fact)
         self.promised = 0.0 if known is None else dollars(int(known))
-        self.budget.settle(0.0, max(self.promised, spent_in_run(journal.path, run)))
+        spent = spent_in_run(journal.path, run)
+        self.budget.settle(0.0, max(self.promised, spent))
+        self.unsure = max(self.promised - spent, 0.0)
         if self.budget.limit is not None:
             self.journal = journal
 

@@ -37,13 +37,12 @@ KNOWN: dict[str, str] = {}
 """Each form of each key, and what stands for it."""
 
 PATTERNS: list[re.Pattern[str]] = []
-
-ESCAPED: dict[re.Pattern[str], str] = {}
-"""Each key as JSON may write it, any of its characters as an escape, and what stands for it."""
+"""The first finds all these forms; each of the others one key as JSON may write it, with escapes."""
 
 ESCAPABLE = '"\\/'
 """Characters that JSON may also write behind a backslash as they are."""
 
+ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
 def know(name: str, value: str) -> None:
@@ -56,8 +55,7 @@ def know(name: str, value: str) -> None:
     forms |= {base64.b64encode(encoded).decode(), base64.urlsafe_b64encode(encoded).decode(), encoded.hex()}
     KNOWN.update(dict.fromkeys(forms, f"[{name}]"))
     longest_first = sorted(KNOWN, key=lambda form: (-len(form), form))
-    PATTERNS[:] = [re.compile("|".join(map(re.escape, longest_first)))]
-    ESCAPED[re.compile(in_json(value))] = f"[{name}]"
+    PATTERNS[:] = [re.compile("|".join(map(re.escape, longest_first))), *PATTERNS[1:], re.compile(in_json(value))]
 
 
 @cache
@@ -88,12 +86,14 @@ def redact_bytes(content: bytes) -> bytes:
 
 def blanked(text: str) -> str:
     """Blank every known key in a text."""
-    for pattern in PATTERNS:
-        text = pattern.sub(lambda match: KNOWN[match[0]], text)
-    if "\\" in text:
-        for pattern, shown in ESCAPED.items():
-            text = pattern.sub(lambda _, shown=shown: shown, text)  # type: ignore[misc]
+    for pattern in PATTERNS if "\\" in text else PATTERNS[:1]:
+        text = pattern.sub(shown_for, text)
     return text
+
+
+def shown_for(match: re.Match[str]) -> str:
+    """Give what stands for a key, however it was written."""
+    return KNOWN.get(match[0]) or KNOWN.get(ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), match[0]), "[key]")
 
 
 def scrub(error: BaseException) -> None:

@@ -6,8 +6,8 @@ from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
 from culturekit.llm.counted_here import stated_usage
 from culturekit.llm.cut_replies import how_cut
-from culturekit.llm.image_slots import data_url, filled, slot_of
 from culturekit.llm.error_bodies import shortened
+from culturekit.llm.image_slots import data_url, filled, slot_of
 from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.schemas import response_format

@@ -163,9 +163,7 @@ class Collector:
         }
         return [(row, result, body) for (row, result), body in some if (row.key, row.attempt) not in known]
 
-    def keep(
-        self, record: BatchRecord, fresh: Sequence[tuple[Planned, BatchResult, bytes]], *, share: float
-    ) -> float:
+    def keep(self, record: BatchRecord, fresh: Sequence[tuple[Planned, BatchResult, bytes]], *, share: float) -> float:
         """Write results down in one commit; only then look into them for what they cost."""
         kept = [(row, result, body) for row, result, body in fresh if result.kind != "fatal"]
         model = self.client.model
@@ -175,8 +173,7 @@ class Collector:
         ]
         numbers = self.journal.append_all(entries) if entries else []
         return sum(
-            self.spent_on(number, result, body, share)
-            for number, (_, result, body) in zip(numbers, kept, strict=True)
+            self.spent_on(number, result, body, share) for number, (_, result, body) in zip(numbers, kept, strict=True)
         )
 
     def spent_on(self, number: int, result: BatchResult, body: bytes, share: float) -> float:
@@ -187,7 +184,6 @@ class Collector:
         if result.kind != "reply":
             self.journal.note(number, self.purse.reading(result.kind, usage, "batch"))
         usd = self.purse.cost(usage, "batch") or 0.0
-        if not usage.doubt:
-            return usd
-        self.purse.warn(usage.doubt)
-        return max(usd, share)
+        if usage.doubt:
+            self.purse.warn_of_doubt(usage.doubt)
+        return usd if usage.counted == "provider" else max(usd, share)
