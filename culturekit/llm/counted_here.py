@@ -17,6 +17,7 @@ CHARACTERS_PER_TOKEN = 32
 """No tokenizer in use puts more into a token on average, runs of one character apart."""
 
 REPEATED = re.compile(r"(.)\1+", re.DOTALL)
+LOOKED_AT = 20_000
 LONGEST_SHOWN = 40
 NOT_COUNTED = "it counts no tokens"
 
@@ -32,12 +33,14 @@ class Counts:
     def take(self, name: str, *, within: str = "") -> int | None:
         """Give a count; None where it is absent, null, or no count."""
         place = self.stated.get(within) if within else self.stated
-        if within and place is not None and not isinstance(place, dict):
-            return self.doubtful(f"{within} is {seen(place)}")
         value = record(place).get(name)
-        if value is None or (type(value) is int and 0 <= value <= MOST_TOKENS):
+        if within and place is not None and not isinstance(place, dict):
+            self.doubtful(f"{within} is {seen(place)}")
+        elif type(value) is int and 0 <= value <= MOST_TOKENS:
             return value
-        return self.doubtful(f"{name} is {seen(value)}")
+        elif value is not None:
+            self.doubtful(f"{name} is {seen(value)}")
+        return None
 
     def doubtful(self, why: str) -> None:
         """Note why counts cannot be believed, unless something is noted already."""
@@ -87,7 +90,9 @@ def too_few(tokens: int, text: str) -> bool:
     """Tell whether a text cannot have been made of so few tokens."""
     if len(text) <= tokens * CHARACTERS_PER_TOKEN:
         return False
-    return len(REPEATED.sub(r"\1", text)) > tokens * CHARACTERS_PER_TOKEN
+    beginning = text[:LOOKED_AT]
+    share = len(REPEATED.sub(r"\1", beginning)) / len(beginning)
+    return len(text) * share > tokens * CHARACTERS_PER_TOKEN
 
 
 def usage_of_text(text: str) -> Usage:
@@ -97,15 +102,21 @@ def usage_of_text(text: str) -> Usage:
 
 
 def fully_counted(reply: Reply, outgoing: Outgoing, identity: Identity) -> Reply:
-    """Add the tokens of the question where the server did not count them, or counted fewer than it can have."""
+    """Add the tokens of the question where the server did not count them, or counted fewer than it can have.
+
+    No more are counted here as output than were asked for.
+    """
     usage, size = reply.usage, len(outgoing.body)
-    if usage.input_tokens > 0 and usage.input_tokens * CHARACTERS_PER_TOKEN >= size:
+    few = usage.input_tokens * CHARACTERS_PER_TOKEN < size
+    if usage.counted == "provider" and not (few and usage.input_tokens):
         return reply
-    if usage.input_tokens == 0 and usage.counted == "provider":
-        return reply
-    doubt = usage.doubt or f"{usage.input_tokens} tokens for a request of {size} bytes"
-    tokens = max(usage.input_tokens, estimate(outgoing, identity))
-    return replace(reply, usage=replace(usage, input_tokens=tokens, counted="here", doubt=doubt))
+    output = min(usage.output_tokens, outgoing.max_tokens)
+    usage = replace(usage, output_tokens=output, thinking_tokens=min(usage.thinking_tokens, output), counted="here")
+    if few:
+        doubt = usage.doubt or f"{usage.input_tokens} tokens for a request of {size} bytes"
+        tokens = max(usage.input_tokens, estimate(outgoing, identity))
+        usage = replace(usage, input_tokens=tokens, doubt=doubt)
+    return replace(reply, usage=usage)
 
 
 def seen(value: object) -> str:

@@ -77,7 +77,7 @@ def lines_of(place: JournalPlace) -> list[LedgerLine]:
     """Add up one journal."""
     with errors_explained(place.path), closing(open_for_reading(place.path)) as connection:
         rows = connection.execute(SUMS)
-        return [LedgerLine(place.stage, *row[:8], paid(*row[8:10]), *row[10:]) for row in rows]
+        return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in rows]
 
 
 def total_of(lines: Iterable[LedgerLine]) -> LedgerLine:

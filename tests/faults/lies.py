@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from itertools import cycle
 from typing import Any, TypeAlias
 
 __all__ = ["MODES", "Lie", "Mode", "http"]
@@ -105,6 +106,11 @@ def error(status: str, *headers: str, code: str = "rate_limit_exceeded", **more:
     return lambda _: [http(json.dumps(body).encode(), *headers, status=status)]
 
 
+def moved(status: str, place: str) -> Lie:
+    """Send the client elsewhere."""
+    return error(status, f"location: {place}", code="moved")
+
+
 def dripped(reply: dict[str, Any]) -> Iterator[bytes | float]:
     """Send an honest reply so slowly that it never ends."""
     for byte in http(json.dumps(reply).encode()):
@@ -150,6 +156,7 @@ def escaped_key(said: str) -> str:
 
 
 KEY = "sk-of-nobody-0123456789"
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1000000000s"}
 LONG = "x" * 10_000_000
 DEEP = 100_000
 HUGE = 10**15
@@ -206,11 +213,11 @@ BODIES = (
     Mode("not UTF-8", raw(lambda body: body.replace(b'"model": "', b'"model": "\xff\xfe')), NOTHING),
     Mode("choices an object", plain(lambda reply: reply.update(choices={"0": reply["choices"][0]})), NOTHING),
     Mode("message a text", plain(lambda reply: reply["choices"][0].update(message="keep")), NOTHING),
-    Mode("model of 10 MB", plain(lambda reply: reply.update(model=LONG))),
+    Mode("model of 10 MB", plain(lambda reply: reply.update(model=LONG)), PAID | NOTHING),
     Mode("error in 200", bare(http(b'{"error":{"message":"later","code":"server_error"}}')), NOTHING),
     Mode("error without end in 200", bare(http(json.dumps({"error": LONG}).encode())), NOTHING),
-    Mode("content a number", text(lambda _: 7), USELESS),
-    Mode("content null", text(lambda _: None), USELESS),
+    Mode("content a number", text(lambda _: 7), USELESS, USELESS),
+    Mode("content null", text(lambda _: None), USELESS, USELESS),
     Mode("fences", text(lambda said: f"```json\n{said}\n```"), USELESS, USELESS),
     Mode("wrong ids", text(lambda said: said.replace('"Q', '"Q9')), USELESS, USELESS),
     Mode("inner key twice", text(lambda said: said[:-1] + ',"verdict":"drop"}'), USELESS, USELESS),
@@ -236,7 +243,7 @@ HEADS = (
     Mode("status 999", head(status="999 Beyond"), NOTHING | USELESS),
     Mode("status of ten digits", bare(b"HTTP/1.1 2000000000 OK\r\n\r\n"), NOTHING),
     Mode("no content", bare(http(b"", status="204 No Content")), NOTHING),
-    Mode("continue for ever", bare(*[b"HTTP/1.1 100 Continue\r\n\r\n", 0.05] * 2000), NOTHING),
+    Mode("continue for ever", lambda _: cycle((b"HTTP/1.1 100 Continue\r\n\r\n", 0.05)), NOTHING),
     Mode("not gzip", head("content-encoding: gzip"), NOTHING),
     Mode("gzip bomb", lambda _: [http(zipped(1), "content-encoding: gzip")], NOTHING),
     Mode("gzip in gzip", lambda _: [http(zipped(2), "content-encoding: gzip, gzip")], NOTHING),
@@ -252,11 +259,10 @@ REFUSALS = (
     Mode("Retry-After in 9999", error("429 Busy", "retry-after: Fri, 31 Dec 9999 23:59:59 GMT"), NOTHING, billed=False),
     Mode("Retry-After no date", error("503 Busy", "retry-after: soon"), NOTHING, billed=False),
     Mode("retry-after-ms 1e15", error("503 Busy", f"retry-after-ms: {HUGE}"), NOTHING, billed=False),
-    Mode("RetryInfo of 1e9", error("429 Busy", details=[
-        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1000000000s"}]), NOTHING, billed=False),
+    Mode("RetryInfo of 1e9", error("429 Busy", details=[RETRY_INFO]), NOTHING, billed=False),
     Mode("Retry-After beside a reply", head("retry-after: 86400")),
-    Mode("redirect inwards", error("302 Found", "location: http://169.254.169.254/"), REFUSED, billed=False),
-    Mode("redirect in a circle", error("307 Again", "location: /v1/chat/completions"), REFUSED, billed=False),
+    Mode("redirect inwards", moved("302 Found", "http://169.254.169.254/"), REFUSED, billed=False),
+    Mode("redirect in a circle", moved("307 Again", "/v1/chat/completions"), REFUSED, billed=False),
     Mode("500", error("500 Oops", code="server_error"), NOTHING, billed=False),
     Mode("no credit", error("402 Pay", code="insufficient_quota"), REFUSED, billed=False),
     Mode("wrong key", error("401 Who", code="invalid_api_key"), REFUSED, billed=False),

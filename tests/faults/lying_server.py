@@ -23,6 +23,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from culturekit.errors import CultureKitError
+from culturekit.llm.exchanges import latest_exchanges
+from culturekit.llm.journal_places import journals_below
+from culturekit.llm.ledger import read_ledger
 from culturekit.llm.prices import known_prices
 from tests.faults.filter_kills import ROOT, dishes
 from tests.faults.lies import KEY, MODES, Lie, Mode, http
@@ -43,8 +47,9 @@ ROWS, AT_ONCE = 60, 4
 PATIENCE, ALLOWED = 4.0, 10.0
 """Seconds for which a server may bring nothing, and those that a run may take on top of it."""
 
+SECONDS = " s"
 TIMEOUT = 2.0
-TOO_LONG = 60.0
+TOO_LONG = 180.0
 """Seconds after which a run is killed."""
 
 
@@ -139,6 +144,11 @@ class Found:
     usd: float
     wrong: tuple[str, ...]
 
+    @property
+    def only_slow(self) -> bool:
+        """Say whether nothing is wrong but the time, as it may be on a machine that is at work on something else."""
+        return bool(self.wrong) and all(each.endswith(SECONDS) for each in self.wrong)
+
 
 def run_command(*arguments: str) -> Ended:
     """Run the command line, with less patience than usual."""
@@ -171,7 +181,9 @@ def lied_to(mode: Mode, folder: Path, table: Path, *, usual: float) -> Found:
     """Tell one lie to the filter, again, and then the truth; `usual` is how long it takes without lies."""
     server = LyingServer(free_port(), mode.lie, mode.billed)
     out = folder / "kept"
-    runs, wrong = [], []
+    runs: list[Ended] = []
+    wrong: list[str] = []
+    spent = 0.0
     for name, budget in (("budget", BUDGET), ("resume", BUDGET), ("poison", ENOUGH)):
         if name == "poison":
             server.lie, spent = None, server.usd
@@ -194,7 +206,7 @@ def problems(name: str, run: Ended, codes: frozenset[int], *, longest: float) ->
     if run.code is None:
         yield f"{name}: hung"
     elif run.seconds > longest:
-        yield f"{name}: {run.seconds:.0f} s"
+        yield f"{name}: {run.seconds:.0f}{SECONDS}"
     if run.code is not None and run.code not in codes:
         yield f"{name}: exit {run.code}, not {'/'.join(map(str, sorted(codes)))}"
     if "Traceback" in run.written:
@@ -204,9 +216,14 @@ def problems(name: str, run: Ended, codes: frozenset[int], *, longest: float) ->
 
 
 def unreadable(folder: Path) -> list[str]:
-    """Make sure that the journal can be looked into."""
-    commands = (["llm", "cost", str(folder), "--json"], ["llm", "log", str(folder), "--json"])
-    return [f"{command[1]}: exit {done.code}" for command in commands if (done := run_command(*command)).code != 0]
+    """Make sure that the journal can be looked into, as `llm cost` and `llm log` do."""
+    try:
+        places = journals_below([folder])
+        total = read_ledger(places).total
+        logged = sum(1 for place in places for _ in latest_exchanges(place.path, limit=10_000))
+    except CultureKitError as error:
+        return [f"journal: {error}"]
+    return [] if logged == total.requests and total.usd >= 0.0 else ["journal: the sums are not those of the log"]
 
 
 def keys_in(folder: Path) -> list[str]:
@@ -235,7 +252,9 @@ def main() -> int:
         usual = max(pool.map(lambda number: undisturbed(table, Path(folder) / f"usual-{number}"), range(given.at_once)))
 
         def tell(mode: Mode) -> Found:
-            return lied_to(mode, Path(folder) / mode.name.replace(" ", "-"), table, usual=usual)
+            where = Path(folder) / mode.name.replace(" ", "-")
+            found = lied_to(mode, where, table, usual=usual)
+            return lied_to(mode, where / "again", table, usual=usual) if found.only_slow else found
 
         results = []
         for found in pool.map(tell, chosen):

@@ -14,7 +14,7 @@ from culturekit.llm.prices import picodollars_of
 
 RATE = Rate(0.15, 0.60, cached=0.075)
 SAID = '{"id":"Q1","verdict":"keep"}'
-ASKED = Outgoing(b'{"messages":"' + b"Is this a dish? " * 100 + b'"}')
+ASKED = Outgoing(b'{"messages":"' + b"Is this a dish? " * 100 + b'"}', max_tokens=4_000)
 WHO = Identity("openai", "http://127.0.0.1/v1", "/chat/completions", "judge-1")
 SENT, CAME = 400, 12
 
@@ -147,6 +147,13 @@ def test_counts_that_are_far_too_small_are_not_believed() -> None:
     assert reply.usage.counted == "here"
     assert reply.usage.output_tokens > 1_000
     assert reply.usage.doubt == f"1 tokens for a reply of {len(essay)} characters"
+
+
+def test_no_more_is_counted_here_than_was_asked_for() -> None:
+    choice = {"message": {"content": "a b " * 100_000}, "finish_reason": "stop"}
+    usage = counted(chat_completions.read(json.dumps({"choices": [choice], "usage": None}).encode()))
+    assert usage.output_tokens == ASKED.max_tokens
+    assert not too_few(100, " " * 10_000_000)
 
 
 def test_runs_of_one_character_take_few_tokens() -> None:

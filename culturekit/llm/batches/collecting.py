@@ -12,7 +12,7 @@ from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Usage
-from culturekit.llm.counted_here import fully_counted
+from culturekit.llm.counted_here import MOST_TOKENS, fully_counted
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
@@ -180,7 +180,9 @@ class Collector:
         """Give what a result cost, or its share of what the job can cost at most where the counts are in doubt."""
         usage = Usage()
         if result.billed:
-            usage = fully_counted(self.client.read(result.billed), Outgoing(body), self.client.identity).usage
+            usage = fully_counted(
+                self.client.read(result.billed), Outgoing(body, max_tokens=MOST_TOKENS), self.client.identity
+            ).usage
         if result.kind != "reply":
             self.journal.note(number, self.purse.reading(result.kind, usage, "batch"))
         usd = self.purse.cost(usage, "batch") or 0.0
