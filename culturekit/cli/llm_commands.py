@@ -122,7 +122,7 @@ def ledger_lines(ledger: "Ledger") -> Iterator[str]:
     if total.perhaps_billed:
         yield f"{total.perhaps_billed:,} requests got no reply; the provider may have billed them all the same."
     if total.counted_here:
-        yield f"{total.counted_here:,} replies did not tell their usage; their tokens were counted here."
+        yield f"{total.counted_here:,} replies did not tell their usage, or not truly; their tokens were counted here."
     if total.unpriced:
         yield f"{total.unpriced:,} replies have no price; they stand with 0 USD."
     if total.unread:

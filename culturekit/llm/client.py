@@ -72,9 +72,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a reply cost, as the provider counts it; `counted` is `here` where the provider said nothing.
+    """What a reply cost, as the provider counts it; `counted` is `here` where its counts are missing or not believed.
 
-    Thinking tokens are part of the output tokens, cached tokens part of the input tokens.
+    Thinking tokens are part of the output tokens, cached tokens part of the input tokens. `doubt` says which of them
+    cannot be true. A budget reckons with the worst where tokens were counted here, since nobody knows what is billed.
     """
 
     input_tokens: int = 0
@@ -82,6 +83,7 @@ class Usage:
     thinking_tokens: int = 0
     cached_tokens: int = 0
     counted: Literal["provider", "here"] = "provider"
+    doubt: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.client import Failure, Reply
+from culturekit.llm.client import Failure, Reply, Usage
 from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
 from culturekit.llm.limits import Limiter
 from culturekit.llm.money import dollars
@@ -85,7 +85,7 @@ class Dispatch:
         heapq.heappush(self.ready, (question.place, question))
         if self.in_flight == 0:
             budget = self.purse.budget
-            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved))
+            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved, self.purse.unsure))
         return Later()
 
     def due(self, now: float) -> float:
@@ -154,8 +154,16 @@ class Dispatch:
         else:
             self.purse.settle(question, reply.usage)
             self.serving_again(question, now)
-            self.limiter.succeeded(question.expected_tokens, question.input_guess, reply.usage, now)
+            usage = self.believable(question, reply.usage)
+            self.limiter.succeeded(question.expected_tokens, question.input_guess, usage, now)
         return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
+
+    def believable(self, question: Question, usage: Usage) -> Usage:
+        """Give the tokens that decide the pace: no more than were asked for, lest a claim of millions stops the run."""
+        sent, came = self.purse.bound(question), question.outgoing.max_tokens
+        if usage.input_tokens <= sent and usage.output_tokens <= came:
+            return usage
+        return Usage(min(usage.input_tokens, sent), min(usage.output_tokens, came))
 
     def serving_again(self, question: Question, now: float) -> None:
         """Hear that the provider answered; after an outage everything begins slowly."""

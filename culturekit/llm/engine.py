@@ -30,7 +30,7 @@ from culturekit.llm.replaying import Replay
 from culturekit.llm.wire import Wire
 from culturekit.records.work import Progress
 
-__all__ = ["AskEngine", "AskOptions"]
+__all__ = ["AskEngine", "AskOptions", "Pass"]
 
 
 DRAIN_SECONDS = 4.0
@@ -102,6 +102,7 @@ class Pass:
         options = engine.options
         self.engine, self.client, self.journal, self.options = engine, client, journal, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
+        self.purse.look_back(journal)
         replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
         self.asking = Asking(client, journal, replay, requests)
         self.total = total
@@ -174,6 +175,5 @@ class Pass:
     def tell(self) -> None:
         """Say how it goes."""
         if self.told is not None and self.wire is not None:
-            spent = None if self.purse.rate is None else self.purse.budget.spent
             limit = self.wire.dispatch.limiter.told()
-            self.told.tell(rows=self.given, tokens=self.purse.tokens, spent=spent, limit=limit)
+            self.told.tell(rows=self.given, tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)

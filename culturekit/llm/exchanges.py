@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from culturekit.llm.client import Usage
-from culturekit.llm.journal_file import check_types, errors_explained, open_for_reading
+from culturekit.llm.journal_file import SOUND, check_types, errors_explained, open_for_reading
 from culturekit.llm.money import dollars
 from culturekit.llm.redaction import redact
 
@@ -28,7 +28,7 @@ FROM replies
 JOIN requests ON requests.number = replies.request
 JOIN templates ON templates.number = requests.template
 JOIN runs ON runs.number = replies.run
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE ? IN ('', ended) AND {{mentions}}
 ORDER BY replies.number DESC LIMIT ?
 """

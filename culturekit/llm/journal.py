@@ -14,7 +14,15 @@ from zlib import crc32
 
 from culturekit.llm.bulk_rows import pieces
 from culturekit.llm.journal_entry import ANSWERS, Entry, Mode, Reading
-from culturekit.llm.journal_file import FILE, check_types, damaged, errors_explained, open_for_reading, open_for_writing
+from culturekit.llm.journal_file import (
+    FILE,
+    SOUND,
+    check_types,
+    damaged,
+    errors_explained,
+    open_for_reading,
+    open_for_writing,
+)
 from culturekit.llm.journal_writer import JournalWriter
 from culturekit.storage.atomic import sync_folder
 from culturekit.storage.locks import hold
@@ -25,7 +33,7 @@ FOUND = f"""
 SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum
 FROM requests
 CROSS JOIN replies ON replies.request = requests.number
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE key IN (%s)
   AND (run IN (SELECT number FROM runs WHERE tag = ?)
        OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))

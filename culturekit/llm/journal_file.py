@@ -8,8 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.llm.counted_here import MOST_TOKENS
 
-__all__ = ["FILE", "check_types", "damaged", "errors_explained", "explain", "open_for_reading", "open_for_writing"]
+__all__ = [
+    "FILE",
+    "PAID",
+    "SOUND",
+    "check_types",
+    "damaged",
+    "errors_explained",
+    "explain",
+    "open_for_reading",
+    "open_for_writing",
+    "paid",
+]
 
 FILE = "replies.sqlite"
 OURS = 0x63_6B_6C_6D
@@ -46,6 +58,16 @@ CREATE VIEW IF NOT EXISTS exchanges AS
     JOIN runs ON runs.number = replies.run
     LEFT JOIN readings ON readings.number = replies.number;
 """
+
+SOUND = f"""
+(min(input_tokens, output_tokens, thinking_tokens, cached_tokens, coalesce(picodollars, 0)) >= 0
+ AND max(input_tokens, output_tokens) <= {2 * MOST_TOKENS} AND cached_tokens <= input_tokens)
+"""
+"""What every reading has in common whose counts were looked at before they were written down. One that an earlier
+version took from a server as it came, and that cannot be true, counts as none: its reply is read again."""
+
+PAID = "coalesce(sum(picodollars >> 32), 0), coalesce(sum(picodollars & 4294967295), 0)"
+"""Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`."""
 
 NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
 """What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
@@ -90,6 +112,11 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         check_ours(connection, path)
         connection.execute(CACHE)
     return connection
+
+
+def paid(high: int, low: int) -> int:
+    """Put the sums of both halves together: picodollars."""
+    return (high << 32) + low
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> None:

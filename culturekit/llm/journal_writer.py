@@ -1,6 +1,7 @@
 """The one thread that writes the journal: whoever waits together is committed together."""
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -23,6 +24,8 @@ from culturekit.llm.request_texts import RequestTexts
 
 __all__ = ["JournalWriter"]
 
+logger = logging.getLogger(__name__)
+
 PATIENCE_OF_NOTES = 1.0
 """Seconds after which notes are written although nothing else is."""
 
@@ -30,6 +33,9 @@ NOTES_AT_ONCE = 1024
 
 GATHERING = 0.01
 """Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU."""
+
+LARGEST = 2**63 - 1
+"""The largest number that SQLite holds."""
 
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
@@ -55,7 +61,7 @@ class JournalWriter:
         self.path = path
         self.texts = RequestTexts(connection)
         self.learn()
-        self.notes: deque[tuple[int, Reading]] = deque()
+        self.notes: deque[tuple[object, ...]] = deque()
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self.open = threading.Lock()
         self.stopped = False
@@ -76,8 +82,12 @@ class JournalWriter:
         return future.result()
 
     def note(self, number: int, reading: Reading) -> None:
-        """Remember a reading until the next commit."""
-        self.notes.append((number, reading))
+        """Remember a reading until the next commit; one that no journal can hold is left out, and its reply unread."""
+        row = reading_row(number, reading)
+        if any(isinstance(value, int) and abs(value) > LARGEST for value in row):
+            logger.warning("reply %d has counts beyond all bounds, and is not noted as read", number)
+            return
+        self.notes.append(row)
         if len(self.notes) % NOTES_AT_ONCE == 0:
             self.tasks.put(Task(()))
 
@@ -121,7 +131,7 @@ class JournalWriter:
             self.connection.execute("BEGIN IMMEDIATE")
             numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
             insert_rows(self.connection, INSERT_FACTS, [fact for task in tasks for fact in task.facts])
-            insert_rows(self.connection, INSERT_READINGS, [reading_row(*note) for note in notes])
+            insert_rows(self.connection, INSERT_READINGS, notes)
             self.connection.execute("COMMIT")
         except Exception as error:
             self.notes.extendleft(reversed(notes))

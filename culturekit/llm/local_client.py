@@ -12,8 +12,9 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
 from culturekit.llm.client_options import LocalOptions
+from culturekit.llm.counted_here import Counts
 from culturekit.llm.cut_replies import how_cut
-from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.local_model import LocalModel, Turn
 from culturekit.llm.repair import expected_shape
 from culturekit.llm.shape_reading import shape_of
@@ -111,7 +112,8 @@ class LocalClient:
         if "text" not in body:
             return Reply("", stop="unreadable", detail="not a reply of this client")
         said = text(body["text"])
-        usage = Usage(counted(body.get("input_tokens")), counted(body.get("output_tokens")))
+        counts = Counts(body)
+        usage = Usage(counts.take("input_tokens") or 0, counts.take("output_tokens") or 0)
         if body.get("stop") == "length":
             return Reply(said, usage, "length", how_cut(said), self.model)
         tokens = tuple(filter(None, map(one_token, records(body.get("tokens")))))

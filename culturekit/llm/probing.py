@@ -9,7 +9,7 @@ from culturekit.llm.dispatch import MAY_BE_BILLED
 from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.journal_entry import Entry
 from culturekit.llm.keys import key_of
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
@@ -58,7 +58,7 @@ def probe_once(client: Client, journal: Journal, purse: Purse, *, run: str) -> N
     number = kept("reply", raw, 200)
     reply = fully_counted(client.read(raw), outgoing, client.identity)
     purse.settle(question, reply.usage)
-    journal.note(number, Reading("ok", reply.usage, purse.cost(reply.usage)))
+    journal.note(number, purse.reading("ok", reply.usage))
     warning = probe_warning(client, reply)
     journal.remember(fact, warning.encode())
     if warning:

@@ -8,17 +8,17 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Client, Reply, Request
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.journal_entry import ANSWERS
-from culturekit.llm.journal_file import FILE, check_types, damaged, errors_explained, open_for_reading
+from culturekit.llm.journal_file import FILE, SOUND, check_types, damaged, errors_explained, open_for_reading
 from culturekit.llm.keys import key_of
 from culturekit.registry import parse_spec
 
 __all__ = ["JournalReplies", "far_client"]
 
-REPLIES = """
+REPLIES = f"""
 SELECT raw, checksum, replies.number, coalesce(outcome, '') FROM requests
 JOIN replies ON replies.request = requests.number
 JOIN runs ON runs.number = replies.run
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE key = ? AND kind = 'reply' AND ? IN ('', runs.tag)
 ORDER BY replies.number
 """

@@ -4,10 +4,11 @@ from typing import Any
 
 from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.counted_here import told_usage
+from culturekit.llm.counted_here import stated_usage
 from culturekit.llm.cut_replies import how_cut
+from culturekit.llm.error_bodies import shortened
 from culturekit.llm.image_slots import data_url, filled, slot_of
-from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.schemas import response_format
 from culturekit.llm.token_listing import refuse_weighing
@@ -61,7 +62,9 @@ def read(raw: bytes) -> Reply:
     body = record(decoded(raw))
     status = text(body.get("status"))
     if status not in ("completed", "incomplete"):
-        return Reply("", stop="unreadable", detail=f"status {status}" if status else "not a response")
+        found = why_no_object(raw) if raw and not body else "not a response"
+        nothing = f"status {shortened(status)}" if status else found
+        return Reply("", stop="unreadable", detail=nothing)
     parts = [
         part
         for item in records(body.get("output"))
@@ -88,4 +91,4 @@ def ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Stop, str]:
 
 def usage(value: object, said: str) -> Usage:
     """Read what the provider counted; count here where it did not."""
-    return told_usage(value, said, sent="input_tokens", came="output_tokens")
+    return stated_usage(value, said, sent="input_tokens", came="output_tokens")

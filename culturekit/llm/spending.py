@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.llm.journal_entry import ANSWERS
-from culturekit.llm.journal_file import errors_explained, open_for_reading
+from culturekit.llm.journal_file import SOUND, errors_explained, open_for_reading
 
 __all__ = ["Spent", "read_spending"]
 
 SPENT = f"""
 SELECT key, tag, sum(input_tokens), sum(output_tokens), max(outcome IN ({", ".join(repr(name) for name in ANSWERS)}))
 FROM readings
-JOIN replies ON replies.number = readings.number
+JOIN replies ON replies.number = readings.number AND {SOUND}
 JOIN requests ON requests.number = replies.request
 JOIN runs ON runs.number = replies.run
 WHERE kind = 'reply'

@@ -16,7 +16,7 @@ from culturekit.llm.counted_here import fully_counted
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.journal_entry import Entry
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import reading_of
 
@@ -179,7 +179,7 @@ class Wire:
         number = await self.journal.append(self.entry(question, "reply", raw, 200, charged=charged))
         reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
         leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
-        reading = Reading(reading_of(question.ended, reply), reply.usage, self.dispatch.purse.cost(reply.usage))
+        reading = self.dispatch.purse.reading(reading_of(question.ended, reply), reply.usage)
         self.journal.note(number, reading)
         question.read.append((number, reading))
         return leaves

@@ -211,6 +211,18 @@ def test_a_key_that_a_server_echoes_is_kept_nowhere(
     assert not [text for text in shown if CANARY in text]
 
 
+@pytest.mark.parametrize("escape", ["\\u{:04x}", "\\u{:04X}", "\\\\u{:04x}"])
+@pytest.mark.parametrize("share", [1, 3])
+def test_a_key_that_a_server_echoes_in_escapes_is_kept_nowhere(
+    ears: Listening, escape: str, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    echoed = "".join(sign if place % share else escape.format(ord(sign)) for place, sign in enumerate(CANARY))
+    ears.body = b'{"choices":[{"message":{"content":"%b \\u00e9"}}]}' % echoed.encode()
+    raw = send(client(f"openai:any?base_url={ears.url}/v1"), question())
+    assert raw == b'{"choices":[{"message":{"content":"[key] \\u00e9"}}]}'
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

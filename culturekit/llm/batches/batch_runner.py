@@ -70,6 +70,7 @@ class BatchRunner:
         """Take what is asked; nothing is sent."""
         self.client, self.batches, self.journal, self.run, self.options = client, batches, journal, run, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget, spent))
+        self.purse.look_back(journal)
         replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
         self.rows = Rows(requests, Standing(client.identity, batches, journal, replay))
         self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
@@ -156,7 +157,8 @@ class BatchRunner:
     def tell(self, jobs: int) -> None:
         """Say how it goes."""
         if self.progress is not None:
-            cost = "cost unknown" if self.purse.rate is None else f"${self.purse.budget.spent:,.4f}"
+            paid = self.purse.paid
+            cost = "cost unknown" if paid is None else f"${paid:,.4f}"
             done, total = self.rows.done(), len(self.rows.requests)
             self.progress.tell(f"{done:,} of {total:,} rows, {cost}, {jobs:,} batch jobs under way")
 
