@@ -33,8 +33,9 @@ Answers: TypeAlias = type[msgspec.Struct]
 Stop: TypeAlias = Literal["end", "length", "refusal", "blocked", "unreadable"]
 """Why a model stopped: it was done; it ran out of tokens; it declined; a filter stopped it; the bytes say nothing."""
 
-FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "rejected", "blocked", "fatal"]
-"""`busy`, `server`, `timeout`, `connection` may pass; `rejected` and `blocked` close the row; `fatal` ends the run."""
+FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "unreached", "rejected", "blocked", "fatal"]
+"""`busy`, `server`, `timeout`, `connection`, `unreached` may pass; `rejected` and `blocked` close the row; `fatal` ends
+the run. `unreached` means that nothing left: no row was asked, and nothing can have been sold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a provider allows a minute, as far as the user stated it."""
+    """What a provider allows a minute, and how many seconds it may be silent, as far as the user stated it."""
 
     requests: float | None = None
     tokens: float | None = None
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

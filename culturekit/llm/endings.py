@@ -19,6 +19,8 @@ class OutOfMoney:
     limit: float
     spent: float
     needed: float
+    unanswered: float = 0.0
+    """What of `spent` is counted for replies that never came, and that may have been billed."""
 
 
 def run_ended_by(failure: Failure, model: str) -> CultureKitError:
@@ -51,8 +53,13 @@ def out_of_money(money: OutOfMoney, model: str, *, done: int, total: int | None)
         hint = f"Run the same command again with a budget of ${money.spent + rest + money.needed:.4f} or more."
     else:
         hint = "Run the same command again with a larger budget."
+    spent = f"${money.spent:.6f}"
+    if money.unanswered:
+        spent += (
+            f" (${money.unanswered:.6f} of it for requests that got no reply and may have been billed all the same)"
+        )
     return BudgetReached(
-        f"the budget of ${money.limit:g} is reached: {rows} done for ${money.spent:.6f}, {more}",
+        f"the budget of ${money.limit:g} is reached: {rows} done for {spent}, {more}",
         where=model,
         hint=f"Everything bought is kept. {hint}",
     )

@@ -24,14 +24,13 @@ SECONDS = 30.0
 """How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
 
 
-def probe_once(client: Client, journal: Journal, purse: Purse, *, run: str) -> None:
+def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold, *, run: str) -> None:
     """Ask a server whose habits are not known; what it said is kept in the journal.
 
     Raises:
         UsageError: the server says that the key or the model is wrong.
     """
     fact = f"probed:{client.identity.base_url} {client.model}"
-    hold = DurableHold(journal, client.identity)
     if not needs_probe(client) or journal.recall(fact) is not None or hold.left() > 0.0:
         return
     outgoing = client.compose(probe_request())
@@ -48,7 +47,8 @@ def probe_once(client: Client, journal: Journal, purse: Purse, *, run: str) -> N
         raw = asyncio.run(sent(client, question))
     except Failure as failure:
         (purse.keep if failure.kind in MAY_BE_BILLED else purse.free)(question)
-        kept(failure.kind, failure.raw, failure.status)
+        if failure.kind != "unreached":
+            kept(failure.kind, failure.raw, failure.status)
         if failure.kind == "fatal":
             raise run_ended_by(failure, client.model) from None
         if failure.wait is not None:

@@ -32,6 +32,9 @@ class Purse:
         self.fact = ""
         self.promised = 0.0
         self.tokens = 0
+        self.unanswered = 0.0
+        """US dollars that are counted for replies that never came, in this process."""
+
         self.input_factor = self.output_factor = 1.0
 
     def reserve(self, question: Question) -> bool:
@@ -66,6 +69,7 @@ class Purse:
 
     def keep(self, question: Question) -> None:
         """Count a question at its worst, because nobody knows whether it was billed."""
+        self.unanswered += question.reserved
         self.budget.settle(question.reserved, question.reserved)
 
     def free(self, question: Question) -> None:
