@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client_options import PATIENCE
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Work
 from culturekit.storage.manifest import JOURNAL
@@ -72,5 +73,4 @@ def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
     """Give the engine's options, with the patience that the client states."""
     from culturekit.llm.engine import AskOptions
 
-    stated = {} if client.quota.patience is None else {"patience": client.quota.patience}
-    return AskOptions(llm.concurrency, llm.budget, **stated)
+    return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE)

@@ -33,9 +33,8 @@ Answers: TypeAlias = type[msgspec.Struct]
 Stop: TypeAlias = Literal["end", "length", "refusal", "blocked", "unreadable"]
 """Why a model stopped: it was done; it ran out of tokens; it declined; a filter stopped it; the bytes say nothing."""
 
-FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "unreached", "rejected", "blocked", "fatal"]
-"""`busy`, `server`, `timeout`, `connection`, `unreached` may pass; `rejected` and `blocked` close the row; `fatal` ends
-the run. `unreached` means that nothing left: no row was asked, and nothing can have been sold."""
+FailureKind: TypeAlias = Literal["busy", "server", "timeout", "connection", "rejected", "blocked", "fatal"]
+"""`busy`, `server`, `timeout`, `connection` may pass; `rejected` and `blocked` close the row; `fatal` ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +147,19 @@ class Rate:
 class Failure(Exception):
     """A request that brought no reply; `wait` is the hint of the server, in seconds, where it gave one.
 
-    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do.
+    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do. A request
+    that was not `sent` reached nobody: its row was not asked, and it cannot have been sold.
     """
 
     def __init__(
-        self, kind: FailureKind, detail: str, *, status: int = 0, wait: float | None = None, raw: bytes = b""
+        self,
+        kind: FailureKind,
+        detail: str,
+        *,
+        status: int = 0,
+        wait: float | None = None,
+        raw: bytes = b"",
+        sent: bool = True,
     ) -> None:
         """Keep the parts apart."""
         super().__init__(detail)
@@ -161,6 +168,12 @@ class Failure(Exception):
         self.status = status
         self.wait = wait
         self.raw = raw
+        self.sent = sent
+
+    @property
+    def may_be_sold(self) -> bool:
+        """Whether the provider may have done the work although nothing came of it."""
+        return self.sent and self.kind in {"timeout", "connection"}
 
 
 @runtime_checkable

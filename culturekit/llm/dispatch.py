@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.client import Failure, FailureKind, Reply
+from culturekit.llm.client import Failure, Reply
 from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
 from culturekit.llm.limits import Limiter
 from culturekit.llm.money import dollars
@@ -23,10 +23,7 @@ from culturekit.llm.row_automaton import CLOSING, Row, failed, failure_text, hea
 
 __all__ = ["Dispatch", "Later"]
 
-MAY_BE_BILLED = frozenset({"timeout", "connection"})
-"""Failures after which nobody knows whether the provider did the work: their reservation stays counted."""
-
-UNREACHED_AT_MOST = 4
+UNSENT_AT_MOST = 4
 """Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon."""
 
 
@@ -57,7 +54,9 @@ class Dispatch:
         self.in_flight = 0
         self.unfailed = 0
         self.last_failure = ""
-        self.failed_as: FailureKind | None = None
+        self.failed: Failure | None = None
+        """What came last, unless it was a reply."""
+
         self.out_of_patience = False
         self.ending: CultureKitError | OutOfMoney | BaseException | None = None
 
@@ -128,9 +127,8 @@ class Dispatch:
 
     def failure_came(self, question: Question, failure: Failure, now: float) -> bool:
         """Hear of a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
-        unreached = failure.kind == "unreached"
-        charged = not unreached and self.charges(question)
-        self.failed_as = failure.kind
+        charged = failure.sent and self.charges(question)
+        self.failed = failure
         stated = failure.detail if not failure.status else ""
         self.last_failure = stated or failure_text(failure.kind, failure.status)
         self.limiter.failed(failure, now, sent=question.sent)
@@ -140,14 +138,14 @@ class Dispatch:
             self.serving_again(question, now, owed=self.in_flight - 1)
         else:
             self.count_failure(question, now)
-        tries = min(question.failures, UNREACHED_AT_MOST) if unreached else question.failures
+        tries = question.failures if failure.sent else min(question.failures, UNSENT_AT_MOST)
         question.ready = now + retry_wait(question.key, tries, hint=failure.wait)
         return charged
 
     def failure_kept(self, question: Question, failure: Failure, *, charged: bool) -> bool:
         """Take a failure in that is on disk; True when the row leaves."""
         self.in_flight -= 1
-        if failure.kind in MAY_BE_BILLED:
+        if failure.may_be_sold:
             self.purse.keep(question)
         else:
             self.purse.free(question)
@@ -160,7 +158,8 @@ class Dispatch:
         self.in_flight -= 1
         if reply.stop == "unreadable":
             self.purse.keep(question)
-            self.last_failure, self.failed_as = "a reply that cannot be read", "server"
+            self.last_failure = "a reply that cannot be read"
+            self.failed = Failure("server", self.last_failure)
             self.count_failure(question, now)
             question.ready = now + retry_wait(question.key, question.failures)
         else:
@@ -171,7 +170,7 @@ class Dispatch:
 
     def serving_again(self, question: Question, now: float, *, owed: int) -> None:
         """Hear that the provider answered; after an outage everything begins slowly."""
-        self.failed_as = None
+        self.failed = None
         if self.outage.succeeded(sent=question.sent, now=now, owed=owed):
             self.limiter.restart()
 

@@ -156,11 +156,14 @@ class Pass:
         check_price(self.client)
         self.purse.remember_in(self.journal, self.engine.run)
         hold = DurableHold(self.journal, self.client.identity, self.options.patience)
-        probe_once(self.client, self.journal, self.purse, hold, run=self.engine.run)
+        began = time.monotonic()
+        replied = probe_once(self.client, self.journal, self.purse, hold, run=self.engine.run)
         limiter = Limiter(self.client.quota, self.options.concurrency)
         dispatch = Dispatch(
             self.client.model, limiter, self.purse, tries=self.options.tries, patience=self.options.patience
         )
+        if not replied:
+            dispatch.outage.sent(began)
         self.notices = WaitNotices(dispatch)
         return Wire(self.client, self.journal, dispatch, hold, run=self.engine.run, longest=self.options.longest)
 

@@ -26,7 +26,6 @@ SAID = {
     "server": "the server failed",
     "timeout": "no reply in time",
     "connection": "the connection failed",
-    "unreached": "the server could not be reached",
 }
 
 

@@ -124,7 +124,7 @@ def failure_on_the_way(error: Exception, *, unsent: tuple[type[Exception], ...],
     if isinstance(error, Failure):
         return error
     if isinstance(error, unsent):
-        return Failure("unreached", reason_of(error))
+        return Failure("connection", reason_of(error), sent=False)
     if isinstance(error, timeout):
         return timed_out(f"({type(error).__name__})")
     return Failure("connection", f"the connection broke ({reason_of(error)})")

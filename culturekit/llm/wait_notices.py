@@ -12,12 +12,12 @@ __all__ = ["WaitNotices", "answers_again", "retrying", "spoken"]
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = frozenset({"unreached", "timeout"})
-"""Failures that are said the moment they come; others pass so often that some seconds of them are awaited."""
-
 LASTING = 3.0
 LONG_HOLD = 3.0
-"""Seconds of failures, and of a wait that a server asks for, that are worth a line."""
+"""Seconds of failures, and of a wait that a server asks for, that are worth a line.
+
+A server that is not there, and a reply that took too long, are said at once.
+"""
 
 APART = 60.0
 """Seconds between two lines about the same."""
@@ -45,9 +45,10 @@ class WaitNotices:
         """List what is to be said now."""
         since = self.dispatch.outage.silent_since
         silent = 0.0 if since is None else now - since
-        if self.dispatch.failed_as is None:
+        failed = self.dispatch.failed
+        if failed is None:
             yield from self.about_quiet(silent, now)
-        elif now >= self.failing_next and (self.dispatch.failed_as in AT_ONCE or silent >= LASTING):
+        elif now >= self.failing_next and (silent >= LASTING or not failed.sent or failed.kind == "timeout"):
             self.failing_next = now + APART
             self.failing_since = self.failing_since or now - silent
             yield retrying(self.dispatch.last_failure, self.dispatch.patience - silent)

@@ -188,7 +188,7 @@ class Wire:
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
         if failure.wait is not None:
             self.hold.keep(failure.wait)
-        if failure.kind == "unreached":
+        if not failure.sent:
             return self.dispatch.failure_kept(question, failure, charged=charged)
         await self.journal.append(self.entry(question, failure.kind, failure.raw, failure.status, charged=charged))
         return self.dispatch.failure_kept(question, failure, charged=charged)

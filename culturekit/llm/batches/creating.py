@@ -46,7 +46,7 @@ class Creator:
         try:
             job = await self.caller.call(
                 lambda: self.batches.create(plan.lines, upload=upload, tag=tag),
-                retried=frozenset({"busy", "unreached"}),
+                retried=frozenset({"busy"}),
             )
         except Failure as failure:
             if failure.kind in UNCLEAR:

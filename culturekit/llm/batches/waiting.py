@@ -13,7 +13,7 @@ from culturekit.llm.wait_notices import APART, LONG_HOLD, answers_again, retryin
 
 __all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
 
-PASSING = frozenset({"busy", "server", "timeout", "connection", "unreached"})
+PASSING = frozenset({"busy", "server", "timeout", "connection"})
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Caller:
                 pause = self.pauses.after(pause)
                 self.hold(failure.wait if failure.wait is not None else pause)
                 self.last = failure.detail
-                if failure.kind not in retried:
+                if failure.sent and failure.kind not in retried:
                     raise
                 self.fails()
             else:
