@@ -63,6 +63,7 @@ class JournalWriter:
         """Why what waits was not written, the last time."""
 
         self.broken = False
+        self.group: list[Task | None] = []
         self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
         self.thread.start()
 
@@ -115,7 +116,7 @@ class JournalWriter:
             self.failure = error if isinstance(error, Exception) else CultureKitError(repr(error))
             with self.open:
                 self.stopped = self.broken = True
-            tell([(task, self.failure) for task in self.waiting() if task is not None])
+            tell([(task, self.failure) for task in [*self.group, *self.waiting()] if task is not None])
 
     def waiting(self) -> list[Task | None]:
         """Take all that waits."""
@@ -126,13 +127,13 @@ class JournalWriter:
         going_on = True
         self.committed = 0.0
         while going_on:
-            waiting: list[Task | None] = []
+            self.group = []
             with suppress(queue.Empty):
-                waiting.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
+                self.group.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
             time.sleep(max(self.committed + GATHERING - time.monotonic(), 0.0))
-            waiting += self.waiting()
-            tasks = [task for task in waiting if task is not None]
-            going_on = len(tasks) == len(waiting)
+            self.group += self.waiting()
+            tasks = [task for task in self.group if task is not None]
+            going_on = len(tasks) == len(self.group)
             if tasks or self.notes:
                 self.commit_group(tasks)
                 self.committed = time.monotonic()

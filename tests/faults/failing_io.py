@@ -54,7 +54,7 @@ class FailingIO:
     def install(self) -> None:
         """Stand before the system from now on, in this process."""
         self.real_open, self.real_os_open = io.open, os.open
-        builtins.open = io.open = self.open  # type: ignore[assignment]
+        builtins.open = io.open = self.open
         os.open = self.os_open
         os.write = self.before(os.write, "write", self.named)
         for name in ("fsync", "fdatasync"):

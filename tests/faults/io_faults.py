@@ -221,15 +221,17 @@ def fail_and_run(fault: Fault, arguments: Sequence[str]) -> None:
         sys.stderr.write(f"\n{json.dumps([len(io.steps), met])}\n")
 
 
-def stage_faults(scratch: Path, *, recipe: Path, faults: int, seed: int, rounds: int) -> Result:
+def stage_faults(
+    scratch: Path, *, recipe: Path, faults: int, seed: int, rounds: int, kinds: Sequence[Fault] = STAGE_FAULTS
+) -> Result:
     """Run a recipe to its end several times, each time through faults at steps all along it."""
-    result, chance, kinds = Result(), random.Random(seed), cycle(STAGE_FAULTS)
+    result, chance, manners = Result(), random.Random(seed), cycle(kinds)
     steps = run_stages(recipe, scratch / "calm", NONE).steps
     expected = content(scratch / "calm")
     for number in range(rounds):
         workdir = scratch / f"round-{number}"
         for at in places(chance, steps, faults // rounds):
-            kind = next(kinds)
+            kind = next(manners)
             fault = Fault(at, kind.error, kind.manner, kind.lasting)
             ended = run_stages(recipe, workdir, fault)
             if ended.met or ended.code == HUNG:
@@ -251,7 +253,7 @@ def places(chance: random.Random, steps: int, count: int) -> Iterator[int]:
 def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="let every n-th step of the journal fail")
+    parser.add_argument("--every", type=int, default=5, help="let every n-th step of the journal fail")
     parser.add_argument("--stages", type=int, default=120, help="faults along the small recipe")
     parser.add_argument("--rounds", type=int, default=8, help="runs of the recipe that these are spread over")
     parser.add_argument("--recipe", type=Path, default=SMALL)
