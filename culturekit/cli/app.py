@@ -1,6 +1,7 @@
 """All commands under one name."""
 
 import logging
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,7 @@ from culturekit.cli import (
     vqascore_command,
     weights_commands,
 )
+from culturekit.cli.log_lines import StderrLines
 from culturekit.cli.replacing import add_replace_option
 from culturekit.cli.scores.app import score_app
 from culturekit.version import VERSION
@@ -64,7 +66,8 @@ def root(
     ] = None,
 ) -> None:
     """Set up what all commands share."""
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.DEBUG if verbose else logging.WARNING)
+    lines = StderrLines(as_json="--json" in sys.argv)
+    logging.basicConfig(handlers=[lines], level=logging.DEBUG if verbose else logging.WARNING)
     if countries_file is not None:
         from culturekit.kg.countries import use_countries
 

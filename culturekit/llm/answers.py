@@ -3,14 +3,19 @@
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client_options import PATIENCE
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Work
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["LlmOptions", "answers"]
+if TYPE_CHECKING:
+    from culturekit.llm.engine import AskOptions
+
+__all__ = ["LlmOptions", "answers", "ask_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,13 @@ def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm:
     """Answer requests for money."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.batches.batches_of import batches_of
-    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.engine import AskEngine
     from culturekit.llm.journal import Journal
     from culturekit.llm.purse import remember_rate
     from culturekit.llm.run_tag import run_tag
     from culturekit.llm.spent_in_run import spent_in_run
 
-    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
+    options = ask_options(client, llm)
     batches = batches_of(client) if llm.batch else None
     with Journal(work.out / JOURNAL) as journal:
         remember_rate(journal, client.model, client.rate)
@@ -64,3 +69,10 @@ def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm:
             yield from answer_batch(client, batches, journal, requests, options, tag, work.progress, spent=spent)
             return
         yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
+
+
+def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
+    """Give the engine's options, with the patience that the client states."""
+    from culturekit.llm.engine import AskOptions
+
+    return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE)

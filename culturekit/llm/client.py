@@ -128,10 +128,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a provider allows a minute, as far as the user stated it."""
+    """What a provider allows a minute, and how many seconds it may be silent, as far as the user stated it."""
 
     requests: float | None = None
     tokens: float | None = None
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,19 @@ class Rate:
 class Failure(Exception):
     """A request that brought no reply; `wait` is the hint of the server, in seconds, where it gave one.
 
-    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do.
+    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do. A request
+    that was not `sent` reached nobody: its row was not asked, and it cannot have been sold.
     """
 
     def __init__(
-        self, kind: FailureKind, detail: str, *, status: int = 0, wait: float | None = None, raw: bytes = b""
+        self,
+        kind: FailureKind,
+        detail: str,
+        *,
+        status: int = 0,
+        wait: float | None = None,
+        raw: bytes = b"",
+        sent: bool = True,
     ) -> None:
         """Keep the parts apart."""
         super().__init__(detail)
@@ -161,6 +170,12 @@ class Failure(Exception):
         self.status = status
         self.wait = wait
         self.raw = raw
+        self.sent = sent
+
+    @property
+    def may_be_sold(self) -> bool:
+        """Whether the provider may have done the work although nothing came of it."""
+        return self.sent and self.kind in {"timeout", "connection"}
 
 
 @runtime_checkable

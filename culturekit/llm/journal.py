@@ -77,8 +77,12 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write what waits, and leave one file."""
-        self.close()
+        """Write what waits, and leave one file; where something is wrong already, that counts."""
+        try:
+            self.close()
+        except Exception:
+            if error is None:
+                raise
 
     def close(self) -> None:
         """Write what waits, and leave one file."""

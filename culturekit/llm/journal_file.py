@@ -84,9 +84,11 @@ SYSTEM_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EROFS,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EIO,
     sqlite3.SQLITE_PERM: errno.EACCES,
     sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_PROTOCOL: errno.EBUSY,
+    sqlite3.SQLITE_NOMEM: errno.ENOMEM,
 }
 
 
@@ -162,7 +164,7 @@ def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in SYSTEM_ERRORS:
         number = SYSTEM_ERRORS[code]
-        return OSError(number, os.strerror(number), str(path))
+        return OSError(number, f"{os.strerror(number)} ({error})", str(path))
     if code in NOT_A_DATABASE:
         return damaged(path, str(error))
     return CultureKitError(f"the journal could not be used: {error}", where=str(path))

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
+from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.client_options import LocalOptions
 from culturekit.llm.counted_here import Counts
 from culturekit.llm.cut_replies import how_cut
@@ -29,13 +29,13 @@ class LocalClient:
     """Asks a model on this machine, one question at a time."""
 
     rate = Rate(0.0, 0.0, source="this machine")
-    quota = Quota()
     caveat = "A model in this process is held to no schema while it writes: its replies are only checked afterwards."
 
     def __init__(self, folder: Path, options: LocalOptions) -> None:
         """Name the folder; the model is loaded on first use."""
         self.folder = folder
         self.settings = options
+        self.quota = options.quota
         self.loaded: LocalModel | None = None
         self.turn = threading.Lock()
 

@@ -1,9 +1,11 @@
+import errno
 import json
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,11 @@ import pytest
 from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm.client import Failure, Rate, Reply, Request
 from culturekit.llm.engine import AskEngine, AskOptions
+from culturekit.llm.exchanges import latest_exchanges
 from culturekit.llm.journal import Journal
+from culturekit.llm.limits import Limiter
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.spent_in_run import spent_in_run
 from tests.conftest import HeardProgress
 from tests.llm.fake_client import Behaviour, FakeClient, Verdict, answer_for, questions
 
@@ -171,6 +176,65 @@ def test_a_reply_that_never_comes_is_a_failure(tmp_path: Path) -> None:
     (answered,) = ask(FakeClient(delay=30.0), tmp_path, questions(1), options)
     assert answered.outcome == "exhausted"
     assert "no reply in time" in answered.detail
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_a_server_that_is_not_there_costs_nothing_and_no_row(tmp_path: Path, rows: int) -> None:
+    client = FakeClient(lambda *_: Failure("connection", "connection refused", sent=False))
+    options = AskOptions(budget=0.002, patience=1.0, tries=1)
+    with Journal(tmp_path / "journal") as journal:
+        engine = AskEngine(client, journal, options, run="one")
+        with pytest.raises(UpstreamUnavailable, match="no reply for 1 s; found connection refused") as caught:
+            list(engine.ask_all(questions(rows)))
+        assert spent_in_run(journal.path, "one") == 0.0
+        assert not list(latest_exchanges(journal.path, limit=5)), "nobody was asked"
+    assert caught.value.exit_code == 3
+    (answered,) = ask(FakeClient(), tmp_path, questions(1), AskOptions(budget=0.002))
+    assert answered.outcome == "ok", "all of the budget is there"
+
+
+def test_replies_that_may_have_been_sold_are_charged_and_said(tmp_path: Path) -> None:
+    client = FakeClient(lambda *_: Failure("timeout", "a request timed out"))
+    with pytest.raises(BudgetReached, match=r"\(\$0\.\d+ of it for requests that got no reply"):
+        ask(client, tmp_path, questions(5), AskOptions(budget=0.002, patience=60.0))
+
+
+def test_a_silent_server_is_given_up_when_patience_ends_although_requests_hang(tmp_path: Path) -> None:
+    with pytest.raises(UpstreamUnavailable, match=r"no reply for 0\.5 s"):
+        ask(FakeClient(delay=60.0), tmp_path, questions(5), AskOptions(patience=0.5))
+
+
+STEPS = [*product(("append", "found", "note", "remember"), (1, 2, 5)), ("recall", 1)]
+
+
+@pytest.mark.parametrize(("step", "at"), STEPS)
+def test_a_journal_that_fails_anywhere_ends_the_run_with_its_error(
+    tmp_path: Path, step: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, calls = getattr(Journal, step), iter(range(1, 10**6))
+
+    def failing(self: Journal, *arguments: object, **options: object) -> object:
+        if next(calls) >= at:
+            raise OSError(errno.EIO, "the disk failed")
+        return really(self, *arguments, **options)
+
+    options = AskOptions(budget=10.0, concurrency=2)
+    ask(FakeClient(), tmp_path, questions(10), options)
+    monkeypatch.setattr(Journal, step, failing)
+    with pytest.raises(OSError, match="the disk failed"):
+        ask(FakeClient(lambda *_: said("prose")), tmp_path, questions(900), options)
+    monkeypatch.undo()
+    answers = ask(FakeClient(), tmp_path, questions(20), options)
+    assert [answered.outcome for answered in answers][:10] == ["ok"] * 10
+
+
+def test_an_error_in_the_arithmetic_of_the_wire_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> float:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Limiter, "due", broken)
+    with pytest.raises(ZeroDivisionError):
+        ask(FakeClient(), tmp_path, questions(20))
 
 
 def test_an_error_of_the_client_itself_is_not_swallowed(tmp_path: Path) -> None:

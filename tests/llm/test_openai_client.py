@@ -1,6 +1,8 @@
 import base64
 import json
 import logging
+import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +16,6 @@ from culturekit.storage.digests import canonical_json
 from tests.llm.listening import Listening, listening
 from tests.llm.questions import client, picture, question, send, sent
 from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
-from tests.llm.server.running import kept_port
 
 CANARY = "sk-canary-4711-abcdef"
 
@@ -186,9 +187,46 @@ def test_a_reply_tells_why_it_ended(server: RunningServer, kind: str, api: str) 
     server.follow(Script(thinking=7, cached=0.5))
 
 
-def test_no_server_is_a_connection_that_failed() -> None:
-    with kept_port() as port:
-        assert failure(f"openai:any?base_url=http://127.0.0.1:{port}/v1").kind == "connection"
+@pytest.mark.parametrize("client", ["openai", "google"])
+def test_no_server_is_a_connection_that_failed_and_nothing_was_sent(client: str) -> None:
+    with listening() as gone:
+        url = gone.url
+    found = failure(f"{client}:any?base_url={url}")
+    assert (found.kind, found.detail, found.sent, found.may_be_sold) == (
+        "connection",
+        "connection refused",
+        False,
+        False,
+    )
+
+
+def test_no_such_name_and_no_tls_were_not_sent_either(ears: Listening) -> None:
+    unknown = failure("openai:any?base_url=http://nowhere.invalid/v1")
+    assert (unknown.detail, unknown.sent) == ("the name of the server is not known", False)
+    plain = failure(f"openai:any?base_url={ears.url.replace('http:', 'https:')}/v1")
+    assert plain.detail.startswith("TLS: ")
+    assert not plain.sent
+    assert ears.heard == []
+
+
+def test_a_connection_that_is_cut_after_the_request_may_have_been_sold() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as cutting:
+
+        def cut() -> None:
+            connection, _ = cutting.accept()
+            connection.recv(65_536)
+            connection.close()
+
+        threading.Thread(target=cut, daemon=True).start()
+        found = failure(f"openai:any?base_url=http://127.0.0.1:{cutting.getsockname()[1]}/v1")
+    assert (found.kind, found.sent, found.may_be_sold) == ("connection", True, True)
+
+
+def test_a_reply_that_never_comes_says_what_to_raise_and_may_have_been_sold() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        found = failure(f"openai:any?base_url=http://127.0.0.1:{mute.getsockname()[1]}/v1&timeout=0.3")
+    assert (found.kind, found.may_be_sold) == ("timeout", True)
+    assert "timed out after 0.3 s; raise timeout=" in found.detail
 
 
 def test_a_redirect_is_not_followed(ears: Listening) -> None:

@@ -22,7 +22,7 @@ from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.generation.services.image_client import ImageService, check_image_price
 from culturekit.generation.services.image_question import Call, calls_of, question_of
 from culturekit.generation.services.paid_rows import PAID_SCHEMA, RowMaker
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import LlmOptions, ask_options
 from culturekit.llm.client import Request
 from culturekit.llm.journal import Journal
 from culturekit.llm.keys import key_of
@@ -119,10 +119,10 @@ def answers(
 ) -> Generator[Answered]:
     """Answer calls in their order, one by one or in batches."""
     from culturekit.llm.batches.answering import answer_batch
-    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.engine import AskEngine
     from culturekit.llm.spent_in_run import spent_in_run
 
-    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
+    options = ask_options(client, llm)
     if llm.batch:
         spent = spent_in_run(journal.path, tag)
         yield from answer_batch(client, client.batches(), journal, requests, options, tag, work.progress, spent=spent)
