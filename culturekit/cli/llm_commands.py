@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.stages import printable
 from culturekit.llm.redaction import redact
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def shown(content: bytes) -> str:
     """Write what came from outside so that it cannot steer a terminal."""
     text = redact(content.decode("utf-8", "backslashreplace"))
     rest = f" ... {len(text) - SHOWN:,} more characters; --json shows them" if len(text) > SHOWN else ""
-    safe = (character if character.isprintable() else ascii(character)[1:-1] for character in text[:SHOWN])
-    return "".join(safe) + rest
+    return printable(text, most=SHOWN) + rest
 
 
 @llm_app.command(epilog="Example: culturekit llm cost runs/cube")

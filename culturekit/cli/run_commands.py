@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.completions import complete_recipe
-from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import as_data, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.records.work import QUARANTINED
@@ -38,6 +38,7 @@ def run(
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",
+    go_on: GoOn = False,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +47,7 @@ def run(
 
     path = find_recipe(str(recipe))
     run_all(
-        load_recipe(path, settings or ()),
+        load_recipe(path, settings or ()).going_on(go_on),
         workdir or RUNS / path.stem,
         until=until,
         workers=workers,
@@ -150,7 +151,7 @@ def plan(
     from culturekit.config.load import find_recipe, load_recipe
     from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.planning.model_pilots import pilot_models
-    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
+    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
 
     path = find_recipe(str(recipe))
     wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
@@ -159,7 +160,7 @@ def plan(
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
     steps = plan_recipe(wanted, folder)
     if as_json:
-        print(json.dumps([step.as_data() for step in steps]))
+        print(json.dumps([step.as_data() for step in [*steps, total_of(steps)]]))
         return
     for line in plan_lines(steps):
         print(line)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
     from culturekit.pipeline.stage import Stage
 
-__all__ = ["as_data", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
+__all__ = ["as_data", "line_about", "printable", "run_one", "set_aside", "stoppable", "waiting_rows"]
 
 MALFORMED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
@@ -70,6 +70,11 @@ def stoppable() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("interrupted: what was done is kept, and the same command goes on from there", err=True)
         raise
+
+
+def printable(text: str, *, most: int) -> str:
+    """Write the beginning of a text from outside so that it cannot steer a terminal."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text[:most])
 
 
 def set_aside(run: "StageRun") -> bool:

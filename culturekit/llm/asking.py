@@ -17,6 +17,7 @@ from culturekit.llm.keys import key_of
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.row_automaton import Row
 from culturekit.llm.tokens import estimate
 
@@ -37,11 +38,20 @@ NOTHING = Outgoing(b"")
 class Asking:
     """The rows between the first that has not been given out and the last that was pulled."""
 
-    def __init__(self, client: Client, journal: Journal, replay: Replay, requests: Iterable[Request]) -> None:
-        """Start with nothing pulled."""
+    def __init__(
+        self,
+        client: Client,
+        journal: Journal,
+        replay: Replay,
+        requests: Iterable[Request],
+        *,
+        watch: ReplyWatch | None = None,
+    ) -> None:
+        """Start with nothing pulled; `watch` hears how each row ends, whenever it does."""
         self.client = client
         self.journal = journal
         self.replay = replay
+        self.watch = watch
         self.source = iter(requests)
         self.pulled = 0
         self.all_pulled = False
@@ -54,6 +64,10 @@ class Asking:
         while self.rows and (answered := self.rows[0].answered) is not None:
             self.rows.popleft()
             yield answered
+
+    def unfinished(self) -> bool:
+        """Say whether any row has still to end."""
+        return not self.all_pulled or any(question.answered is None for question in self.rows)
 
     def has_room(self) -> bool:
         """Say whether more may be pulled."""
@@ -125,6 +139,8 @@ class Asking:
     def close(self, question: Question) -> None:
         """Let go of what a row needed while it was asked; the first reply of a repaired row is part of an answer."""
         ended = question.ended
+        if ended is not None and self.watch is not None:
+            self.watch.count(ended)
         if ended is not None and ended.outcome == "repaired":
             for number, reading in question.read[:-1]:
                 self.journal.note(number, Reading("repaired", reading.usage, reading.usd))

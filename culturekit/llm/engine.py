@@ -27,7 +27,8 @@ from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
-from culturekit.llm.wire import Wire
+from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
 
 __all__ = ["AskEngine", "AskOptions"]
@@ -45,7 +46,8 @@ class AskOptions:
     """How answers are bought; none of it decides what they say.
 
     `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
-    to be resumed later; `longest` is how many seconds one request may take.
+    to be resumed later; `longest` is how many seconds one request may take. `watch` ends the run when most of what
+    comes cannot be used.
     """
 
     concurrency: int = 16
@@ -53,6 +55,7 @@ class AskOptions:
     tries: int = 6
     patience: float = 900.0
     longest: float = 600.0
+    watch: ReplyWatch | None = None
 
 
 class AskEngine:
@@ -79,6 +82,7 @@ class AskEngine:
 
         Raises:
             BudgetReached: the next request could cost more than is left; everything bought is kept.
+            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
             UpstreamUnavailable: the provider does not answer; everything bought is kept.
             UsageError: a key, a model or a price is missing or wrong.
             KeyboardInterrupt: the run was interrupted; everything bought is kept.
@@ -103,12 +107,12 @@ class Pass:
         self.engine, self.client, self.journal, self.options = engine, client, journal, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
         replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
-        self.asking = Asking(client, journal, replay, requests)
+        self.asking = Asking(client, journal, replay, requests, watch=options.watch)
         self.total = total
-        self.told = AskProgress(engine.progress, total=total) if engine.progress else None
+        self.told = AskProgress(engine.progress) if engine.progress else None
         self.wire: Wire | None = None
         self.given = 0
-        self.left = False
+        self.left = self.stopped = False
 
     def answers(self) -> Iterator[Answered]:
         """Give the answers out; leave the wire behind in order, whatever happens."""
@@ -120,12 +124,27 @@ class Pass:
                     self.given += 1
                     yield answered
                 self.tell()
+                self.look_at_replies()
                 if self.asking.has_room():
                     self.send(self.asking.pull())
                 elif self.asking.rows:
                     self.wait()
                 else:
                     return
+
+    def look_at_replies(self) -> None:
+        """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
+        watch = self.options.watch
+        if watch is None or self.stopped or not watch.stops() or not self.asking.unfinished():
+            return
+        self.stopped = True
+        error = watch.error(self.client.model)
+        if self.wire is None:
+            raise error
+        self.wire.stop(error, grace=LONGEST_FINISH)
+        while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
+            self.asking.came_back(questions)
+        raise self.ending(self.wire)
 
     def send(self, questions: Sequence[Question]) -> None:
         """Hand questions to the wire."""
@@ -176,4 +195,4 @@ class Pass:
         if self.told is not None and self.wire is not None:
             spent = None if self.purse.rate is None else self.purse.budget.spent
             limit = self.wire.dispatch.limiter.told()
-            self.told.tell(rows=self.given, tokens=self.purse.tokens, spent=spent, limit=limit)
+            self.told.tell(tokens=self.purse.tokens, spent=spent, limit=limit)

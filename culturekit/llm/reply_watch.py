@@ -1,0 +1,91 @@
+"""Whether what a model replies can be used at all: counted as rows end, and asked about before more is bought."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from culturekit.errors import UnusableReplies
+from culturekit.llm.journal_entry import ANSWERS
+from culturekit.llm.outcomes import FENCED, Answered
+from culturekit.llm.reply_codes import CODES
+
+__all__ = ["LOOKED_AT", "RepliesSeen", "ReplyWatch"]
+
+LOOKED_AT = 20
+"""Rows that end before their outcomes are judged: by then a model that works shows some answers."""
+
+SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
+
+
+SAMPLES = 5
+"""Replies that are no answers of which the text is kept, to be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepliesSeen:
+    """What came of rows: those of no use by reason, some of their replies, fences taken off, why it was stopped."""
+
+    rows: int
+    unusable: Mapping[str, int]
+    unusable_samples: tuple[tuple[str, str], ...]
+    fenced: int
+    stopped: str
+
+
+class ReplyWatch:
+    """Counts how the rows of one stage end; several askings of a stage may share one.
+
+    With `go_on` somebody has looked at the replies and wants the rest all the same.
+    """
+
+    def __init__(self, *, go_on: bool = False) -> None:
+        """Start with no row."""
+        self.go_on = go_on
+        self.rows = self.fenced = 0
+        self.unusable: Counter[str] = Counter()
+        self.samples: list[tuple[str, str]] = []
+
+    def count(self, answered: Answered) -> None:
+        """Count a row that has ended."""
+        self.rows += 1
+        if answered.outcome not in ANSWERS:
+            self.unusable[why_unusable(answered)] += 1
+            if len(self.samples) < SAMPLES:
+                self.samples.append((answered.outcome, answered.raw))
+        elif answered.detail == FENCED:
+            self.fenced += 1
+
+    def stops(self, *, doubtful: int = 0) -> bool:
+        """Say whether to stop and ask: more than half of what came cannot be used.
+
+        `doubtful` rows have not ended: their first replies were no answers.
+        """
+        rows = self.rows + doubtful
+        return not self.go_on and rows >= LOOKED_AT and 2 * (self.unusable.total() + doubtful) > rows
+
+    def error(self, model: str, *, doubtful: int = 0) -> UnusableReplies:
+        """Say what came, and how to go on."""
+        why = [f"{count:,} {reason}" for reason, count in self.unusable.most_common(3)]
+        why += [f"{doubtful:,} first replies that are no answer"] if doubtful else []
+        count, rows = self.unusable.total() + doubtful, self.rows + doubtful
+        return UnusableReplies(
+            f"{count:,} of the first {rows:,} rows brought nothing that can be used, so no more are asked",
+            where=model,
+            found="; ".join(why),
+            hint="Everything bought is kept; `culturekit llm log` shows the replies. Choose another model, mend its "
+            "SPEC (schema=) or the server, or run the same command with --go-on to ask the rest all the same.",
+        )
+
+    def seen(self, *, stopped: str = "") -> RepliesSeen:
+        """Give what was counted."""
+        return RepliesSeen(self.rows, dict(self.unusable.most_common()), tuple(self.samples), self.fenced, stopped)
+
+    def notes(self) -> dict[str, int]:
+        """Say what was done here to read answers; nothing where nothing was."""
+        return {FENCED: self.fenced} if self.fenced else {}
+
+
+def why_unusable(answered: Answered) -> str:
+    """Name an outcome, with its code and what that means where it has one."""
+    sentence = SENTENCES.get(answered.detail)
+    return f"{answered.outcome} ({answered.detail}: {sentence})" if sentence else answered.outcome
