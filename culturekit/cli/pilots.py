@@ -60,7 +60,7 @@ def replies_lines(replies: "RepliesSeen") -> Iterator[str]:
 
 def leave_if_unusable(replies: "RepliesSeen") -> None:
     """Leave with 1 where a person has to look at replies before the rest is asked."""
-    if replies.unusable:
+    if replies.to_mend:
         count = sum(replies.unusable.values())
         typer.echo(replies.stopped or f"{count:,} of {replies.rows:,} replies are no answers: look at them", err=True)
         raise typer.Exit(1)

@@ -17,6 +17,9 @@ LOOKED_AT = 20
 SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
 
 
+BROKEN = ("invalid", "truncated")
+"""Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider."""
+
 SAMPLES = 5
 """Replies that are no answers of which the text is kept, to be shown."""
 
@@ -30,6 +33,12 @@ class RepliesSeen:
     unusable_samples: tuple[tuple[str, str], ...]
     fenced: int
     stopped: str
+
+    @property
+    def to_mend(self) -> bool:
+        """Whether something is to be mended before more is asked: replies are no answers, or most are of no use."""
+        broken = any(why.startswith(BROKEN) for why in self.unusable)
+        return broken or 2 * sum(self.unusable.values()) > self.rows
 
 
 class ReplyWatch:
