@@ -6,7 +6,7 @@ A window bounds what is looked ahead, so that half a million requests never lie 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -47,7 +47,7 @@ class Asking:
         *,
         watch: ReplyWatch | None = None,
     ) -> None:
-        """Start with nothing pulled; `watch` hears how each row ends, whenever it does."""
+        """Start with nothing pulled; `watch` says how far to go before replies were looked at."""
         self.client = client
         self.journal = journal
         self.replay = replay
@@ -66,17 +66,27 @@ class Asking:
             yield answered
 
     def unfinished(self) -> bool:
-        """Say whether any row has still to end."""
-        return not self.all_pulled or any(question.answered is None for question in self.rows)
+        """Say whether any row has still to be asked or to end."""
+        if not self.rows and not self.all_pulled:
+            following = next(self.source, None)
+            self.all_pulled = following is None
+            self.source = self.source if following is None else chain([following], self.source)
+        return bool(self.rows) or not self.all_pulled
 
     def has_room(self) -> bool:
         """Say whether more may be pulled."""
-        return not self.all_pulled and len(self.rows) < WINDOW and self.weight < WINDOW_BYTES
+        return not self.all_pulled and self.chunk() > 0 and len(self.rows) < WINDOW and self.weight < WINDOW_BYTES
+
+    def chunk(self) -> int:
+        """Say how many rows may be pulled together: few, until it is known that replies can be used."""
+        ahead = None if self.watch is None else self.watch.ahead
+        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
 
     def pull(self) -> list[Question]:
         """Pull some requests, take what the journal has, and give those that must be sent."""
-        requests = list(islice(self.source, CHUNK))
-        self.all_pulled = len(requests) < CHUNK
+        chunk = self.chunk()
+        requests = list(islice(self.source, chunk))
+        self.all_pulled = len(requests) < chunk
         questions = [self.question(place, request) for place, request in enumerate(requests, start=self.pulled)]
         self.pulled += len(requests)
         self.rows.extend(questions)
@@ -139,8 +149,6 @@ class Asking:
     def close(self, question: Question) -> None:
         """Let go of what a row needed while it was asked; the first reply of a repaired row is part of an answer."""
         ended = question.ended
-        if ended is not None and self.watch is not None:
-            self.watch.count(ended)
         if ended is not None and ended.outcome == "repaired":
             for number, reading in question.read[:-1]:
                 self.journal.note(number, Reading("repaired", reading.usage, reading.usd))

@@ -112,7 +112,7 @@ class Pass:
         self.told = AskProgress(engine.progress) if engine.progress else None
         self.wire: Wire | None = None
         self.given = 0
-        self.left = self.stopped = False
+        self.left = False
 
     def answers(self) -> Iterator[Answered]:
         """Give the answers out; leave the wire behind in order, whatever happens."""
@@ -122,6 +122,8 @@ class Pass:
             while True:
                 for answered in self.asking.closed():
                     self.given += 1
+                    if self.options.watch is not None:
+                        self.options.watch.count(answered)
                     yield answered
                 self.tell()
                 self.look_at_replies()
@@ -135,16 +137,13 @@ class Pass:
     def look_at_replies(self) -> None:
         """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
         watch = self.options.watch
-        if watch is None or self.stopped or not watch.stops() or not self.asking.unfinished():
+        if watch is None or not watch.stops or not self.asking.unfinished():
             return
-        self.stopped = True
-        error = watch.error(self.client.model)
-        if self.wire is None:
-            raise error
-        self.wire.stop(error, grace=LONGEST_FINISH)
-        while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
-            self.asking.came_back(questions)
-        raise self.ending(self.wire)
+        if self.wire is not None:
+            self.wire.stop(watch.error(self.client.model), grace=LONGEST_FINISH)
+            while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
+                self.asking.came_back(questions)
+        raise watch.error(self.client.model)
 
     def send(self, questions: Sequence[Question]) -> None:
         """Hand questions to the wire."""

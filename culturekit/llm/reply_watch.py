@@ -50,39 +50,51 @@ class ReplyWatch:
     def __init__(self, *, go_on: bool = False) -> None:
         """Start with no row."""
         self.go_on = go_on
-        self.rows = self.fenced = 0
+        self.rows = self.fenced = self.in_a_row = 0
+        self.began_badly = False
         self.unusable: Counter[str] = Counter()
         self.samples: list[tuple[str, str]] = []
 
     def count(self, answered: Answered) -> None:
-        """Count a row that has ended."""
+        """Count the next row, so that the same rows always come to the same end."""
         self.rows += 1
-        if answered.outcome not in ANSWERS:
+        if answered.outcome in ANSWERS:
+            self.fenced += answered.detail == FENCED
+            self.in_a_row = 0
+        else:
             self.unusable[why_unusable(answered)] += 1
+            self.in_a_row += 1
             if len(self.samples) < SAMPLES:
                 self.samples.append((answered.outcome, answered.raw))
-        elif answered.detail == FENCED:
-            self.fenced += 1
+        if self.rows == LOOKED_AT:
+            self.began_badly = 2 * self.unusable.total() > LOOKED_AT
 
-    def stops(self, *, doubtful: int = 0) -> bool:
-        """Say whether to stop and ask: more than half of what came cannot be used.
+    @property
+    def ahead(self) -> int | None:
+        """How many rows more may be asked before anything is known of the replies; None where enough is."""
+        return None if self.go_on or self.rows >= LOOKED_AT else LOOKED_AT - self.rows
 
-        `doubtful` rows have not ended: their first replies were no answers.
-        """
-        rows = self.rows + doubtful
-        return not self.go_on and rows >= LOOKED_AT and 2 * (self.unusable.total() + doubtful) > rows
+    @property
+    def stops(self) -> bool:
+        """Whether to stop and ask: the first rows, or as many in a row, brought too little."""
+        return not self.go_on and (self.began_badly or self.in_a_row >= LOOKED_AT)
 
-    def error(self, model: str, *, doubtful: int = 0) -> UnusableReplies:
+    def stops_before(self, repairs: int) -> bool:
+        """Say whether to stop before repairs are asked at once, as in batches: most first replies were no answers."""
+        rows = self.rows + repairs
+        return not self.go_on and rows >= LOOKED_AT and 2 * (self.unusable.total() + repairs) > rows
+
+    def error(self, model: str, *, repairs: int = 0) -> UnusableReplies:
         """Say what came, and how to go on."""
         why = [f"{count:,} {reason}" for reason, count in self.unusable.most_common(3)]
-        why += [f"{doubtful:,} first replies that are no answer"] if doubtful else []
-        count, rows = self.unusable.total() + doubtful, self.rows + doubtful
+        why += [f"{repairs:,} first replies that are no answer"] if repairs else []
+        count, rows = self.unusable.total() + repairs, self.rows + repairs
         return UnusableReplies(
             f"{count:,} of the first {rows:,} rows brought nothing that can be used, so no more are asked",
             where=model,
             found="; ".join(why),
-            hint="Everything bought is kept; `culturekit llm log` shows the replies. Choose another model, mend its "
-            "SPEC (schema=) or the server, or run the same command with --go-on to ask the rest all the same.",
+            hint="Everything bought is kept; `culturekit llm log` shows the replies. Choose another model or mend its "
+            "SPEC (schema=); after mending the server, --fresh asks these rows again; --go-on asks the rest as it is.",
         )
 
     def seen(self, *, stopped: str = "") -> RepliesSeen:

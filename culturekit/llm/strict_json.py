@@ -28,7 +28,6 @@ FLOOD = 200
 WHITE_SPACE = " \t\r\n"
 RUN = re.compile(r"[ \t\r\n]+")
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-FENCE = re.compile(r"```[a-zA-Z0-9_+-]*+(.*)```", re.DOTALL)
 LOOKED_AT = 20
 EXACT = 2**53
 
@@ -114,8 +113,11 @@ def flooded(text: str) -> bool:
 
 def without_fence(text: str) -> str:
     """Take a code fence off, if it is one and there is nothing else."""
-    fence = FENCE.fullmatch(text)
-    return text if fence is None or "```" in fence[1] else fence[1].strip(WHITE_SPACE)
+    opening, newline, rest = text.partition("\n")
+    if not newline or not re.fullmatch(r"```[a-zA-Z]*[ \t\r]*", opening) or not rest.endswith("```"):
+        return text
+    inner = rest[:-3].strip(WHITE_SPACE)
+    return text if "```" in inner else inner
 
 
 def name_of(text: str, error: json.JSONDecodeError) -> ReplyCode:

@@ -99,7 +99,7 @@ class Typist:
         self.folder = folder
         lines = [line.removeprefix("$ ").replace("8080", str(port)) for line in block("console").splitlines()]
         self.lines = [line for line in lines if line.startswith("culturekit ")]
-        exports = dict(re.fullmatch(r'export (\w+)="(.*)"', line).groups() for line in lines if "export" in line)  # type: ignore[union-attr]
+        exports = dict(re.findall(r'^export (\w+)="(.*)"$', "\n".join(lines), flags=re.MULTILINE))
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment = {**os.environ, **exports, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 

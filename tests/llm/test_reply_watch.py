@@ -45,14 +45,14 @@ def ask(work: Work, judge: PaidJudge, **options: object) -> list[Answered]:
 @pytest.mark.parametrize("way", WAYS)
 def test_replies_of_no_use_end_a_run_after_twenty_rows(work: Work, way: str) -> None:
     judge = PaidJudge(WAYS[way])
-    with pytest.raises(UnusableReplies, match=r"of the first 2[0-9] rows") as caught:
+    with pytest.raises(UnusableReplies, match="of the first 20 rows") as caught:
         ask(work, judge)
     assert caught.value.exit_code == 3
-    assert LOOKED_AT <= len(judge.sent) <= LOOKED_AT + 3 * CONCURRENCY
+    assert len(judge.sent) == LOOKED_AT
     again = PaidJudge(WAYS[way])
     with pytest.raises(UnusableReplies):
         ask(work, again)
-    assert again.sent.total() <= CONCURRENCY, "what is known to be of no use is bought again"
+    assert not again.sent, "what is known to be of no use is bought again"
 
 
 def test_with_go_on_the_rest_is_asked_and_nothing_is_bought_twice(work: Work) -> None:
@@ -84,9 +84,7 @@ def test_few_rows_are_asked_to_the_end(work: Work) -> None:
     assert len(last) == LOOKED_AT, "nothing was left to save"
 
 
-@pytest.mark.parametrize(
-    "fence", ["```json\n{}\n```", "```\n{}\n```", "```json\r\n{}```", "```{}```", "\n```JSON  \n{}\n```  \n"]
-)
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "```json\r\n{}```", "\n```JSON  \n{}\n```  \n"])
 def test_a_fence_round_an_answer_is_taken_off_and_counted(work: Work, fence: str) -> None:
     judge, watch = PaidJudge(lambda qid: fence.replace("{}", kept(qid))), ReplyWatch()
     ended = list(answers(judge, requests_about(30), work=work, llm=LlmOptions(), watch=watch))

@@ -20,7 +20,6 @@ class Rows:
     def __init__(self, requests: Iterable[Request], standing: Standing, watch: ReplyWatch | None = None) -> None:
         """Take what is asked; a row is looked at when it is needed. `watch` hears how rows end."""
         self.watch = watch
-        self.doubtful = 0
         self.requests: Sequence[Request] = requests if isinstance(requests, Sequence) else list(requests)
         self.standing = standing
         self.keys: list[bytes] = [b""] * len(self.requests)
@@ -51,7 +50,7 @@ class Rows:
         Raises:
             UnusableReplies: most of what came cannot be used, repairs that were to be asked now included.
         """
-        self.doubtful = 0
+        repairs = 0
         given: set[bytes] = set()
         places = [place for place, ended in enumerate(self.ended) if not ended]
         for start in range(0, len(places), AT_ONCE):
@@ -62,15 +61,15 @@ class Rows:
                     if self.watch is not None:
                         self.watch.count(step)
                     continue
-                self.doubtful += step.row.repairing
+                repairs += step.row.repairing
                 self.bought[place] = 1
                 if step.key in under_way:
                     awaited.add(under_way[step.key])
                 elif step.key not in given:
                     given.add(step.key)
                     asks.append(step)
-            if asks and self.watch is not None and self.watch.stops(doubtful=self.doubtful):
-                raise self.watch.error(self.standing.identity.model, doubtful=self.doubtful)
+            if asks and self.watch is not None and self.watch.stops_before(repairs):
+                raise self.watch.error(self.standing.identity.model, repairs=repairs)
             yield asks
 
     def answers(self) -> Iterator[Answered]:
