@@ -158,7 +158,9 @@ def plan(
     if pilot:
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
-    steps = plan_recipe(wanted, folder)
+    with progress_for(as_json=as_json) as progress:
+        progress.stage("plan")
+        steps = plan_recipe(wanted, folder)
     if as_json:
         print(json.dumps([step.as_data() for step in [*steps, total_of(steps)]]))
         return
