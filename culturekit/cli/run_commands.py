@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.completions import complete_recipe
-from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.records.work import QUARANTINED
@@ -38,6 +38,7 @@ def run(
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",
+    go_on: GoOn = False,
     wait: Wait = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Leave with 1 for any malformed line of a dump; else 0.1% are only told.")
@@ -49,7 +50,7 @@ def run(
 
     path = find_recipe(str(recipe))
     run_all(
-        load_recipe(path, settings or ()),
+        load_recipe(path, settings or ()).going_on(go_on),
         workdir or RUNS / path.stem,
         until=until,
         workers=workers,
@@ -168,16 +169,18 @@ def plan(
     from culturekit.config.load import find_recipe, load_recipe
     from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.planning.model_pilots import pilot_models
-    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
+    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
 
     path = find_recipe(str(recipe))
     wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
     if pilot:
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
-    steps = plan_recipe(wanted, folder)
+    with progress_for(as_json=as_json) as progress:
+        progress.stage("plan")
+        steps = plan_recipe(wanted, folder)
     if as_json:
-        print(json.dumps([step.as_data() for step in steps]))
+        print(json.dumps([step.as_data() for step in [*steps, total_of(steps)]]))
         return
     for line in plan_lines(steps):
         print(line)

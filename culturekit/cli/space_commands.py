@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
-from culturekit.cli.pilots import tried
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Seed, Wait
+from culturekit.cli.pilots import leave_if_unusable, replies_lines, tried
 from culturekit.cli.stages import run_one
 from culturekit.records.choices import DrawName, Included, PromptKind, TemplateSetName
 
@@ -45,6 +45,7 @@ def filter_command(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Judge again: no answer is bought twice, and what brought none is asked anew."),
@@ -58,13 +59,14 @@ def filter_command(
     from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.filter_run import FilterRun
 
-    options = LlmOptions(budget, concurrency, batch)
+    options = LlmOptions(budget, concurrency, batch, go_on=go_on)
     run = FilterRun(candidates, tuple(load_concept(name) for name in roots), llm, out, graph, options)
     if plan:
         show_plan(run.plan(), as_json=as_json, pilot=None)
     elif pilot is not None:
         outcome = tried(run, pilot, what="filter", wait=wait, as_json=as_json)
         show_plan(run.plan(), as_json=as_json, pilot=outcome)
+        leave_if_unusable(outcome.replies)
     else:
         run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
@@ -77,8 +79,16 @@ def show_plan(plan: "FilterPlan", *, as_json: bool, pilot: "PilotOutcome | None"
         print(json.dumps({**asdict(plan), **({} if pilot is None else {"pilot": asdict(pilot)})}))
         return
     if pilot is not None:
-        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in pilot.outcomes.items())
+        ended, verdicts = (
+            ", ".join(f"{count:,} {name}" for name, count in counts.items())
+            for counts in (pilot.outcomes, pilot.verdicts)
+        )
         print(f"pilot: asked about {pilot.asked:,} candidates ({ended}); their answers are kept for the run")
+        print(f"  verdicts: {verdicts or 'none'}")
+        for line in replies_lines(pilot.replies):
+            print(line)
+        for verdict, label, concept in pilot.samples:
+            print(f"    {verdict:<9} {label[:60]!r} ({concept})")
     for line in filter_plan_lines(plan):
         print(line)
     print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")

@@ -42,6 +42,16 @@ class Buying(StrictModel):
         return LlmOptions(self.budget, self.concurrency, self.batch)
 
 
+class Asking(Buying):
+    """How models are asked for words. With `go_on` also where more than half of their replies cannot be used."""
+
+    go_on: bool = False
+
+    def options(self) -> LlmOptions:
+        """Give the options as the engine takes them."""
+        return LlmOptions(self.budget, self.concurrency, self.batch, go_on=self.go_on)
+
+
 class Model(StrictModel):
     """A text-to-image model to evaluate; its name is free, and stands in every table.
 
@@ -119,7 +129,7 @@ class Instrument(StrictModel):
     channel: ChannelsName = "image"
 
 
-class Tags(Buying):
+class Tags(Asking):
     """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
 
     `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. `budget` is the most
@@ -130,7 +140,7 @@ class Tags(Buying):
     images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
 
 
-class Llm(Buying):
+class Llm(Asking):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
     `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go

@@ -9,6 +9,7 @@ from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.client_options import PATIENCE
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Work
 from culturekit.storage.manifest import JOURNAL
 
@@ -23,33 +24,50 @@ class LlmOptions:
     """How answers are bought; none of it decides what they say.
 
     `budget` is in US dollars; what the stages in the folders `beside` have spent is taken from it first. With `batch`
-    the questions go as batches: half the price, answers within a day.
+    the questions go as batches: half the price, answers within a day. With `go_on` they are asked to the end, also
+    where most replies cannot be used.
     """
 
     budget: float | None = None
     concurrency: int = 16
     batch: bool = False
     beside: tuple[Path, ...] = ()
+    go_on: bool = False
 
 
 def answers(
-    client: Client | FreeClient, requests: Iterable[Request], *, work: Work, llm: LlmOptions
+    client: Client | FreeClient,
+    requests: Iterable[Request],
+    *,
+    work: Work,
+    llm: LlmOptions,
+    watch: ReplyWatch | None = None,
 ) -> Generator[Answered]:
-    """Answer requests in their order; what is paid for is journalled in the stage's folder first."""
+    """Answer requests in their order; what is paid for is journalled in the stage's folder first.
+
+    Raises:
+        UnusableReplies: more than half of the rows that `watch` has counted brought no answer; one that is given may
+            have counted rows of earlier calls.
+    """
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.shared_budget import left_for, said_of_others
 
+    watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
-        yield from AskEngine(client, None, AskOptions()).ask_all(requests)
+        for answered in AskEngine(client, None, AskOptions()).ask_all(requests):
+            watch.count(answered)
+            yield answered
         return
     try:
-        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)))
+        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
     except BudgetReached as error:
         error.found = error.found or said_of_others(llm.budget, llm.beside)
         raise
 
 
-def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions) -> Generator[Answered]:
+def bought_answers(
+    client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
+) -> Generator[Answered]:
     """Answer requests for money."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.batches.batches_of import batches_of
@@ -59,7 +77,7 @@ def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm:
     from culturekit.llm.run_tag import run_tag
     from culturekit.llm.spent_in_run import spent_in_run
 
-    options = ask_options(client, llm)
+    options = replace(ask_options(client, llm), watch=watch)
     batches = batches_of(client) if llm.batch else None
     with Journal(work.out / JOURNAL) as journal:
         remember_rate(journal, client.model, client.rate)

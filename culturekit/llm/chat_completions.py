@@ -25,7 +25,7 @@ def compose(request: Request, settings: Settings, templates: BodyTemplates) -> O
         refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
     limit = settings.limit(request)
     slots = tuple(map(slot_of, request.images))
-    key = (request.instructions, request.reply, request.sample, limit, slots, bool(request.weighed))
+    key = (request.instructions, request.schema_type, request.sample, limit, slots, bool(request.weighed))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -49,7 +49,7 @@ def wanted(request: Request, settings: Settings) -> dict[str, Any]:
     """Write what is wanted back: an answer of a shape, or how probable the first tokens of one are."""
     if request.weighed:
         return {"logprobs": True, "top_logprobs": MOST_LISTED}
-    return {"response_format": response_format(request.reply, settings.dialect)}
+    return {"response_format": response_format(request.schema_type, settings.dialect)}
 
 
 def user_content(request: Request, settings: Settings, data: str) -> str | list[dict[str, Any]]:

@@ -54,7 +54,9 @@ class Request:
 
     `instructions` are ours and constant within a task. `data` comes from outside and is never trusted: a client sends
     it as escaped JSON, fenced, apart from the instructions. `reply` is the shape of the answer; `allowed` lists, for
-    some of its keys, the values that this very request allows, such as the id it is about. `sample` tells apart
+    some of its keys, the values that this very request allows, such as the id it is about. `asks` is a narrower shape
+    than `reply`, where there is one: it goes into the schema, so that a server which enforces that brings no more than
+    was asked for, while what a reply has too much is left to the task. `sample` tells apart
     several answers to the same question. With `weighed` no answer in words is wanted, but how probable the reply begins
     with each of these texts: the shape is then a listing of tokens, and the reply's `tokens` fill it.
     """
@@ -68,6 +70,12 @@ class Request:
     sample: int = 0
     max_tokens: int = 256
     weighed: tuple[str, ...] = ()
+    asks: Answers | None = None
+
+    @property
+    def schema_type(self) -> Answers:
+        """The shape that the schema is made from."""
+        return self.asks or self.reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.wait_notices import WaitNotices
-from culturekit.llm.wire import Wire
+from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
 
 __all__ = ["AskEngine", "AskOptions", "Pass"]
@@ -50,7 +51,7 @@ class AskOptions:
 
     `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
     to be resumed later; `longest` is how many seconds one request of a client may
-    take that knows no timeout itself.
+    take that knows no timeout itself. `watch` ends the run when most of what comes cannot be used.
     """
 
     concurrency: int = 16
@@ -58,6 +59,7 @@ class AskOptions:
     tries: int = 6
     patience: float = PATIENCE
     longest: float = 1.1 * LONGEST_TIMEOUT
+    watch: ReplyWatch | None = None
 
 
 class AskEngine:
@@ -84,6 +86,7 @@ class AskEngine:
 
         Raises:
             BudgetReached: the next request could cost more than is left; everything bought is kept.
+            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
             UpstreamUnavailable: the provider does not answer; everything bought is kept.
             UsageError: a key, a model or a price is missing or wrong.
             KeyboardInterrupt: the run was interrupted; everything bought is kept.
@@ -109,9 +112,9 @@ class Pass:
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
         self.purse.look_back(journal)
         replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
-        self.asking = Asking(client, journal, replay, requests)
+        self.asking = Asking(client, journal, replay, requests, watch=options.watch)
         self.total = total
-        self.told = AskProgress(engine.progress, total=total) if engine.progress else None
+        self.told = AskProgress(engine.progress) if engine.progress else None
         self.wire: Wire | None = None
         self.notices: WaitNotices | None = None
         self.given = 0
@@ -135,14 +138,28 @@ class Pass:
         while True:
             for answered in self.asking.closed():
                 self.given += 1
+                if self.options.watch is not None:
+                    self.options.watch.count(answered)
                 yield answered
             self.tell()
+            self.look_at_replies()
             if self.asking.has_room():
                 self.send(self.asking.pull())
             elif self.asking.rows:
                 self.wait()
             else:
                 return
+
+    def look_at_replies(self) -> None:
+        """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
+        watch = self.options.watch
+        if watch is None or not watch.stops or not self.asking.unfinished():
+            return
+        if self.wire is not None:
+            self.wire.stop(watch.error(self.client.model), grace=LONGEST_FINISH)
+            while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
+                self.asking.came_back(questions)
+        raise watch.error(self.client.model)
 
     def send(self, questions: Sequence[Question]) -> None:
         """Hand questions to the wire."""
@@ -198,4 +215,4 @@ class Pass:
             self.notices.give(time.monotonic())
         if self.told is not None and self.wire is not None:
             limit = self.wire.dispatch.limiter.told()
-            self.told.tell(rows=self.given, tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)
+            self.told.tell(tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)

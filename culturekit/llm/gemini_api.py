@@ -22,7 +22,7 @@ def compose(request: Request, settings: GeminiSettings, templates: BodyTemplates
     """Write a request."""
     refuse_weighing(request, "Google")
     limit = settings.limit(request)
-    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    key = (request.instructions, request.schema_type, request.sample, limit, tuple(map(slot_of, request.images)))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -35,7 +35,7 @@ def body_of(request: Request, settings: GeminiSettings, data: str) -> dict[str, 
         "contents": [{"role": "user", "parts": [{"text": data}, *slots]}],
         "generationConfig": {
             "responseMimeType": "application/json",
-            "responseJsonSchema": schema_of(request.reply, "google-json"),
+            "responseJsonSchema": schema_of(request.schema_type, "google-json"),
             "maxOutputTokens": settings.limit(request),
             **settings.generation(request.sample),
         },

@@ -126,7 +126,7 @@ class LocalClient:
 
 def with_shape(request: Request) -> str:
     """Write the instructions with the shape of the reply, to which nothing else holds the model."""
-    shape = expected_shape(shape_of(request.reply).root)
+    shape = expected_shape(shape_of(request.schema_type).root)
     return f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}"
 
 

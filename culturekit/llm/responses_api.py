@@ -23,7 +23,7 @@ def compose(request: Request, settings: Settings, templates: BodyTemplates) -> O
     """Write a request; nothing of it is to be stored by the provider."""
     refuse_weighing(request, "the responses API")
     limit = max(settings.limit(request), LEAST_TOKENS)
-    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    key = (request.instructions, request.schema_type, request.sample, limit, tuple(map(slot_of, request.images)))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text, limit))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -36,7 +36,9 @@ def body_of(request: Request, settings: Settings, data: str, limit: int) -> dict
         "model": settings.model,
         "instructions": request.instructions,
         "input": [{"role": "user", "content": [{"type": "input_text", "text": data}, *slots]}],
-        "text": {"format": {"type": "json_schema", **response_format(request.reply, settings.dialect)["json_schema"]}},
+        "text": {
+            "format": {"type": "json_schema", **response_format(request.schema_type, settings.dialect)["json_schema"]}
+        },
         "max_output_tokens": limit,
         "store": False,
         **settings.sampling(request.sample),

@@ -20,7 +20,7 @@ from culturekit.llm.journal_entry import Entry
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import reading_of
 
-__all__ = ["Wire"]
+__all__ = ["LONGEST_FINISH", "Wire"]
 
 LONGEST_CLOSE = 2.0
 """Seconds that closing connections may take."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
+from culturekit.pipeline.before_first import check_before_first
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.report_stage import RECIPE_RECORD
 from culturekit.pipeline.run_stage import StageRun, run_stage
@@ -37,6 +38,7 @@ def run_recipe(
     """
     planned = cube_stages(recipe, workdir)
     stages = stages_until(planned, until)
+    check_before_first(stages, workdir)
     record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []

@@ -237,7 +237,7 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
     sides = [SpaceBehind.of(run) for run in (a, b, c)]
     alone = compare_spaces(sides[0], sides[1], work)
     assert told(alone) == {("removed", "Q4", "artifact"): (["code"], [])}
-    assert because(alone, "Q4") == "code: stage filter, version 2 -> 1"
+    assert because(alone, "Q4") == "code: stage filter, version 3 -> 1"
     assert told(compare_spaces(sides[0], sides[2], work)) == {
         ("removed", "Q4", "artifact"): (["code"], []),
         ("reclassified", "Q3", "country"): (["dump"], []),

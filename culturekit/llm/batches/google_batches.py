@@ -179,7 +179,7 @@ def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
     """Write a request for a batch: the field of the JSON schema is ignored there, so the schema goes into the other."""
     body = msgspec.json.decode(outgoing.body)
     body["generationConfig"].pop("responseJsonSchema", None)
-    body["generationConfig"]["responseSchema"] = schema_of(request.reply, "google-schema")
+    body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
     return replace(outgoing, body=canonical_json(body))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from culturekit.metrics.scoring.scored import Scored
 from culturekit.pipeline.family_stage import family_stage
 from culturekit.pipeline.scores.vector_files import gathered, one_identity_of_all, tables_of_images, vector_inputs
 from culturekit.pipeline.stage import Stage
-from culturekit.pipeline.weights_behind import weights_behind
+from culturekit.pipeline.weights_behind import check_weights, weights_behind
 from culturekit.records.schemas import PAIR_DISTANCES
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file
@@ -38,6 +39,7 @@ def pair_stage(images: Path, measure: str, *, size: int = 8, name: str = "pairs"
         {"images": images},
         {"measure": measure, "size": size, **weights_behind(measure), **beside},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_weights, measure),
     )
 
 
