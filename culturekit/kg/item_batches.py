@@ -79,7 +79,7 @@ class ItemBatch:
         """Count no more sitelinks than the store has numbers for."""
         numbers = pl.Series(sitelinks, dtype=pl.UInt32)
         kept = numbers.clip(0, LARGEST)
-        self.leave_out(f"sitelink beyond the first {LARGEST:,} of its item", int(numbers.sum() - kept.sum()))
+        self.leave_out(f"sitelink beyond the first {LARGEST:,} of its item", int(numbers.sum()) - int(kept.sum()))
         return kept.cast(pl.UInt16)
 
     def leave_out(self, what: str, count: int) -> None:

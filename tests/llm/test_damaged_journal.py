@@ -21,7 +21,7 @@ def journal(tmp_path: Path) -> Path:
     """A journal of thirty replies and a fact."""
     with Journal(tmp_path / "journal") as opened:
         opened.append_all([
-            Entry(key, "run", 1, "live", 200, "reply", b"{}" * 300, b'{"a": %d}' % place, 1.0, "model")
+            Entry(key, "run", 1, "online", 200, "reply", b"{}" * 300, b'{"a": %d}' % place, 1.0, "model")
             for place, key in enumerate(KEYS)
         ])  # fmt: skip
         opened.remember("name", b"value")

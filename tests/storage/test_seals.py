@@ -1,6 +1,7 @@
 """Nothing that a later run trusts can be lost in a power cut, and what is damaged is made again."""
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,9 @@ def ingest_all(work: Work, folder: Path) -> None:
 
 
 def embed_all(work: Work, folder: Path) -> None:
-    rows = [image_row(folder, save_picture(folder / f"{n}.png", seed=n).name) for n in range(9)]
+    rows: list[Mapping[str, object]] = [
+        image_row(folder, save_picture(folder / f"{n}.png", seed=n).name) for n in range(9)
+    ]
     (folder / "3.png").write_bytes((folder / "3.png").read_bytes()[:60])
     rows[3] = image_row(folder, "3.png")
     images = read_table(images_table(folder, rows), IMAGES)
