@@ -30,7 +30,10 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_its_data_and_nothing_of_the_checkout(unpacked: Path) -> None:
     for name in (
         "culturekit/recipes/cube.yaml",
+        "culturekit/recipes/cube-release.yaml",
         "culturekit/recipes/recipe.schema.json",
+        "culturekit/cards/hand_written/cspace/card.yaml",
+        "culturekit/annotate/cspace_review.yaml",
         "culturekit/kg/sample/wikidata-sample.json.gz",
         "culturekit/kg/concepts/cuisine.yaml",
         "culturekit/kg/countries.yaml",
