@@ -194,7 +194,8 @@ def test_counts_that_an_earlier_version_believed_fail_alone(tmp_path: Path) -> N
     assert [answered.outcome for answered in answers] == ["ok"] * 10
     assert sum(client.asked.values()) == 6, "what was bought is not bought again"
     total = ledger_of(tmp_path).total
-    assert (total.unread, total.input_tokens, total.usd) == (0, 10 * SENT, pytest.approx(10 * HONEST))
+    assert (total.unread, total.input_tokens) == (0, 10 * SENT)
+    assert total.usd == pytest.approx(10 * HONEST)
 
 
 def test_a_reading_that_no_journal_can_hold_is_left_out_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

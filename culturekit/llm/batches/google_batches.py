@@ -213,7 +213,7 @@ def counted(stats: Mapping[str, Any]) -> int | None:
     """Count the rows that have a result; the provider writes its numbers as texts."""
     done = [stats.get("successfulRequestCount"), stats.get("failedRequestCount")]
     try:
-        return None if done == [None, None] else sum(int(number or 0) for number in done)  # type: ignore[call-overload]
+        return None if done == [None, None] else sum(int(number or 0) for number in done)
     except (TypeError, ValueError, OverflowError):
         return None
 
