@@ -8,17 +8,32 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 WORK := kg,llm,report,stats,faiss-cpu,dev
 REST := sources,embed,openclip,generate,publish,scale
 
-.PHONY: demo test test-thorough lint env env-all bench bench-full docs clean
+.PHONY: demo test-fast test test-all test-thorough lint env env-all bench bench-full docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/core
 	@$(BIN)/culturekit demo
 
+# Three rings, each beside the others: CONTRIBUTING.md says which to run for which change.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+QUICK := annotate audit cards config metrics records storage test_architecture.py test_errors.py test_registry.py
+ELSEWHERE := not external and not gpu and not browser and not labelstudio
+SEED ?= $(shell date +%s)
+
+# Tests start many interpreters: compiled once and kept, modules cost each of them and the next run nothing.
+unexport PYTHONDONTWRITEBYTECODE
+
+test-fast: .venv/env
+	$(PYTEST) $(QUICK:%=tests/%)
+
 test: .venv/env
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST)
+
+test-all: .venv/env
+	$(PYTEST) -m '(endtoend or slow) and $(ELSEWHERE)'
 
 test-thorough: .venv/env
-	CULTUREKIT_THOROUGH=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not external and not gpu'
+	CULTUREKIT_THOROUGH=1 $(PYTEST) -m '$(ELSEWHERE)' --hypothesis-seed=$(SEED)
 
 lint: .venv/env
 	$(BIN)/ruff check .

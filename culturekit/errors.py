@@ -7,6 +7,7 @@ CultureKitError               70  ours: please report it
 │   ├── MissingDependency      2  an optional package or a key is not there
 │   └── FolderInUse            2  another run holds the folder
 ├── UpstreamUnavailable        3  a server or a provider did not answer
+│   └── UnusableReplies        3  a model answers, and more than half of what it says cannot be used
 ├── IntegrityError             4  bytes are not what their manifest or their format promises
 └── BudgetReached              5  the money allowed is spent; everything bought is kept
 ```
@@ -25,6 +26,7 @@ __all__ = [
     "IntegrityError",
     "MissingDependency",
     "Problem",
+    "UnusableReplies",
     "UpstreamUnavailable",
     "UsageError",
 ]
@@ -80,6 +82,10 @@ class UpstreamUnavailable(CultureKitError):
     """A server did not answer, or answered that it cannot serve now."""
 
     exit_code = 3
+
+
+class UnusableReplies(UpstreamUnavailable):
+    """A model's replies are mostly no answers: whoever pays decides whether the rest is asked."""
 
 
 class IntegrityError(CultureKitError):

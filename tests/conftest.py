@@ -1,30 +1,42 @@
 """What many tests need: hands for a stage, the shared data where it is, one finished small run."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.records.work import Work
+from culturekit.storage.locks import hold
+from tests.effort import PROFILE
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+settings.load_profile(PROFILE)
 
 SMALL = Path(__file__).parent / "fixtures/small.yaml"
 SHARED = Path(__file__).resolve().parents[2] / "shared/data"
 
 
 class HereEngine:
-    """Does the items one by one in this process."""
+    """Does the items one by one in this process, where nothing is shown about workers."""
 
     workers = 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         return map(function, items)
@@ -65,12 +77,30 @@ def small_recipe() -> Recipe:
 
 
 @pytest.fixture(scope="session")
-def small_run(small_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of the small recipe; tests read it and change only copies."""
-    root = tmp_path_factory.mktemp("runs") / "small"
-    with LocalEngine(2) as engine:
-        run_recipe(small_recipe, root, engine=engine, progress=HeardProgress())
-    return root
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of these tests share."""
+    here = tmp_path_factory.getbasetemp()
+    return here.parent if "PYTEST_XDIST_WORKER" in os.environ else here
+
+
+@pytest.fixture(scope="session")
+def small_run(small_recipe: Recipe, shared_folder: Path) -> Iterator[Path]:
+    """A finished run of the small recipe, made once for all processes; tests read it and change only copies."""
+    root, finished = shared_folder / "runs/small", shared_folder / "runs/small.finished"
+    with hold(shared_folder / "runs/.lock", wait=True):
+        if not finished.exists():
+            with LocalEngine(2) as engine:
+                run_recipe(small_recipe, root, engine=engine, progress=HeardProgress())
+            finished.write_text("\n".join(states(root)), encoding="utf-8")
+    yield root
+    changed = set(finished.read_text(encoding="utf-8").splitlines()) ^ set(states(root))
+    assert not changed, f"a test changed the run that all share; take run_copy: {sorted(changed)}"
+
+
+def states(root: Path) -> list[str]:
+    """Name every file below a folder with its size and the moment of its last change."""
+    files = [(path, path.stat()) for path in sorted(root.rglob("*")) if path.is_file()]
+    return [f"{path.relative_to(root)} {state.st_size} {state.st_mtime_ns}" for path, state in files]
 
 
 @pytest.fixture

@@ -1,13 +1,32 @@
-"""How many examples a costly property is tried on: some in every run, all of them in a thorough one."""
+"""How hard properties and kills are tried: the same in every run, and others and more in a thorough one.
+
+A run is repeatable: what Hypothesis tries depends on the test alone, no example has a time limit, and nothing is
+remembered between runs. `make test-thorough` draws new examples, five times as many; it prints the seed that
+`make test-thorough SEED=...` repeats.
+"""
 
 import os
 
-__all__ = ["THOROUGH", "examples"]
+from hypothesis import HealthCheck, settings
+
+__all__ = ["PROFILE", "SHARED_FIXTURE", "THOROUGH", "examples"]
 
 THOROUGH = os.environ.get("CULTUREKIT_THOROUGH") == "1"
 """Set by `make test-thorough`."""
 
+UNTIMED = [HealthCheck.too_slow]
+"""Whether examples are made fast enough depends on the machine."""
+
+settings.register_profile(
+    "repeatable", deadline=None, suppress_health_check=UNTIMED, derandomize=True, database=None, print_blob=True
+)
+settings.register_profile("thorough", deadline=None, suppress_health_check=UNTIMED, database=None, print_blob=True)
+SHARED_FIXTURE = [*UNTIMED, HealthCheck.function_scoped_fixture]
+"""Suppressed where all examples of a property share what a fixture gives."""
+
+PROFILE = "thorough" if THOROUGH else "repeatable"
+
 
 def examples(thorough: int) -> int:
-    """Say how many of the examples of a thorough run are tried in this one."""
+    """Say how many of the examples or kills of a thorough run are tried in this one."""
     return thorough if THOROUGH else max(thorough // 5, 6)

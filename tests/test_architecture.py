@@ -121,6 +121,13 @@ def test_only_one_module_writes_parquet() -> None:
     assert writing == ["tables.py"]
 
 
+def test_only_one_module_writes_csv() -> None:
+    """Every cell that a spreadsheet would compute goes through its guard."""
+    ways = (".write_csv(", ".sink_csv(", ".to_csv(", "csv.writer(", "csv.DictWriter(", "DictWriter(", "savetxt(")
+    writing = [path.name for path in SOURCES if any(way in path.read_text(encoding="utf-8") for way in ways)]
+    assert writing == ["spreadsheet_cells.py"]
+
+
 def test_nothing_is_pickled_and_randomness_is_passed_in() -> None:
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")

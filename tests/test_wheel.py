@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.endtoend
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -28,7 +30,10 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_its_data_and_nothing_of_the_checkout(unpacked: Path) -> None:
     for name in (
         "culturekit/recipes/cube.yaml",
+        "culturekit/recipes/cube-release.yaml",
         "culturekit/recipes/recipe.schema.json",
+        "culturekit/cards/hand_written/cspace/card.yaml",
+        "culturekit/annotate/cspace_review.yaml",
         "culturekit/kg/sample/wikidata-sample.json.gz",
         "culturekit/kg/concepts/cuisine.yaml",
         "culturekit/kg/countries.yaml",
@@ -59,7 +64,7 @@ def test_the_demo_runs_from_the_wheel(unpacked: Path, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "report: runs/cube/report/report.html"

@@ -1,7 +1,5 @@
 """Answers about geographic inclusion as the tables of Task 1 and Task 2, which `score task1` and `score task2` read."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +8,7 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.metrics.inclusion.region_names import NO_REGION, region_code
 from culturekit.records.schemas import TASK1, TASK2
+from culturekit.storage.spreadsheet_cells import csv_text
 
 __all__ = ["TASK1_SCHEME", "TASK2_SCHEME", "public_task2", "task1_table", "task2_table"]
 
@@ -21,6 +20,7 @@ INCOMPLETE = "answers without the first question"
 
 PICTURES = ("reference", "first", "second")
 CODES = ("af", "eu", "sea", "na")
+PUBLIC_COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result", "source")
 
 Said = Mapping[str, Mapping[str, Any]]
 """The rows of one person about one item, by criterion."""
@@ -131,14 +131,12 @@ def by_id(rows: pl.DataFrame, ids: tuple[str, ...], needed: tuple[str, ...]) -> 
 
 def public_task2(table: pl.DataFrame) -> bytes:
     """Write a table of Task 2 in the layout of the public file, with a column that says who made an image."""
-    text = io.StringIO()
-    columns = ["img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result", "source"]
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for row in table.iter_rows(named=True):
-        result = {"match": "ym" if row["shown"] else "nm"}
-        if row["shown"]:
-            result |= {"obj": row["object_regions"], "geo": row["background_regions"]}
-        plain = {name: row[name] for name in columns if name != "annotation_result"}
-        writer.writerow({**plain, "region": row["region"] or "", "annotation_result": repr(result)})
-    return text.getvalue().encode()
+    return csv_text(PUBLIC_COLUMNS, (public_row(row) for row in table.iter_rows(named=True))).encode()
+
+
+def public_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Write what a person saw as the public file has it."""
+    result = {"match": "ym" if row["shown"] else "nm"}
+    if row["shown"]:
+        result |= {"obj": row["object_regions"], "geo": row["background_regions"]}
+    return {**row, "region": row["region"] or "", "annotation_result": repr(result)}

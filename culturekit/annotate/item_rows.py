@@ -5,6 +5,8 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["read_rows"]
 
@@ -16,6 +18,7 @@ def read_rows(path: Path) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema=False)
+        return read_csv_texts(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("not a readable table of items", where=str(path), found=str(error)) from error

@@ -1,18 +1,17 @@
 """Links of a Prolific study: one per sheet, with what Prolific puts into them for each participant."""
 
-import csv
-import io
 from collections.abc import Sequence
 from urllib.parse import quote, urlsplit
 
 from culturekit.annotate.form import sheet_name
 from culturekit.annotate.tasks import Part
 from culturekit.errors import UsageError
+from culturekit.storage.spreadsheet_cells import csv_text
 
 __all__ = ["checked_address", "prolific_links"]
 
 FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+COLUMNS = ("sheet", "annotator_region", "items", "places", "url")
 
 
 def checked_address(address: str, *, name: str) -> str:
@@ -26,17 +25,13 @@ def checked_address(address: str, *, name: str) -> str:
 def prolific_links(parts: Sequence[Part], form_at: str) -> bytes:
     """Write a table of sheets: one place each, and the address to enter as the study's."""
     joint = "&" if "?" in form_at else "?"
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["sheet", "annotator_region", "items", "places", "url"])
-    for part in parts:
-        for slot in range(part.share.slots):
-            sheet = sheet_name(part, slot)
-            url = f"{form_at}{joint}sheet={quote(sheet, safe='')}&{FILLED_IN}"
-            writer.writerow([shown(sheet), shown(part.share.region), len(part.tasks), 1, url])
-    return buffer.getvalue().encode()
-
-
-def shown(text: str) -> str:
-    """Write a cell that a spreadsheet shows instead of computing it."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+    rows = [
+        {
+            "sheet": (sheet := sheet_name(part, slot)), "annotator_region": part.share.region,
+            "items": len(part.tasks), "places": 1,
+            "url": f"{form_at}{joint}sheet={quote(sheet, safe='')}&{FILLED_IN}",
+        }
+        for part in parts
+        for slot in range(part.share.slots)
+    ]  # fmt: skip
+    return csv_text(COLUMNS, rows).encode()

@@ -1,6 +1,5 @@
 """Reading a file that is to be audited: the public layout, our tables, or CSV of either."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,12 +11,13 @@ from culturekit.audit.layouts import LAYOUTS, Layout, layout_of
 from culturekit.audit.sheet import Form, Row, Sheet
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["read_sheet"]
 
 FORMS: Mapping[str, Form] = {".json": "json", ".parquet": "parquet", ".csv": "csv"}
 BOM = b"\xef\xbb\xbf"
-GUARDED = re.compile(r"'(?=[=+\-@\t\r])")
 Cells: TypeAlias = dict[str, str | None]
 
 
@@ -70,6 +70,7 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("not a readable Parquet file", where=str(path), found=str(error)) from error
     layout = layout_of(frame.columns)
     strange = [name for name in (layout.needs if layout else ()) if frame.schema[name] != pl.String]
@@ -84,16 +85,11 @@ def read_parquet(path: Path) -> tuple[list[str], Sequence[dict[str, Any]]]:
 
 
 def read_csv(path: Path) -> tuple[list[str], Sequence[Cells]]:
-    """Read CSV as text; an apostrophe that guards a cell from spreadsheets is not part of it."""
+    """Read CSV as text."""
     try:
-        frame = pl.read_csv(path, infer_schema=False)
+        frame = read_csv_texts(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         found = str(error).partition("\n")[0]
         raise UsageError("not a readable CSV file", where=str(path), expected="UTF-8, a header", found=found) from error
-    rows = [{name: unguarded(cell) for name, cell in row.items()} for row in frame.iter_rows(named=True)]
-    return frame.columns, rows
-
-
-def unguarded(cell: str | None) -> str | None:
-    """Take off the apostrophe that an export puts before a cell that a spreadsheet would compute."""
-    return cell[1:] if cell is not None and GUARDED.match(cell) else cell
+    return frame.columns, frame.to_dicts()

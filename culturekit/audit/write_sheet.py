@@ -11,7 +11,7 @@ from culturekit.audit.mend import LogLine
 from culturekit.audit.sheet import Sheet
 from culturekit.errors import UsageError
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.exports import for_spreadsheets
+from culturekit.storage.spreadsheet_cells import frame_as_csv
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["change_log_path", "write_log", "write_sheet"]
@@ -36,7 +36,7 @@ def write_sheet(sheet: Sheet, source: Path, out: Path) -> None:
         write_atomically(out, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
     elif sheet.form == "csv":
         frame = pl.DataFrame(rows, schema=dict.fromkeys(sheet.columns, pl.String))
-        write_atomically(out, for_spreadsheets(frame).write_csv().encode())
+        write_atomically(out, frame_as_csv(frame).encode())
     else:
         schema = pl.read_parquet_schema(source)
         save_parquet(pl.DataFrame(rows, schema=schema).sort(sheet.layout.key, maintain_order=True), out)
@@ -46,4 +46,4 @@ def write_log(log: Sequence[LogLine], path: Path) -> None:
     """Write what was changed, one line a cell or row, safe for spreadsheets."""
     columns = {name: pl.Int64 if name == "row" else pl.String for name in LOG_COLUMNS}
     frame = pl.DataFrame([asdict(line) for line in log], schema=columns)
-    write_atomically(path, for_spreadsheets(frame).write_csv().encode())
+    write_atomically(path, frame_as_csv(frame).encode())

@@ -33,7 +33,6 @@ class CandidateVerdicts:
         self.all: list[Verdict | None] = []
         self.open: deque[int] = deque()
         self.known: dict[Verdict, Verdict] = {}
-        self.counted = 0
 
     def requests(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[Request]:
         """Give the question about each candidate that the rules leave open."""
@@ -45,20 +44,9 @@ class CandidateVerdicts:
             if verdict is None:
                 yield self.questions.about(row)
 
-    def settle(self, answered: Answered) -> int:
-        """Take the answer to the first question that is still open; tell how many verdicts are now in a row more."""
-        place = self.open.popleft()
-        self.all[place] = self.shared(verdict_of(answered, model=self.model))
-        return self.count_up_to(place + 1)
-
-    def rest(self) -> int:
-        """Tell how many verdicts of rules stand after the last answer."""
-        return self.count_up_to(len(self.all))
-
-    def count_up_to(self, place: int) -> int:
-        """Count verdicts that were not counted before."""
-        more, self.counted = place - self.counted, place
-        return more
+    def settle(self, answered: Answered) -> None:
+        """Take the answer to the first question that is still open."""
+        self.all[self.open.popleft()] = self.shared(verdict_of(answered, model=self.model))
 
     def shared(self, verdict: Verdict) -> Verdict:
         """Keep equal verdicts once: there are few, for many candidates."""

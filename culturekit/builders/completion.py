@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -18,10 +18,12 @@ from culturekit.builders.completion_rows import gained_countries, new_rows
 from culturekit.builders.completion_state import CellState
 from culturekit.builders.completion_tables import drop_rows, write_completed, write_proposals, write_rounds
 from culturekit.builders.item_facts import ItemNames
+from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.records.schemas import CANDIDATES, DROPS, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.table_slices import TableSlices, slices_of
@@ -60,9 +62,10 @@ def complete(
     """Complete a collection; write it, and everything that was proposed."""
     tables = inputs.open(work.scratch)
     completion = prepare(tables, concepts, cells_of(concepts), limits)
-    work.progress.begin(len(completion.states), "concepts and countries")
-    completion.run(asking(work, client, llm), done=work.progress.advance)
-    return write_all(work, completion, tables, client)
+    watch = ReplyWatch(go_on=llm.go_on)
+    completion.run(asking(work, client, llm, watch))
+    outcome = write_all(work, completion, tables, client)
+    return replace(outcome, notes={**outcome.notes, **watch.notes()})
 
 
 def try_cells(
@@ -74,13 +77,16 @@ def try_cells(
     size: int,
     limits: CompletionLimits,
     llm: LlmOptions = DEFAULTS,
-) -> CompletionRounds:
+) -> tuple[CompletionRounds, RepliesSeen]:
     """Do the first round of a few cells; the answers lie in the journal for the run to come."""
     cells = drawn_cells(cells_of(concepts), size)
     completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
-    work.progress.begin(len(cells), "concepts and countries of a pilot")
-    completion.run(asking(work, client, llm), rounds=1, done=work.progress.advance)
-    return completion
+    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
+    try:
+        completion.run(asking(work, client, llm, watch), rounds=1)
+    except UnusableReplies as error:
+        stopped = str(error)
+    return completion, watch.seen(stopped=stopped)
 
 
 def prepare(
@@ -112,14 +118,19 @@ def classes_of(kept: TableSlices, concepts: Sequence[Concept]) -> dict[str, set[
     return classes
 
 
-def asking(work: Work, client: Client | FreeClient, llm: LlmOptions) -> Ask:
+def asking(work: Work, client: Client | FreeClient, llm: LlmOptions, watch: ReplyWatch) -> Ask:
     """Make what answers a list of requests; each list goes through the journal of the stage."""
 
-    def ask(requests: Sequence[Request]) -> list[Answered]:
+    def ask(requests: Sequence[Request], what: str) -> list[Answered]:
         if not requests:
             return []
-        with closing(answers(client, requests, work=work, llm=llm)) as answered:
-            return list(answered)
+        work.progress.begin(len(requests), what)
+        came = []
+        with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
+            for one in answered:
+                came.append(one)
+                work.progress.advance(1)
+        return came
 
     return ask
 

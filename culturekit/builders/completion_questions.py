@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from pydantic import Field
@@ -33,6 +34,8 @@ LONGEST_WHAT = 200
 TOKENS_OF_A_PROPOSAL = 160
 VERIFY_TOKENS = 256
 MOST_REPEATED = 50
+MOST_KINDS = 100
+"""Beyond this a list of kinds is no schema that every provider takes; the question names them in any case."""
 
 Says: TypeAlias = Literal["yes", "no", "unsure"]
 LongName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
@@ -54,6 +57,36 @@ class ProposalReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     wrong: list[str]
     artifacts: Annotated[list[Proposal], msgspec.Meta(max_length=MOST_IN_A_REPLY)]
+
+
+@lru_cache(maxsize=64)
+def asked_proposals(kinds: tuple[str, ...], at_most: int) -> type[msgspec.Struct]:
+    """Narrow the shape of a reply to what one question asks for, kinds by name.
+
+    A reply that says more, or names another kind, is read all the same: what is too much costs no more than itself.
+    """
+    name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
+    proposal: Any = msgspec.defstruct(
+        "Proposal",
+        [
+            ("name", name),
+            ("other_names", Annotated[list[name], msgspec.Meta(max_length=MOST_OTHER_NAMES)]),
+            ("kind", Literal[kinds] if 0 < len(kinds) <= MOST_KINDS and "" not in kinds else str),
+            ("what", Annotated[str, msgspec.Meta(max_length=LONGEST_WHAT)]),
+        ],
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+    return msgspec.defstruct(
+        "ProposalReply",
+        [
+            ("id", str),
+            ("wrong", Annotated[list[str], msgspec.Meta(max_length=at_most)]),
+            ("artifacts", Annotated[list[proposal], msgspec.Meta(max_length=at_most)]),
+        ],
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class VerificationReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,7 +149,8 @@ def proposal_request(cell: Cell, shown: Shown, limits: CompletionLimits, *, inst
     }
     allowed = {"id": (cell.id,), "wrong": tuple(shown.added)}
     tokens = VERIFY_TOKENS + TOKENS_OF_A_PROPOSAL * limits.per_round
-    return Request(PROPOSE, instructions, data, ProposalReply, allowed=allowed, max_tokens=tokens)
+    asks = asked_proposals(cell.kinds, limits.per_round)
+    return Request(PROPOSE, instructions, data, ProposalReply, allowed=allowed, max_tokens=tokens, asks=asks)
 
 
 def verification_request(

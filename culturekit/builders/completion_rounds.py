@@ -28,7 +28,8 @@ from culturekit.llm.outcomes import Answered
 
 __all__ = ["Ask", "CompletionRounds"]
 
-Ask = Callable[[Sequence[Request]], list[Answered]]
+Ask = Callable[[Sequence[Request], str], list[Answered]]
+"""Answers a list of requests; the text says what they are, for the progress."""
 
 
 @dataclass(slots=True)
@@ -47,17 +48,16 @@ class CompletionRounds:
     rounds: list[Round] = field(default_factory=list)
     outcomes: list[str] = field(default_factory=list)
 
-    def run(self, ask: Ask, *, rounds: int | None = None, done: Callable[[int], None] = lambda _: None) -> None:
-        """Go round after round until no cell is open, or for so many rounds; tell how many cells came to their end."""
+    def run(self, ask: Ask, *, rounds: int | None = None) -> None:
+        """Go round after round until no cell is open, or for so many rounds."""
         number = 0
         while (rounds is None or number < rounds) and (active := [state for state in self.states if not state.ended]):
-            self.one_round(active, ask)
             number += 1
-            done(sum(bool(state.ended) for state in active))
+            self.one_round(active, ask, number)
 
-    def one_round(self, active: Sequence[CellState], ask: Ask) -> None:
+    def one_round(self, active: Sequence[CellState], ask: Ask, number: int) -> None:
         """Ask the open cells once."""
-        replies = ask([self.question(state) for state in active])
+        replies = ask([self.question(state) for state in active], f"questions of round {number}")
         opened: list[ProposalRow] = []
         for state, answered in zip(active, replies, strict=True):
             self.outcomes.append(answered.outcome)
@@ -67,7 +67,7 @@ class CompletionRounds:
         self.find_meanings(opened)
         unclear = [row for row in opened if not row.outcome]
         self.checked = self.checks(unclear)
-        for row, answered in zip(unclear, ask(self.checked), strict=True):
+        for row, answered in zip(unclear, ask(self.checked, f"checks of round {number}"), strict=True):
             self.settle(row, answered)
         for state, answered in zip(active, replies, strict=True):
             self.rounds.append(state.close(answered))

@@ -54,7 +54,7 @@ def tag_images(
     return replace(
         outcome,
         counts={**outcome.counts, "matches": matches.height, "abstained": abstained},
-        notes={**tagged.notes(client.caveat), **sample_note(every, images, sample)},
+        notes={**outcome.notes, **tagged.notes(client.caveat), **sample_note(every, images, sample)},
     )
 
 
@@ -78,24 +78,14 @@ class TaggedImages:
     outcomes: Counter[str] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)
     reconciling: Counter[str] = field(default_factory=Counter)
+    instructions: str = field(default_factory=geo_tag_wording)
 
-    def requests(self, images: pl.DataFrame, work: Work | None = None) -> Iterator[Request]:
-        """Give the question about each image that can be read."""
-        instructions = geo_tag_wording()
-        for row in images.iter_rows(named=True):
-            request = self.about(row, instructions)
-            if request is not None:
-                yield request
-            if work is not None:
-                work.progress.advance(1)
-
-    def about(self, row: dict[str, Any], instructions: str) -> Request | None:
-        """Give the question about one image; None, and the reason kept, where it cannot be shown."""
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the question about one image; none, and the reason kept, where it cannot be shown."""
         picture = self.shown.picture(row)
-        if picture is None:
-            return None
-        self.open.append(row)
-        return geo_tag_request(picture, instructions=instructions)
+        if picture is not None:
+            self.open.append(row)
+            yield geo_tag_request(picture, instructions=self.instructions)
 
     def take(self, answered: Answered) -> None:
         """Write down the answer about the first image that is still open."""

@@ -6,8 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from culturekit.builders.image_questions import ImageQuestion, check_questions, image_request, said
 from culturekit.builders.shown_images import ShownImages, judged
 from culturekit.llm.answers import LlmOptions
@@ -51,6 +49,7 @@ class AskedImages:
         """Sort the questions by the prompt whose images they are about."""
         self.shown = shown
         self.judge = judge
+        self.instructions = judge_wording()
         self.of_prompt: dict[str | None, list[ImageQuestion]] = {}
         for question in questions:
             self.of_prompt.setdefault(question.prompt_id, []).append(question)
@@ -58,15 +57,7 @@ class AskedImages:
         self.rows: list[tuple[object, ...]] = []
         self.outcomes: Counter[str] = Counter()
 
-    def requests(self, images: pl.DataFrame, work: Work | None = None) -> Iterator[Request]:
-        """Give the questions about each image that can be read."""
-        instructions = judge_wording()
-        for row in images.iter_rows(named=True):
-            yield from self.about(row, instructions)
-            if work is not None:
-                work.progress.advance(1)
-
-    def about(self, row: dict[str, Any], instructions: str) -> Iterator[Request]:
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
         """Give the questions about one image; it is read once for all of them."""
         questions = self.questions(row["prompt_id"])
         if not questions:
@@ -76,7 +67,7 @@ class AskedImages:
             return
         for question in questions:
             self.open.append((row["image_id"], row["prompt_id"], question))
-            yield image_request(question, row["image_id"], picture, instructions=instructions)
+            yield image_request(question, row["image_id"], picture, instructions=self.instructions)
 
     def questions(self, prompt_id: str | None) -> list[ImageQuestion]:
         """List what is asked about the images of a prompt."""

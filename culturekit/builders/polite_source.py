@@ -1,10 +1,7 @@
 """A web API that is asked one question at a time, not too fast, by somebody who says who they are."""
 
-import contextlib
 import http.client
 import logging
-import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -127,8 +124,7 @@ class PoliteSource:
         connection = connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self.asked += 1
-        watch = threading.Timer(self.longest, cut_off, [connection])
-        watch.start()
+        connection.end_within(self.longest)
         try:
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
@@ -136,7 +132,6 @@ class PoliteSource:
         except (OSError, http.client.HTTPException) as error:
             raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
         finally:
-            watch.cancel()
             connection.close()
         return response.status, {name.title(): value for name, value in response.getheaders()}, body
 
@@ -159,12 +154,6 @@ class PoliteSource:
             self.pause(ahead)
             now += ahead
         self.last = now
-
-
-def cut_off(connection: http.client.HTTPConnection) -> None:
-    """End a connection that somebody waits on."""
-    with contextlib.suppress(OSError, AttributeError):
-        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def origin(parts: SplitResult) -> tuple[str, str, int | None]:

@@ -1,7 +1,7 @@
 """From the cultural space to prompts: one per artifact, or such that leave the artifact open."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from culturekit.builders.prompt_rows import (
 )
 from culturekit.builders.public_cube import Key, is_public_cube, read_public_cube, read_rows, read_space
 from culturekit.builders.public_layout import public_rows, statements_of_file, write_public
-from culturekit.builders.quotas import Quotas, read_quotas
+from culturekit.builders.quotas import Group, Quotas, read_quotas
 from culturekit.builders.rebuilt_text import compare_texts
 from culturekit.builders.release_files import PUBLIC
 from culturekit.builders.review_sheet import Decisions, read_decisions, review_sheet
@@ -36,8 +36,13 @@ REVIEW = "review.csv"
 Rows = list[Mapping[str, Any]]
 
 
-def build_prompts(work: Work, cspace_path: Path, options: PromptOptions, *, seed: int) -> Outcome:
-    """Write the prompts of the wanted kinds, and the artifacts that no template fits."""
+def build_prompts(
+    work: Work, cspace_path: Path, options: PromptOptions, *, seed: int, groups: Collection[Group] = ()
+) -> Outcome:
+    """Write the prompts of the wanted kinds, and the artifacts that no template fits.
+
+    `groups` are the countries of the concepts' root configs: a quota is for each, also where the space has nothing.
+    """
     options.check()
     space, unread = read_space(cspace_path)
     wordings = wordings_of(options)
@@ -49,7 +54,7 @@ def build_prompts(work: Work, cspace_path: Path, options: PromptOptions, *, seed
     work.progress.begin(len(options.kinds), "kinds of prompt")
     for kind in options.kinds:
         if kind == "cube":
-            selection, decisions = selected(space, quotas, options, wordings[0], seed=seed)
+            selection, decisions = selected(space, quotas, options, wordings[0], seed=seed, groups=groups)
             made = [artifact_prompt(row, w) for w in wordings for row in selection.taken.iter_rows(named=True)]
             drops += selection.drops
             counts |= write_selection(work, selection, decisions, options, wordings[0])
@@ -95,14 +100,21 @@ def quotas_of(options: PromptOptions) -> Quotas | None:
 
 
 def selected(
-    space: pl.DataFrame, quotas: Quotas | None, options: PromptOptions, wording: Wording, *, seed: int
+    space: pl.DataFrame,
+    quotas: Quotas | None,
+    options: PromptOptions,
+    wording: Wording,
+    *,
+    seed: int,
+    groups: Collection[Group],
 ) -> tuple[Selection, Decisions]:
     """Take what quotas, the draw, people's decisions and an earlier draw leave.
 
     What no template fits takes no place in a draw.
     """
     decisions = read_decisions([Path(path) for path in options.decisions], space)
-    groups = set(space.select("concept", "country").iter_rows())
+    there = set(space.select("concept", "country").iter_rows())
+    asked = there | {group for group in groups if quotas is not None and quotas.of(group)}
     drops: Rows = []
     if options.draws:
         space, drops = with_template(space, wording)
@@ -110,7 +122,7 @@ def selected(
         space, known = without_public(space, read_public_cube(Path(options.public)).space)
         drops += known
     draw = "" if options.draw == "seeded" else options.draw
-    selection = select(space, quotas, decisions, seed=seed, draw=draw, groups=groups)
+    selection = select(space, quotas, decisions, seed=seed, draw=draw, groups=asked)
     return Selection(selection.taken, selection.seen, selection.quotas, (*drops, *selection.drops)), decisions
 
 

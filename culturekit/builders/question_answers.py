@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import polars as pl
 
 from culturekit.builders.shown_images import ID_LETTERS, ShownImages, judged, prompted_images
 from culturekit.errors import UsageError
@@ -85,17 +84,10 @@ class AskedImages:
     rows: list[tuple[object, ...]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)
+    instructions: str = field(default_factory=answer_wording)
 
-    def requests(self, images: pl.DataFrame, work: Work | None = None) -> Iterator[Request]:
-        """Give the questions about each image that can be shown; it is read once for all of them."""
-        instructions = answer_wording()
-        for row in images.iter_rows(named=True):
-            yield from self.about(row, instructions)
-            if work is not None:
-                work.progress.advance(1)
-
-    def about(self, row: dict[str, Any], instructions: str) -> Iterator[Request]:
-        """Give the questions about one image."""
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the questions about one image; it is read once for all of them."""
         prompt = row["prompt_id"]
         own = self.questions.get(prompt or "", ())
         if not own:
@@ -106,7 +98,7 @@ class AskedImages:
             return
         for question, text in own:
             self.open.append((row["image_id"], prompt, question))
-            yield answer_request(picture, text, instructions=instructions)
+            yield answer_request(picture, text, instructions=self.instructions)
 
     def take(self, answered: Answered) -> None:
         """Write down the answer to the first question that is still open."""

@@ -13,6 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table, write_table
@@ -34,11 +35,12 @@ def ask_for_graphs(
 ) -> Outcome:
     """Ask a model for the questions of each prompt, of some kinds or all; write questions and how each prompt ended."""
     prompts = prompts_of_kinds(prompts_path, kinds)
-    work.progress.begin(prompts.height, "prompts")
     asked = prompts.filter(has_text())
+    work.progress.begin(asked.height, "prompts")
+    watch = ReplyWatch(go_on=llm.go_on)
     questions: list[dict[str, Any]] = []
     graphs = [ended(row["prompt_id"], client.model, NO_TEXT) for row in prompts.filter(~has_text()).to_dicts()]
-    with closing(answers(client, graph_requests(asked), work=work, llm=llm)) as answered:
+    with closing(answers(client, graph_requests(asked), work=work, llm=llm, watch=watch)) as answered:
         for prompt_id, answer in zip(asked["prompt_id"], answered, strict=True):
             own = question_rows(prompt_id, answer)
             questions += own
@@ -55,6 +57,7 @@ def ask_for_graphs(
             "judge": client.model,
             "caveat": " ".join(filter(None, (client.caveat, CAVEAT))),
             "outcomes": dict(sorted(outcomes.items())),
+            **watch.notes(),
         },
     )
 

@@ -1,16 +1,17 @@
 """The sheet on which a person accepts, rejects or renames what was drawn, and what that person decided."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
 
-from culturekit.builders.spreadsheet_rows import SheetRow, plain_text, read_sheet_rows, sheet_bytes
+from culturekit.builders.spreadsheet_rows import SheetRow, read_sheet_rows, sheet_bytes
 from culturekit.errors import ConfigError, Problem
 
-__all__ = ["REVIEW_COLUMNS", "Decision", "Decisions", "read_decisions", "review_sheet"]
+__all__ = ["REVIEW_COLUMNS", "Decision", "Decisions", "Mistakes", "decided_rows", "read_decisions", "review_sheet"]
 
 REVIEW_COLUMNS = ("artifact_id", "concept", "country", "place", "name", "prompt", "decision", "new_name", "link")
 NEEDED = ("artifact_id", "concept", "country", "decision")
@@ -20,6 +21,12 @@ VERDICTS: Mapping[str, Verdict] = {"accept": "accept", "reject": "reject", "edit
 
 Key: TypeAlias = tuple[str, str, str]
 """Concept, country and artifact."""
+
+Mistakes: TypeAlias = list[tuple[str, str]]
+"""What is wrong with a row, each by its column."""
+
+Named = TypeVar("Named")
+Said = TypeVar("Said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +49,48 @@ class Decisions:
 
 
 def read_decisions(paths: Sequence[Path], space: pl.DataFrame) -> Decisions:
-    """Read a chain of sheets; every mistake of a sheet is said at once, with its row and column."""
+    """Read a chain of sheets."""
     known = set(space.select("concept", "country", "artifact_id").iter_rows())
     decided: dict[Key, Decision] = {}
     for path in paths:
-        rows = read_sheet_rows(path, NEEDED)
-        problems: list[Problem] = []
-        found: dict[Key, tuple[int, Decision | None]] = {}
-        for row in rows:
-            key = key_of(row)
-            mistakes = [*key_mistakes(key, known), *cell_mistakes(row)]
-            decision = None if mistakes else decision_of(row)
-            if not mistakes and key in found and found[key][1] != decision:
-                mistakes = [("decision", f"{key[2]} is decided otherwise in row {found[key][0]}")]
-            problems += [Problem(message, str(path), row.line, column) for column, message in mistakes]
-            found.setdefault(key, (row.line, decision))
-        if problems:
-            raise ConfigError(problems)
-        decided.update({key: decision for key, (_, decision) in found.items() if decision is not None})
+        rows = decided_rows(path, NEEDED, key_of, partial(row_mistakes, known), decision_of)
+        decided.update({key: decision for key, decision in rows.items() if decision is not None})
     return Decisions(decided)
+
+
+def decided_rows(
+    path: Path,
+    needed: Sequence[str],
+    key_of: Callable[[SheetRow], Named],
+    mistakes_of: Callable[[SheetRow], Mistakes],
+    decision_of: Callable[[SheetRow], Said | None],
+) -> dict[Named, Said | None]:
+    """Read what a sheet decides of each thing it names; every mistake is said at once, with its row and column."""
+    problems: list[Problem] = []
+    found: dict[Named, tuple[int, Said | None]] = {}
+    for row in read_sheet_rows(path, needed):
+        mistakes = mistakes_of(row)
+        key, decision = key_of(row), None if mistakes else decision_of(row)
+        if not mistakes and key in found and found[key][1] != decision:
+            mistakes = [("decision", f"{row.cells[needed[0]]} is decided otherwise in row {found[key][0]}")]
+        problems += [Problem(message, str(path), row.line, column) for column, message in mistakes]
+        found.setdefault(key, (row.line, decision))
+    if problems:
+        raise ConfigError(problems)
+    return {key: decision for key, (_, decision) in found.items()}
 
 
 def key_of(row: SheetRow) -> Key:
     """Read which artifact a row is about."""
-    return row.cells["concept"], row.cells["country"], plain_text(row.cells["artifact_id"])
+    return row.cells["concept"], row.cells["country"], row.cells["artifact_id"]
 
 
-def key_mistakes(key: Key, known: set[Key]) -> list[tuple[str, str]]:
+def row_mistakes(known: set[Key], row: SheetRow) -> Mistakes:
+    """Say what is wrong with a row."""
+    return [*key_mistakes(key_of(row), known), *cell_mistakes(row)]
+
+
+def key_mistakes(key: Key, known: set[Key]) -> Mistakes:
     """Say where a row names something that is not in the space, column by column."""
     if key in known:
         return []
@@ -80,7 +102,7 @@ def key_mistakes(key: Key, known: set[Key]) -> list[tuple[str, str]]:
     return [("country", f"{artifact_id} is not there under {country!r}")]
 
 
-def cell_mistakes(row: SheetRow) -> list[tuple[str, str]]:
+def cell_mistakes(row: SheetRow) -> Mistakes:
     """Say what is wrong with the decision of a row."""
     stated = row.cells["decision"].lower()
     new_name = row.cells.get("new_name", "")
@@ -101,7 +123,7 @@ def decision_of(row: SheetRow) -> Decision | None:
     verdict = VERDICTS.get(row.cells["decision"].lower())
     if verdict is None:
         return None
-    return Decision(verdict, plain_text(row.cells["new_name"]) if verdict == "edit" else None)
+    return Decision(verdict, row.cells["new_name"] if verdict == "edit" else None)
 
 
 def review_sheet(seen: Sequence[Mapping[str, Any]], prompts: Sequence[str | None], decisions: Decisions) -> bytes:

@@ -1,6 +1,6 @@
 """Images that are put before a model with their prompts: which ones, and why others are not."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,12 +13,13 @@ from culturekit.builders.picture_files import read_picture
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.picture_reading import NoPicture
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images"]
+__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images", "requests_about"]
 
 ID_LETTERS = 16
 """Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
@@ -71,13 +72,44 @@ class Asking(Protocol):
     rows: list[tuple[object, ...]]
     outcomes: Counter[str]
 
-    def requests(self, images: pl.DataFrame, work: Work | None = None) -> Iterator[Request]:
-        """Give the requests about all images that can be shown."""
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the requests about one image; none, and the reason kept, where it cannot be shown."""
         ...
 
     def take(self, answered: Answered) -> None:
         """Write down the answer to the first request that is still open."""
         ...
+
+
+@dataclass
+class ImagesSettled:
+    """Counts images as done when the last answer about each is there; those that have no picture are not counted."""
+
+    work: Work
+    open: deque[int] = field(default_factory=deque)
+
+    def asked(self, row: dict[str, Any], questions: int) -> None:
+        """Hear how many questions are asked about an image."""
+        if questions:
+            self.open.append(questions)
+        elif row["status"] == "ok":
+            self.work.progress.advance(1)
+
+    def answered(self) -> None:
+        """Hear of an answer to the first question that is open."""
+        self.open[0] -= 1
+        if not self.open[0]:
+            self.open.popleft()
+            self.work.progress.advance(1)
+
+
+def requests_about(images: pl.DataFrame, asked: Asking, settled: ImagesSettled | None = None) -> Iterator[Request]:
+    """Give the requests about all images that can be shown; each picture is read once."""
+    for row in images.iter_rows(named=True):
+        requests = list(asked.about(row))
+        if settled is not None:
+            settled.asked(row, len(requests))
+        yield from requests
 
 
 def judged(
@@ -93,16 +125,18 @@ def judged(
 
     The outcomes stand among the notes, once all answers are there.
     """
-    work.progress.begin(images.height, "images")
-    with closing(answers(client, asked.requests(images, work), work=work, llm=llm)) as answered:
+    work.progress.begin(images.filter(pl.col("status") == "ok").height, "images")
+    watch, settled = ReplyWatch(go_on=llm.go_on), ImagesSettled(work)
+    requests = requests_about(images, asked, settled)
+    with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
         for answer in answered:
             asked.take(answer)
+            settled.answered()
     write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
     drops = asked.shown.write(work.out)
     counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
-    return Outcome(
-        counts | set_aside(asked.outcomes), drops, {**notes, "outcomes": dict(sorted(asked.outcomes.items()))}
-    )
+    outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
+    return Outcome(counts | set_aside(asked.outcomes), drops, {**notes, **outcomes})
 
 
 def set_aside(outcomes: Counter[str]) -> dict[str, int]:

@@ -8,7 +8,7 @@ __all__ = ["CHANGES", "CHANGE_SCHEMA", "UNTOLD", "space_changes", "untold_change
 
 RENAMED = ("name",)
 RECLASSIFIED = ("artifact_id", "concept", "subconcept", "country", "continent", "source", "path")
-UNTOLD = ("qid", "country_name", "popularity", "popularity_source", "country_order", "aliases")
+UNTOLD = ("qid", "country_name", "popularity", "popularity_source", "country_order", "aliases", "verdict")
 """Columns that are counted and not told row by row: one new row can move the popularity of all others in its cell."""
 
 CHANGES = ("added", "removed", "renamed", "reclassified")

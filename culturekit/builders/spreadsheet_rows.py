@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.spreadsheet_cells import csv_text, unguarded
 
 if TYPE_CHECKING:
     from _csv import Reader
 
-__all__ = ["SheetRow", "plain_text", "read_sheet_rows", "sheet_bytes"]
+__all__ = ["SheetRow", "read_sheet_rows", "sheet_bytes"]
 
 LARGEST = 64 * 1024 * 1024
-DANGEROUS = re.compile(r"^[=+\-@\t\r\n＝＋－＠]")
-DEFUSED = re.compile(rf"^'(?={DANGEROUS.pattern[1:]})")
 NAMED_DIVIDER = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 """A first line by which some spreadsheets say what divides the cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetRow:
-    """A row, the line it begins on, and its cells by column name, without white space around them."""
+    """A row, the line it begins on, and its cells by column name: no white space around them, no guard before them."""
 
     line: int
     cells: Mapping[str, str]
@@ -58,7 +57,9 @@ def read_sheet_rows(path: Path, needed: Sequence[str]) -> list[SheetRow]:
     if longer:
         raise ConfigError(longer)
     return [
-        SheetRow(line, {name: cell.strip() for name, cell in zip(header, padded(cells, len(header)), strict=False)})
+        SheetRow(
+            line, {name: unguarded(cell.strip()) for name, cell in zip(header, padded(cells, width), strict=False)}
+        )
         for line, cells in rows[1:]
     ]
 
@@ -95,21 +96,6 @@ def text_of(path: Path) -> str:
         ) from error
 
 
-def plain_text(cell: str) -> str:
-    """Take away the apostrophe that kept a spreadsheet from computing a cell."""
-    return DEFUSED.sub("", cell)
-
-
 def sheet_bytes(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> bytes:
-    """Write a sheet that spreadsheets open as text: UTF-8 with its mark, formulas defused."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([defused(row.get(name, "")) for name in columns])
-    return file.getvalue().encode("utf-8-sig")
-
-
-def defused(cell: str) -> str:
-    """Put an apostrophe before what a spreadsheet would take for a formula."""
-    return f"'{cell}" if DANGEROUS.match(cell) else cell
+    """Write a sheet that spreadsheets open as text: UTF-8 with its mark, formulas guarded."""
+    return csv_text(columns, rows, line_end="\r\n").encode("utf-8-sig")

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from culturekit.builders.shown_images import ShownImages, judged, prompted_images
 from culturekit.builders.yes_probability import TASK, probability_of_yes, vqa_request, vqa_wording, wording_digest
 from culturekit.llm.answers import LlmOptions
@@ -72,28 +70,18 @@ class WeighedImages:
     open: deque[tuple[str, str | None]] = field(default_factory=deque)
     rows: list[tuple[object, ...]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
+    instructions: str = field(default_factory=vqa_wording)
 
-    def requests(self, images: pl.DataFrame, work: Work | None = None) -> Iterator[Request]:
-        """Give the question about each image that can be shown and whose prompt is known."""
-        instructions = vqa_wording()
-        for row in images.iter_rows(named=True):
-            request = self.about(row, instructions)
-            if request is not None:
-                yield request
-            if work is not None:
-                work.progress.advance(1)
-
-    def about(self, row: dict[str, Any], instructions: str) -> Request | None:
-        """Give the question about one image."""
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the question about one image, where it can be shown and its prompt is known."""
         text = self.texts.get(row["image_id"])
         if text is None:
             self.shown.drop(row, NO_TEXT)
-            return None
+            return
         picture = self.shown.picture(row)
-        if picture is None:
-            return None
-        self.open.append((row["image_id"], row["prompt_id"]))
-        return vqa_request(picture, text, instructions=instructions)
+        if picture is not None:
+            self.open.append((row["image_id"], row["prompt_id"]))
+            yield vqa_request(picture, text, instructions=self.instructions)
 
     def take(self, answered: Answered) -> None:
         """Write down the probability for the first image that is still open."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from culturekit.cards.card_tables import described_files
+from culturekit.cards.card_tables import CardTable, described_files
 from culturekit.cards.columns import meaning_of
 from culturekit.cards.counting import NOTHING
 from culturekit.cards.facts import Facts
 from culturekit.cards.markdown import code, escaped, table
 
-__all__ = ["BLOCKS"]
+__all__ = ["BLOCKS", "under_review_sentence"]
 
 MOST_NOTES = 200
 
@@ -108,6 +108,29 @@ def drops(facts: Facts) -> str:
     return table(("Stage", "Reason", "Count"), rows)
 
 
+def review(facts: Facts) -> str:
+    """Say whether the release holds what nobody kept, how much of it, and why it waits."""
+    silent = [code(one.name) for one in facts.tables if one.name == "cspace" and "verdict" not in names_of(one)]
+    if silent:
+        return "The release does not record which of its rows wait for a person to look at."
+    if not facts.under_review:
+        return "Nothing that waits for a person to look at is in the release."
+    rows = [(escaped(reason), f"{count:,}") for reason, count in facts.under_review.items()]
+    return f"{under_review_sentence(facts)}\n\n{table(('Why they wait', 'Artifacts'), rows)}"
+
+
+def under_review_sentence(facts: Facts) -> str:
+    """Say how many artifacts a release took in although nobody kept them."""
+    count = sum(facts.under_review.values())
+    artifacts = "1 artifact that waits" if count == 1 else f"{count:,} artifacts that wait"
+    return f"The release holds {artifacts} for a person to look at: its maker chose to include what nobody kept."
+
+
+def names_of(one: CardTable) -> set[str]:
+    """Name the columns of a table."""
+    return {column.name for column in one.columns}
+
+
 def stages(facts: Facts) -> str:
     """List the stages behind the release, and what could not be found of them."""
     rows = [
@@ -192,6 +215,7 @@ BLOCKS: Mapping[str, Callable[[Facts], str]] = MappingProxyType(
         "dump": dump,
         "models": models,
         "drops": drops,
+        "review": review,
         "stages": stages,
         "notes": notes,
         "popularity": popularity,

@@ -12,7 +12,7 @@ from culturekit.cards.provenance import carry_manifests
 from culturekit.cards.release_files import SUMS, plain_files, release_files
 from culturekit.cards.splits import write_splits
 from culturekit.records.work import Outcome, Work
-from culturekit.storage.atomic import write_atomically
+from culturekit.storage.atomic import copy_file, write_atomically
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import MANIFEST, RUN_RECORD
 
@@ -55,7 +55,7 @@ def clear(folder: Path) -> None:
 def copied(path: Path, to: Path) -> None:
     """Copy a file under a folder that may not be there yet."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, to)
+    copy_file(path, to)
 
 
 def generated(hand: Hand, facts: Facts) -> dict[str, bytes]:

@@ -21,6 +21,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "path": "items from the root class to the artifact, as a walk found them",
         "country_order": "0 for the country that the item states first",
         "aliases": "other names",
+        "verdict": "keep, or review where nobody kept it and it waits for a person to look at",
         "prompt_id": "stable id of the prompt",
         "text": "what a model is asked for",
         "negative_text": "what a model is asked to leave out",

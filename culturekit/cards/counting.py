@@ -12,7 +12,7 @@ __all__ = ["NOTHING", "Counts", "agreement_in", "count_table"]
 
 COUNTED = (
     "concept", "subconcept", "country", "continent", "source", "popularity_source", "kind", "benchmark", "language",
-    "template_id", "group", "stage", "reason",
+    "template_id", "group", "stage", "reason", "verdict",
 )  # fmt: skip
 """Columns whose values are counted where a table has them."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from culturekit.cards.blocks import under_review_sentence
 from culturekit.cards.card_tables import CardTable, FileFacts
 from culturekit.cards.croissant_types import field_of, file_set_id
 from culturekit.cards.facts import Facts
@@ -127,6 +128,7 @@ def responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
     dropped = [f"{drop.stage}: {drop.reason} ({drop.count:,})" for drop in facts.drops]
     tools = sorted({f"{stage}, {setting.name}: {setting.value}" for stage, setting in facts.settings})
     dumps = ", ".join(f"{dump.name} (SHA-256 {dump.sha256})" for dump in facts.dumps)
+    waiting = under_review_sentence(facts) if facts.under_review else ""
     dates = [dump.date for dump in facts.dumps if dump.date] or [hand.fields.dump_date or ""]
     return {
         "rai:dataCollection": f"Walked from root classes in {dumps}." if dumps else "",
@@ -138,7 +140,7 @@ def responsible(hand: Hand, facts: Facts) -> dict[str, Any]:
         "rai:dataAnnotationAnalysis": [orjson.dumps(row).decode() for row in facts.agreement],
         "rai:dataUseCases": [text for text in (said.get("Intended uses"), said.get("Unsuitable uses")) if text],
         "rai:dataBiases": [text for text in (said.get("Known biases"),) if text],
-        "rai:dataLimitations": [text for text in (said.get("Limitations"),) if text],
+        "rai:dataLimitations": [text for text in (said.get("Limitations"), waiting) if text],
         "rai:dataSocialImpact": said.get("Social impact", ""),
         "rai:personalSensitiveInformation": [text for text in (said.get("Sensitive content"),) if text],
         "rai:dataReleaseMaintenancePlan": said.get("Maintenance", ""),

@@ -9,6 +9,7 @@ from culturekit.cards.card_tables import NOT_KNOWN, CardTable, FileFacts, other_
 from culturekit.cards.counting import Counts, agreement_in, count_table
 from culturekit.cards.provenance import carried_manifests, not_at_hand
 from culturekit.cards.stage_facts import Drop, Dump, Setting, Source, StageFacts, drops_of, dumps_of, stages_of
+from culturekit.records.work import UNDER_REVIEW
 from culturekit.storage.manifest import Manifest
 
 __all__ = ["FACTS", "Facts", "facts_of"]
@@ -46,6 +47,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def sources(self) -> tuple[tuple[str, Source], ...]:
         """Give the files that stages read, such as wordings and lists of countries."""
         return tuple((stage.stage, source) for stage in self.stages for source in stage.sources)
+
+    @property
+    def under_review(self) -> Mapping[str, int]:
+        """Count, by reason, the artifacts that a release took in although they wait for a person to look at."""
+        begin = f"{UNDER_REVIEW} / "
+        return {
+            name.removeprefix(begin): int(count)
+            for stage in self.stages
+            for name, count in stage.notes.items()
+            if name.startswith(begin)
+        }
 
     @property
     def main(self) -> CardTable:

@@ -9,7 +9,7 @@ __all__ = ["CODES", "CardFinding", "exit_code"]
 FINDINGS = 1
 DAMAGED = 4
 
-REBUILD = "Build the card again from the release."
+REBUILD = "Build the card again from the release, with --replace."
 FETCH = "Fetch the folder again, or build the card again from the release."
 
 
@@ -34,7 +34,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
             "a field that only people can fill is empty, or still has its marker",
             "Fill it in below data_cards/, and build the card again.",
         ),
-        "hand-changed": Code("the hand-written half has changed since the card was built", "Build the card again."),
+        "hand-changed": Code("the hand-written half has changed since the card was built", REBUILD),
         "hand-unreadable": Code("what was written by hand cannot be read", f"Mend it below data_cards/. {REBUILD}"),
         "count-differs": Code("a number of facts.json is not what the data say", REBUILD),
         "facts-unreadable": Code("facts.json cannot be read", REBUILD),

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.storage.atomic import copy_file
 from culturekit.storage.manifest import MANIFEST, Manifest, read_manifest
 from culturekit.trail.upstream import manifest_of, upstream
 
@@ -20,7 +21,7 @@ def carry_manifests(release: Path, folder: Path) -> None:
         manifest = manifest_of(stage)
         copy = place / f"{number:02}-{manifest.stage}"
         copy.mkdir()
-        (copy / MANIFEST).write_bytes((stage / MANIFEST).read_bytes())
+        copy_file(stage / MANIFEST, copy / MANIFEST)
 
 
 def keys_behind(release: Path) -> list[str]:

@@ -7,7 +7,8 @@ __all__ = ["PLAIN_PATH", "is_plain", "is_within"]
 
 PLAIN_PATH = "a plain relative path within the folder"
 
-ODD = re.compile(r"[\\\0\r\n]|://|^[A-Za-z]:|^~|%2e|%2f|%5c", re.IGNORECASE)
+ODD = re.compile(r"[\\\0\r\n\ud800-\udfff]|://|^[A-Za-z]:|^~|%2e|%2f|%5c", re.IGNORECASE)
+"""Half a character (a lone surrogate) stands in no UTF-8 text, and no file is named by it."""
 
 
 def is_plain(text: object) -> bool:
@@ -18,6 +19,9 @@ def is_plain(text: object) -> bool:
 
 
 def is_within(folder: Path, text: str) -> bool:
-    """Tell whether a plain path stays in the folder also when links are followed."""
-    place = folder / PurePosixPath(text)
-    return place.resolve().is_relative_to(folder.resolve())
+    """Tell whether a path stays in the folder also when links are followed; one that no file can have does not."""
+    try:
+        place = (folder / PurePosixPath(text)).resolve()
+    except (OSError, RuntimeError, ValueError):
+        return False
+    return place.is_relative_to(folder.resolve())

@@ -5,7 +5,6 @@ import sys
 __all__ = ["main"]
 
 INTERNAL_ERROR = 70
-UPSTREAM_UNAVAILABLE = 3
 
 
 def main() -> None:
@@ -21,9 +20,13 @@ def main() -> None:
         leave(f"{error}\nerror: {error.problem}; nothing was run", error.exit_code)
     except CultureKitError as error:
         leave(f"error: {error}", error.exit_code)
-    except OSError as error:
-        leave(f"error: the system refused: {error}", UPSTREAM_UNAVAILABLE)
-    except Exception:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # libraries in Rust panic with what is no Exception
+        from culturekit.storage.system_errors import outside_failure
+
+        if failure := outside_failure(error):
+            leave(f"error: {failure}", failure.exit_code)
         import traceback
 
         print(redact(traceback.format_exc()), file=sys.stderr, end="")

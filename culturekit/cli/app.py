@@ -1,12 +1,14 @@
 """All commands under one name."""
 
 import logging
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
+from culturekit.cli.log_lines import StderrLines
 from culturekit.version import VERSION
 
 __all__ = ["app"]
@@ -92,7 +94,8 @@ def root(
     ] = None,
 ) -> None:
     """Set up what all commands share."""
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.DEBUG if verbose else logging.WARNING)
+    lines = StderrLines(as_json="--json" in sys.argv)
+    logging.basicConfig(handlers=[lines], level=logging.DEBUG if verbose else logging.WARNING)
     if countries_file is not None:
         from culturekit.kg.countries import use_countries
 

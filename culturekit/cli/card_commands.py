@@ -30,16 +30,17 @@ def init(
 @card_app.command(epilog="Example: culturekit card build runs/cube/cspace --hand data_cards/cspace --out card")
 def build(
     release: Annotated[Path, typer.Argument(help="Finished folder of cspace release or prompts build.")],
-    hand: Annotated[Path, typer.Option(help="Folder of the hand-written half, such as data_cards/cspace.")],
+    hand: Annotated[Path, typer.Option(help="Folder of the hand-written half; cspace is the shipped one of CSpace.")],
     out: Out,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the card of a release: data by split, README, datasheet, data card, Croissant, checksums."""
+    from culturekit.config.checks import hand_path
     from culturekit.pipeline.card_stage import card_stage
     from culturekit.storage.manifest import RUN_RECORD, read_manifest
 
-    run_one(card_stage(release, hand), out, wait=wait, as_json=as_json)
+    run_one(card_stage(release, hand_path(str(hand))), out, wait=wait, as_json=as_json)
     (out / RUN_RECORD).unlink(missing_ok=True)  # it names this machine, and the folder is to be published
     manifest = read_manifest(out)
     notes = {} if manifest is None else manifest.notes

@@ -1,19 +1,22 @@
 """`culturekit cspace complete`: what a collection lacks, proposed and checked by a model."""
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Wait
-from culturekit.cli.pilots import tried
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Wait
+from culturekit.cli.pilots import leave_if_unusable, replies_lines, tried
 from culturekit.cli.stages import run_one
 
 if TYPE_CHECKING:
     from culturekit.builders.completion_plan import CompletionPlan
     from culturekit.builders.completion_rounds import CompletionRounds
+    from culturekit.llm.reply_watch import RepliesSeen
 
 __all__ = ["complete_command"]
 
@@ -51,6 +54,7 @@ def complete_command(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     beside: Annotated[
         list[Path] | None,
         typer.Option(help="Folder of another paid stage, such as the filter's, under the same budget. Repeatable."),
@@ -77,31 +81,48 @@ def complete_command(
         llm,
         out,
         CompletionLimits(rounds, per_round, per_cell, shown),
-        LlmOptions(budget, concurrency, batch, tuple(beside or ())),
+        LlmOptions(budget, concurrency, batch, tuple(beside or ()), go_on),
     )
     if plan:
         show_plan(run.plan(), as_json=as_json, pilot=None)
     elif pilot is not None:
-        outcome = tried(run, pilot, what="completion", wait=wait, as_json=as_json)
-        show_plan(run.plan(outcome.checked), as_json=as_json, pilot=outcome)
+        outcome, replies = tried(run, pilot, what="completion", wait=wait, as_json=as_json)
+        show_plan(run.plan(outcome.checked), as_json=as_json, pilot=(outcome, replies))
+        leave_if_unusable(replies)
     else:
         run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
-def show_plan(plan: "CompletionPlan", *, as_json: bool, pilot: "CompletionRounds | None") -> None:
+def show_plan(plan: "CompletionPlan", *, as_json: bool, pilot: "tuple[CompletionRounds, RepliesSeen] | None") -> None:
     """Print a plan, and the pilot before it, if there was one."""
     from culturekit.builders.completion_plan import completion_plan_lines
 
-    tried = {} if pilot is None else {"asked": len(pilot.rounds), "outcomes": dict(pilot.ended_in())}
     if as_json:
         sums = {"requests": plan.requests, "tokens": plan.tokens, "usd": plan.usd, "most": plan.most}
-        print(json.dumps({**asdict(plan), **sums, **({"pilot": tried} if tried else {})}))
+        print(json.dumps({**asdict(plan), **sums, **({} if pilot is None else {"pilot": pilot_data(*pilot)})}))
         return
     if pilot is not None:
-        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in pilot.ended_in().items())
-        print(f"pilot: one round of {len(pilot.rounds):,} pairs ({ended}); the answers are kept for the run")
-        for row in pilot.proposals[:SAMPLED]:
-            print(f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip())
+        for line in pilot_lines(*pilot):
+            print(line)
     for line in completion_plan_lines(plan):
         print(line)
     print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")
+
+
+def pilot_data(pilot: "CompletionRounds", replies: "RepliesSeen") -> dict[str, object]:
+    """Give what a pilot brought as data."""
+    fates = Counter(row.outcome for row in pilot.proposals)
+    samples = [(row.outcome, row.name, row.cell.id) for row in pilot.proposals[:SAMPLED]]
+    told = {"asked": len(pilot.rounds), "outcomes": dict(pilot.ended_in())}
+    return {**told, "proposals": dict(sorted(fates.items())), "samples": samples, "replies": asdict(replies)}
+
+
+def pilot_lines(pilot: "CompletionRounds", replies: "RepliesSeen") -> Iterator[str]:
+    """Say what a pilot brought: how its replies ended, what became of the proposals, what could not be used."""
+    ended = ", ".join(f"{count:,} {outcome}" for outcome, count in pilot.ended_in().items())
+    fates = Counter(row.outcome for row in pilot.proposals)
+    yield f"pilot: one round of {len(pilot.rounds):,} pairs ({ended}); the answers are kept for the run"
+    yield f"  proposals: {', '.join(f'{count:,} {fate}' for fate, count in sorted(fates.items())) or 'none'}"
+    yield from replies_lines(replies)
+    for row in pilot.proposals[:SAMPLED]:
+        yield f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip()

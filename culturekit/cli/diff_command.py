@@ -11,6 +11,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Wait
 from culturekit.cli.progress import progress_for
+from culturekit.cli.replacing import REPLACE
 from culturekit.cli.stages import EXPORTS, stoppable
 from culturekit.errors import UsageError
 
@@ -55,7 +56,7 @@ def run_diff(
     stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
         progress.stage(stage.name)
-        return run_stage(stage, folder, engine=engine, progress=progress, wait=wait)
+        return run_stage(stage, folder, engine=engine, progress=progress, wait=wait, replace=REPLACE.get())
 
 
 def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool, kept: bool) -> None:

@@ -63,19 +63,31 @@ def explain(
     expand_artifacts: ExpandRule = None,
     successors: Successors = None,
     paths: Annotated[int, typer.Option(min=0, help="Paths to show; all are counted, up to 10,000.")] = 20,
+    kept: Annotated[
+        list[Path] | None,
+        typer.Option(help="Filter or completion whose verdict is told as well. Repeatable. [those beside the graph]"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why an item is an artifact of a concept, or why not, with every path and the lines of the dump."""
+    """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
     from culturekit.kg.explain import explain as explained
     from culturekit.kg.explain_text import explain_lines
+    from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
     concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
     became = successors_of(successors)
     told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
+    stages = stages_beside(graph) if kept is None else kept
+    verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
     if as_json:
-        print(json.dumps([asdict(each) for each in told], ensure_ascii=False))
+        both = zip(told, verdicts, strict=True)
+        print(
+            json.dumps([{**asdict(each), "judged": list(map(asdict, own))} for each, own in both], ensure_ascii=False)
+        )
         return
-    show(line for each in told for line in explain_lines(each))
+    for each, own in zip(told, verdicts, strict=True):
+        show(explain_lines(each))
+        show(verdict_lines(own))
 
 
 def preview(
@@ -177,11 +189,12 @@ def diff(
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two graphs or two extractions: items, labels, edges, countries, and what became of candidates."""
+    """Compare two graphs or two extractions, item by item; leave with 1 when there are differences."""
     if out is not None:
         from culturekit.pipeline.compare_stage import compare_stage
 
-        run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
+        run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
+        leave_if_different(run.manifest.counts["differences"])
         return
     if also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
@@ -192,8 +205,15 @@ def diff(
     totals = {"differences": rows.height, **diff_totals(rows)}
     if as_json:
         print(json.dumps({"before": str(before), "after": str(after), "counts": totals}))
-        return
-    show(f"{count:>12,}  {name}" for name, count in totals.items())
+    else:
+        show(f"{count:>12,}  {name}" for name, count in totals.items())
+    leave_if_different(rows.height)
+
+
+def leave_if_different(differences: int) -> None:
+    """Leave as `cspace diff` does: with 1 where there are differences, so that a script can tell."""
+    if differences:
+        raise typer.Exit(1)
 
 
 def stats(graph: Graph, as_json: AsJson = False) -> None:

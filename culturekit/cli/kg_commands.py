@@ -41,6 +41,10 @@ def ingest(
         Path | None, typer.Option(help="File of `qid,target` lines: statements about the first are about the second.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do all work again, also what is finished.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Leave with 1 for any malformed line; else up to 0.1% of them are only told."),
+    ] = False,
     workers: Workers = None,
     engine: EngineSpec = "local",
     also: Also = None,
@@ -53,7 +57,9 @@ def ingest(
 
     options = IngestOptions(tuple(languages.split(",")), max_malformed)
     stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)
-    run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
+    run_one(
+        stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh, strict=strict
+    )
 
 
 @app.command(epilog="Example: culturekit kg extract --graph graph --roots cuisine --out candidates")

@@ -9,6 +9,8 @@ import typer.main
 from typer.core import TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
+from culturekit.cli.replacing import add_replace_option, replacing
+
 __all__ = ["CommandAt", "lazy_group"]
 
 
@@ -73,13 +75,14 @@ def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 -
     module, _, attribute = found.place.partition(":")
     thing = getattr(import_module(module), attribute)
     if isinstance(thing, typer.Typer):
+        add_replace_option(thing)
         return typer.main.get_group_from_info(
             TyperInfo(thing, name=name), pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
         )
     callback, example = as_function(thing, found.example)
     words = ("Example: culturekit", *path.split(), name, example)
     return typer.main.get_command_from_info(
-        CommandInfo(name=name, callback=callback, epilog=" ".join(filter(None, words))),
+        CommandInfo(name=name, callback=replacing(callback), epilog=" ".join(filter(None, words))),
         pretty_exceptions_short=True,
         rich_markup_mode=None,
     )

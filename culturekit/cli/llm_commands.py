@@ -31,15 +31,23 @@ def log(
         str,
         typer.Option(help="Only exchanges that ended so, such as ok, invalid, refused, unread, busy, timeout. [all]"),
     ] = "",
+    qid: Annotated[
+        str, typer.Option(help="Only exchanges about this item or artifact, such as Q2065278 or LLM:pao-de-queijo.")
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, help="How many of the last exchanges of each stage.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show requests and replies as they left and came, also while the run is going on."""
     from culturekit.llm.exchanges import latest_exchanges
     from culturekit.llm.journal_places import journals_below
+    from culturekit.trail.stage_verdicts import exchanges_about
 
     for place in journals_below([run]):
-        for exchange in latest_exchanges(place.path, outcome=outcome, limit=limit):
+        if qid:
+            found = iter(exchanges_about(place.path, qid, outcome=outcome, limit=limit))
+        else:
+            found = latest_exchanges(place.path, outcome=outcome, limit=limit)
+        for exchange in found:
             if as_json:
                 print(json.dumps({"stage": place.stage, **exchange_data(exchange)}, ensure_ascii=False))
             else:
@@ -69,11 +77,10 @@ def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
 
 
 def shown(content: bytes) -> str:
-    """Write what came from outside so that it cannot steer a terminal."""
-    text = redact(content.decode("utf-8", "backslashreplace"))
-    rest = f" ... {len(text) - SHOWN:,} more characters; --json shows them" if len(text) > SHOWN else ""
-    safe = (character if character.isprintable() else ascii(character)[1:-1] for character in text[:SHOWN])
-    return "".join(safe) + rest
+    """Write a request or a reply for a terminal."""
+    from culturekit.llm.exchanges import shown_text
+
+    return shown_text(content.decode("utf-8", "backslashreplace"), longest=SHOWN, rest="; --json shows them")
 
 
 @llm_app.command(epilog="Example: culturekit llm cost runs/cube")
@@ -115,7 +122,7 @@ def ledger_lines(ledger: "Ledger") -> Iterator[str]:
     if total.perhaps_billed:
         yield f"{total.perhaps_billed:,} requests got no reply; the provider may have billed them all the same."
     if total.counted_here:
-        yield f"{total.counted_here:,} replies did not tell their usage; their tokens were counted here."
+        yield f"{total.counted_here:,} replies did not tell their usage, or not truly; their tokens were counted here."
     if total.unpriced:
         yield f"{total.unpriced:,} replies have no price; they stand with 0 USD."
     if total.unread:

@@ -7,7 +7,7 @@ import typer
 
 from culturekit.records.choices import ExportChoice
 
-__all__ = ["Also", "AsJson", "Batch", "Budget", "Concurrency", "EngineSpec", "Out", "Seed", "Wait", "Workers"]
+__all__ = ["Also", "AsJson", "Batch", "Budget", "Concurrency", "EngineSpec", "GoOn", "Out", "Seed", "Wait", "Workers"]
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
 Workers = Annotated[
@@ -35,4 +35,10 @@ Concurrency = Annotated[
 ]
 Batch = Annotated[
     bool, typer.Option("--batch", help="Ask in batches: half the price, answers within a day; run again to collect.")
+]
+GoOn = Annotated[
+    bool,
+    typer.Option(
+        "--go-on", help="Ask to the end although more than half of the replies, 20 rows or more, cannot be used."
+    ),
 ]

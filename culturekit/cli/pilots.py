@@ -1,14 +1,23 @@
-"""The pilot of a paid stage: a few rows first, to say what the rest costs."""
+"""The pilot of a paid stage: a few rows first, to say what the rest costs, and whether its replies can be used."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import typer
 
 from culturekit.cli.progress import progress_for
 from culturekit.cli.stages import stoppable
 from culturekit.errors import UsageError
 from culturekit.records.work import Engine, Progress
 
-__all__ = ["tried"]
+if TYPE_CHECKING:
+    from culturekit.llm.reply_watch import RepliesSeen
+
+__all__ = ["leave_if_unusable", "replies_lines", "tried"]
+
+SHOWN = 200
+"""Characters of a reply that are shown."""
 
 Tried_co = TypeVar("Tried_co", covariant=True)
 
@@ -36,3 +45,23 @@ def tried(run: Triable[Tried_co], size: int, *, what: str, wait: bool, as_json: 
     if outcome is None:
         raise UsageError(f"nothing is left to try: the {what} is done", where=str(run.out))
     return outcome
+
+
+def replies_lines(replies: "RepliesSeen") -> Iterator[str]:
+    """Say what of the replies could not be used, and show some; what came from outside cannot steer a terminal."""
+    from culturekit.llm.exchanges import shown_text
+
+    if replies.fenced:
+        yield f"  {replies.fenced:,} in a code fence, which was taken off"
+    for why, count in replies.unusable.items():
+        yield f"  {count:,} {why}"
+    for outcome, raw in replies.unusable_samples:
+        yield f"    {outcome:<9} {shown_text(raw, longest=SHOWN)}"
+
+
+def leave_if_unusable(replies: "RepliesSeen") -> None:
+    """Leave with 1 where a person has to look at replies before the rest is asked."""
+    if replies.to_mend:
+        count = sum(replies.unusable.values())
+        typer.echo(replies.stopped or f"{count:,} of {replies.rows:,} replies are no answers: look at them", err=True)
+        raise typer.Exit(1)

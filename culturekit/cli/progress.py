@@ -2,14 +2,19 @@
 
 import json
 import sys
+import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, Self
 
-__all__ = ["CommandProgress", "progress_for"]
+__all__ = ["CommandProgress", "LineProgress", "duration", "progress_for", "rate_text"]
 
 LINE_SECONDS = 5.0
 """How often a log hears of a stage that is still at work."""
+
+QUIET_SECONDS = 30.0
+"""After how long a log hears that a stage is still at work although nothing was counted."""
 
 
 class CommandProgress(Protocol):
@@ -33,46 +38,93 @@ class CommandProgress(Protocol):
 
 
 class LineProgress:
-    """Plain or JSON lines, at most one every few seconds."""
+    """Plain or JSON lines, at most one every few seconds, and at least one every half minute."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with nothing to do."""
-        self.as_json = as_json
+        self.as_json, self.clock = as_json, clock
         self.name, self.unit, self.total, self.done, self.totals = "", "", 0, 0, ""
-        self.started = self.spoke = time.monotonic()
+        self.started = self.spoke = clock()
+        self.speaking, self.ended = threading.RLock(), threading.Event()
+        self.beating = threading.Thread(target=self.beat, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to look whether anything was said lately."""
+        self.beating.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Say nothing more."""
+        self.ended.set()
+        self.beating.join()
+
+    def beat(self) -> None:
+        """Speak now and then, whatever the stage is busy with."""
+        while not self.ended.wait(1.0):
+            self.speak_after(QUIET_SECONDS)
 
     def stage(self, name: str) -> None:
         """Name the stage that begins."""
-        self.name = name
+        with self.speaking:
+            self.name = name
+            self.restart(0, "")
 
     def begin(self, total: int, unit: str) -> None:
         """Announce how many units there are to do."""
+        with self.speaking:
+            self.restart(total, unit)
+
+    def restart(self, total: int, unit: str) -> None:
+        """Count from nothing; silence goes on where nothing was said."""
         self.unit, self.total, self.done, self.totals = unit, total, 0, ""
-        self.started = self.spoke = time.monotonic()
+        self.started = self.clock()
 
     def advance(self, done: int) -> None:
         """Count units as done, and speak when it is time."""
         self.done += done
-        now = time.monotonic()
-        if now - self.spoke >= LINE_SECONDS and self.done < self.total:
-            self.spoke = now
-            self.speak(self.done / max(now - self.started, 1e-9))
+        if self.done < self.total:
+            self.speak_after(LINE_SECONDS)
 
     def tell(self, totals: str) -> None:
-        """Keep what has been found so far for the next line."""
+        """Say what has been found so far, when it is time."""
         self.totals = totals
+        self.speak_after(LINE_SECONDS)
 
-    def speak(self, rate: float) -> None:
+    def speak_after(self, seconds: float) -> None:
+        """Write a line if none was written for so long."""
+        with self.speaking:
+            now = self.clock()
+            if now - self.spoke >= seconds:
+                self.spoke = now
+                print(self.line(now - self.started), file=sys.stderr, flush=True)
+
+    def line(self, passed: float) -> str:
         """Write one line: how far, how fast, how long still."""
-        left = (self.total - self.done) / rate if rate else 0.0
+        rate = self.done / max(passed, 1e-9)
+        left = (self.total - self.done) / rate if rate else None
         if self.as_json:
             state = {"stage": self.name, "done": self.done, "total": self.total, "unit": self.unit}
-            speed = {"per_second": round(rate, 1), "seconds_left": round(left, 1)}
-            line = json.dumps({**state, **speed, **({"found": self.totals} if self.totals else {})})
-        else:
-            line = f"{self.name}: {self.done:,} of {self.total:,} {self.unit}, {rate:,.0f}/s, {left:,.0f} s left"
-            line += f"; {self.totals}" if self.totals else ""
-        print(line, file=sys.stderr, flush=True)
+            speed = {"per_second": round(rate, 1), "seconds_left": None if left is None else round(left, 1)}
+            return json.dumps({**state, **speed, **({"found": self.totals} if self.totals else {})})
+        if not self.total:
+            return f"{self.name}: at work for {duration(passed)}" + (f"; {self.totals}" if self.totals else "")
+        parts = [f"{self.name}: {self.done:,} of {self.total:,} {self.unit}"]
+        parts += [f"at it for {duration(passed)}"] if left is None else [rate_text(rate), f"{duration(left)} left"]
+        return ", ".join(parts) + (f"; {self.totals}" if self.totals else "")
+
+
+def duration(seconds: float) -> str:
+    """Write a time in the unit that fits."""
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
+
+
+def rate_text(rate: float) -> str:
+    """Write a speed in the unit that fits."""
+    if rate >= 1.0:
+        return f"{rate:,.0f}/s"
+    return f"{rate * 60.0:.0f}/min" if rate * 60.0 >= 1.0 else f"{rate * 3600.0:.0f}/h"
 
 
 def progress_for(*, as_json: bool) -> AbstractContextManager[CommandProgress]:
@@ -81,4 +133,4 @@ def progress_for(*, as_json: bool) -> AbstractContextManager[CommandProgress]:
         from culturekit.cli.bar import BarProgress
 
         return BarProgress()
-    return nullcontext(LineProgress(as_json=as_json))
+    return LineProgress(as_json=as_json)

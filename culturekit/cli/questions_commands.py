@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Wait
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Wait
 from culturekit.cli.stages import run_one
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def build(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     fresh: Fresh = False,
     also: Also = None,
     wait: Wait = False,
@@ -61,7 +62,7 @@ def build(
     if plan:
         show_ask_plan(plan_graphs(prompts, llm, out, kinds=kind or (), batch=batch), as_json=as_json)
         return
-    stage = graphs_stage(prompts, llm, kinds=kind or (), llm=LlmOptions(budget, concurrency, batch))
+    stage = graphs_stage(prompts, llm, kinds=kind or (), llm=LlmOptions(budget, concurrency, batch, go_on=go_on))
     run_one(stage, out, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
@@ -81,6 +82,7 @@ def ask(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     fresh: Fresh = False,
     also: Also = None,
     wait: Wait = False,
@@ -94,7 +96,7 @@ def ask(
         planned = plan_answers(images, questions, llm, out, per_prompt=per_prompt, batch=batch)
         show_ask_plan(planned, as_json=as_json)
         return
-    options = LlmOptions(budget, concurrency, batch)
+    options = LlmOptions(budget, concurrency, batch, go_on=go_on)
     stage = answers_stage(images, questions, llm, per_prompt=per_prompt, llm=options)
     run_one(stage, out, also=also, wait=wait, as_json=as_json, fresh=fresh)
 

@@ -36,7 +36,7 @@ def hand_out(out: Path, sheet: Path | None) -> None:
         raise UsageError(
             "this sheet is there already and may hold decisions: it is not written over",
             where=str(sheet),
-            hint=f"Name another file after --review; the new sheet is also {out / REVIEW}.",
+            hint=f"Name another file; the new sheet is also {out / REVIEW}.",
         )
     sheet.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(sheet, content)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.completions import complete_recipe
-from culturekit.cli.options import AsJson, EngineSpec, Out, Wait, Workers
+from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Wait, Workers
 from culturekit.cli.progress import progress_for
-from culturekit.cli.stages import as_data, line_about, run_one, set_aside, stoppable, waiting_rows
+from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ def run(
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",
+    go_on: GoOn = False,
     wait: Wait = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Leave with 1 for any malformed line of a dump; else 0.1% are only told.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a recipe; what is finished and still answers is reused, what was cut goes on."""
@@ -46,12 +50,13 @@ def run(
 
     path = find_recipe(str(recipe))
     run_all(
-        load_recipe(path, settings or ()),
+        load_recipe(path, settings or ()).going_on(go_on),
         workdir or RUNS / path.stem,
         until=until,
         workers=workers,
         engine=engine,
         wait=wait,
+        strict=strict,
         as_json=as_json,
     )
 
@@ -69,12 +74,21 @@ def demo(
         workers=workers,
         engine=engine,
         wait=False,
+        strict=False,
         as_json=as_json,
     )
 
 
 def run_all(
-    recipe: "Recipe", workdir: Path, *, until: str | None, workers: int | None, engine: str, wait: bool, as_json: bool
+    recipe: "Recipe",
+    workdir: Path,
+    *,
+    until: str | None,
+    workers: int | None,
+    engine: str,
+    wait: bool,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Run a recipe and print what came of it, the report last."""
     from culturekit.pipeline.engines import engine_for
@@ -96,10 +110,11 @@ def run_all(
             on_start=lambda stage: progress.stage(stage.name),
             on_end=finished,
         )
-    page = workdir / "report/report.html"
+    page, card = workdir / "report/report.html", workdir / "card/README.md"
     if as_json:
-        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], "report": shown(page)}))
-        leave_if_set_aside(runs)
+        last = {"report": shown(page)} if recipe.models else {"card": shown(card) if recipe.card else None}
+        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], **last}))
+        leave_if_set_aside(runs, strict=strict)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
     typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
@@ -107,12 +122,16 @@ def run_all(
         print_headline(workdir)
     if runs[-1].name == "report":
         print(f"report: {shown(page)}")
-    leave_if_set_aside(runs)
+    elif not recipe.models and any(stage_run.name == "card" for stage_run in runs):
+        print(f"card: {shown(card)}")
+    leave_if_set_aside(runs, strict=strict)
 
 
-def leave_if_set_aside(runs: "Sequence[StageRun]") -> None:
+def leave_if_set_aside(runs: "Sequence[StageRun]", *, strict: bool) -> None:
     """Leave with 1 when rows of some stage wait for a person to look at."""
-    waiting = [stage_run for stage_run in runs if set_aside(stage_run)]
+    for few in filter(None, map(few_malformed, runs)):
+        typer.echo(few, err=True)
+    waiting = [stage_run for stage_run in runs if set_aside(stage_run, strict=strict)]
     for stage_run in waiting:
         if findings := stage_run.manifest.notes.get("findings"):
             typer.echo(f"{stage_run.name}: to be looked at: {'; '.join(findings)}", err=True)
@@ -150,16 +169,18 @@ def plan(
     from culturekit.config.load import find_recipe, load_recipe
     from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.planning.model_pilots import pilot_models
-    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
+    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
 
     path = find_recipe(str(recipe))
     wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
     if pilot:
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)
-    steps = plan_recipe(wanted, folder)
+    with progress_for(as_json=as_json) as progress:
+        progress.stage("plan")
+        steps = plan_recipe(wanted, folder)
     if as_json:
-        print(json.dumps([step.as_data() for step in steps]))
+        print(json.dumps([step.as_data() for step in [*steps, total_of(steps)]]))
         return
     for line in plan_lines(steps):
         print(line)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
-from culturekit.cli.pilots import tried
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Seed, Wait
+from culturekit.cli.pilots import leave_if_unusable, replies_lines, tried
 from culturekit.cli.stages import run_one
-from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
+from culturekit.records.choices import DrawName, Included, PromptKind, TemplateSetName
 
 if TYPE_CHECKING:
     from culturekit.builders.cspace_filter import PilotOutcome
@@ -26,6 +26,7 @@ ELSEWHERE = {
         "--llm 'openai:gpt-4o-mini' --out completion --budget 20",
     ),
     "diff": CommandAt("culturekit.cli.diff_command:diff", "runs/2025 runs/2026 --out changes"),
+    "review": CommandAt("culturekit.cli.review_commands:review_app"),
 }
 
 cspace_app = typer.Typer(
@@ -59,6 +60,7 @@ def filter_command(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Judge again: no answer is bought twice, and what brought none is asked anew."),
@@ -72,13 +74,14 @@ def filter_command(
     from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.filter_run import FilterRun
 
-    options = LlmOptions(budget, concurrency, batch)
+    options = LlmOptions(budget, concurrency, batch, go_on=go_on)
     run = FilterRun(candidates, tuple(load_concept(name) for name in roots), llm, out, graph, options)
     if plan:
         show_plan(run.plan(), as_json=as_json, pilot=None)
     elif pilot is not None:
         outcome = tried(run, pilot, what="filter", wait=wait, as_json=as_json)
         show_plan(run.plan(), as_json=as_json, pilot=outcome)
+        leave_if_unusable(outcome.replies)
     else:
         run_one(run.stage(), out, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
@@ -91,8 +94,16 @@ def show_plan(plan: "FilterPlan", *, as_json: bool, pilot: "PilotOutcome | None"
         print(json.dumps({**asdict(plan), **({} if pilot is None else {"pilot": asdict(pilot)})}))
         return
     if pilot is not None:
-        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in pilot.outcomes.items())
+        ended, verdicts = (
+            ", ".join(f"{count:,} {name}" for name, count in counts.items())
+            for counts in (pilot.outcomes, pilot.verdicts)
+        )
         print(f"pilot: asked about {pilot.asked:,} candidates ({ended}); their answers are kept for the run")
+        print(f"  verdicts: {verdicts or 'none'}")
+        for line in replies_lines(pilot.replies):
+            print(line)
+        for verdict, label, concept in pilot.samples:
+            print(f"    {verdict:<9} {label[:60]!r} ({concept})")
     for line in filter_plan_lines(plan):
         print(line)
     print("nothing was sent" if pilot is None else "the same command without --pilot asks about the rest")
@@ -112,17 +123,23 @@ def release(
     form: Annotated[
         str, typer.Option("--format", help="Forms to write: parquet, jsonl, csv and public, divided by commas.")
     ] = "parquet",
+    include: Annotated[
+        Included | None, typer.Option(help="Release what waits for a person, too; manifest and card say how many.")
+    ] = None,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the cultural space: one row per artifact and country, whole and by concept, with checksums."""
+    """Write the cultural space: a row per artifact that was kept and country, whole and by concept, with checksums."""
     from culturekit.builders.release_files import read_formats
     from culturekit.kg.concepts import load_concept
     from culturekit.pipeline.graph_stages import release_stage
 
     more = {None: "", "both": ",csv,jsonl"}.get(also, f",{also}")
-    stage = release_stage(kept, [load_concept(name) for name in roots], popularity, read_formats(form + more))
+    concepts = [load_concept(name) for name in roots]
+    stage = release_stage(
+        kept, concepts, popularity, read_formats(form + more), include=() if include is None else (include,)
+    )
     run_one(stage, out, wait=wait, as_json=as_json)
 
 
@@ -141,6 +158,10 @@ def build(
     quota: Annotated[
         str | None,
         typer.Option(help="So many artifacts per country and concept: a number, or a YAML or CSV table of quotas."),
+    ] = None,
+    roots: Annotated[
+        list[str] | None,
+        typer.Option(help="Root configs whose countries each get the quota. Repeatable. [those of the release]"),
     ] = None,
     draw: Annotated[DrawName, typer.Option(help="The seed's draw, or a fresh one beside a public one.")] = "seeded",
     public: Annotated[
@@ -174,12 +195,14 @@ def build(
     """Build prompts from the cultural space."""
     from culturekit.builders.prompt_options import PromptOptions
     from culturekit.cli.review_file import review_file
+    from culturekit.kg.concepts import load_concept
     from culturekit.pipeline.graph_stages import prompts_stage
 
     options = PromptOptions(
         (kind,), templates, per, quota, draw, public, review is not None, tuple(decisions or ()),
         tuple(language or ("en",)), tuple(translations or ()), public_layout, statements,
     )  # fmt: skip
-    stage = prompts_stage(cspace, options, seed=seed)
+    concepts = None if roots is None else [load_concept(name) for name in roots]
+    stage = prompts_stage(cspace, options, seed=seed, concepts=concepts)
     with review_file(out, review):
         run_one(stage, out, also=also, wait=wait, as_json=as_json)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from culturekit.cli.progress import progress_for
+from culturekit.cli.replacing import REPLACE
 from culturekit.records.choices import ExportChoice, ExportFormat
 from culturekit.records.work import NOT_COMPARABLE, QUARANTINED
 
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from culturekit.pipeline.run_stage import StageRun
     from culturekit.stages.stage import Stage
 
-__all__ = ["as_data", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
+__all__ = ["as_data", "few_malformed", "line_about", "run_one", "set_aside", "stoppable", "waiting_rows"]
 
 MALFORMED = "malformed"
 """How the reasons begin that set rows aside for a person to look at."""
+
+BY_ACCIDENT = 0.001
+"""The share of malformed lines of a dump up to which they are told and are no finding, unless that is asked for."""
 
 
 EXPORTS: Mapping[ExportChoice | None, tuple[ExportFormat, ...]] = {
@@ -41,7 +45,8 @@ def run_one(
     workers: int | None = 1,
     engine: str = "local",
     fresh: bool = False,
-) -> None:
+    strict: bool = False,
+) -> "StageRun":
     """Run a stage into a folder; leave with 1 when rows were set aside."""
     from culturekit.pipeline.engines import engine_for
     from culturekit.pipeline.run_stage import run_stage
@@ -50,16 +55,19 @@ def run_one(
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
         progress.stage(stage.name)
         stage = replace(stage, exports=EXPORTS[also])
-        run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh)
+        run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh, replace=REPLACE.get())
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     for sentence in run.manifest.notes.get(NOT_COMPARABLE, ()):
         typer.echo(f"not comparable: {sentence}", err=True)
-    if set_aside(run):
+    if few := few_malformed(run):
+        typer.echo(few, err=True)
+    if set_aside(run, strict=strict):
         if findings := run.manifest.notes.get("findings"):
             typer.echo(f"to be looked at: {'; '.join(findings)}", err=True)
         if QUARANTINED in run.manifest.counts:
             typer.echo(f"{waiting_rows(run)} The same command with --fresh asks about them once more.", err=True)
         raise typer.Exit(1)
+    return run
 
 
 @contextmanager
@@ -72,10 +80,26 @@ def stoppable() -> Iterator[None]:
         raise
 
 
-def set_aside(run: "StageRun") -> bool:
+def set_aside(run: "StageRun", *, strict: bool = False) -> bool:
     """Tell whether rows wait for a person: dropped as malformed, kept without an answer, or found to be odd."""
-    malformed = any(reason.startswith(MALFORMED) for reason in run.manifest.drops)
+    malformed = malformed_rows(run) > 0 and (strict or not few_malformed(run))
     return malformed or bool(run.manifest.notes.get("findings")) or run.manifest.counts.get(QUARANTINED, 0) > 0
+
+
+def malformed_rows(run: "StageRun") -> int:
+    """Count what was dropped as malformed."""
+    return sum(count for reason, count in run.manifest.drops.items() if reason.startswith(MALFORMED))
+
+
+def few_malformed(run: "StageRun") -> str:
+    """Tell of malformed lines that are few enough in a dump to be an accident; empty where there are none, or more."""
+    lines, malformed = run.manifest.counts.get("lines", 0), malformed_rows(run)
+    if run.manifest.stage != "ingest" or not 0 < malformed <= BY_ACCIDENT * lines:
+        return ""
+    return (
+        f"{malformed:,} of {lines:,} lines {'is' if malformed == 1 else 'are'} malformed and left out "
+        f"({malformed / lines:.4%}); up to {BY_ACCIDENT:.1%} is no finding, unless with --strict"
+    )
 
 
 def waiting_rows(run: "StageRun") -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Seed, Wait
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Seed, Wait
 from culturekit.cli.stages import run_one
 
 __all__ = ["tag"]
@@ -32,6 +32,7 @@ def tag(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Tag again: no answer is bought twice, and what brought none is asked anew."),
@@ -51,5 +52,5 @@ def tag(
         for line in [json.dumps(asdict(planned))] if as_json else [*tag_plan_lines(planned), "nothing was sent"]:
             print(line)
         return
-    stage = tag_stage(images, llm, cspace=cspace, sample=draw, llm=LlmOptions(budget, concurrency, batch))
+    stage = tag_stage(images, llm, cspace=cspace, sample=draw, llm=LlmOptions(budget, concurrency, batch, go_on=go_on))
     run_one(stage, out, also=also, wait=wait, as_json=as_json, fresh=fresh)

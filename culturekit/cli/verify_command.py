@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.cli.progress import progress_for
 
 __all__ = ["verify"]
 
@@ -24,7 +25,9 @@ def verify(
     from culturekit.verify.tell import as_data, lines_of, write_verification
     from culturekit.verify.verify_run import verify_run
 
-    answer = verify_run(run_folder)
+    with progress_for(as_json=as_json) as progress:
+        progress.stage("verify")
+        answer = verify_run(run_folder)
     if out is not None:
         write_verification(answer, out)
     if as_json:

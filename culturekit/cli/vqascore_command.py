@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, Out, Wait
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Wait
 from culturekit.cli.questions_commands import Fresh, PerPrompt, Plan, show_ask_plan
 from culturekit.cli.stages import run_one
 
@@ -35,6 +35,7 @@ def vqascore(
     budget: Budget = None,
     concurrency: Concurrency = 16,
     batch: Batch = False,
+    go_on: GoOn = False,
     fresh: Fresh = False,
     also: Also = None,
     wait: Wait = False,
@@ -48,6 +49,6 @@ def vqascore(
         planned = plan_vqascore(images, llm, out, prompts=prompts, per_prompt=per_prompt, batch=batch)
         show_ask_plan(planned, as_json=as_json)
         return
-    options = LlmOptions(budget, concurrency, batch)
+    options = LlmOptions(budget, concurrency, batch, go_on=go_on)
     stage = vqascore_stage(images, llm, prompts=prompts, of=of, per_prompt=per_prompt, llm=options)
     run_one(stage, out, also=also, wait=wait, as_json=as_json, fresh=fresh)

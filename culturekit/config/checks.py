@@ -23,6 +23,7 @@ __all__ = [
     "existing_folder",
     "existing_hand",
     "existing_project",
+    "hand_path",
     "knows_truth",
     "scorable",
     "seeing",
@@ -34,6 +35,9 @@ SAMPLE = "sample"
 
 HAND = "card.yaml"
 """The fields of the hand-written half of a data card."""
+
+SHIPPED_HAND = "cspace"
+"""Stands for the hand-written half of CSpace's card, whose publisher is still to be filled in."""
 
 BLIND = "rules"
 """The judge that reads words only."""
@@ -47,6 +51,12 @@ TRUTHFUL = "simulated"
 def dump_path(name: str) -> Path:
     """Find a dump file; `sample` is the bundled one."""
     return shipped("kg/sample/wikidata-sample.json.gz") if name == SAMPLE else Path(name)
+
+
+def hand_path(name: str) -> Path:
+    """Find the hand-written half of a data card; `cspace` is the shipped one, where no other is found by that name."""
+    here = Path(name)
+    return here if name != SHIPPED_HAND or (here / HAND).is_file() else shipped(f"cards/hand_written/{name}")
 
 
 def checked_spec(registry: Registry[Any]) -> Callable[[str], str]:
@@ -78,8 +88,10 @@ def existing_file(name: str) -> str:
 
 def existing_hand(name: str) -> str:
     """Accept the hand-written half of a data card."""
-    if not (Path(name) / HAND).is_file():
-        raise ValueError(f"there is no {HAND} in {name!r}; `culturekit card init {name}` begins one")
+    if not (hand_path(name) / HAND).is_file():
+        raise ValueError(
+            f"there is no {HAND} in {name!r}; `culturekit card init {name}` begins one, {SHIPPED_HAND} is shipped"
+        )
     return name
 
 
@@ -87,7 +99,7 @@ def existing_project(name: str) -> str:
     """Accept the folder of an annotation project."""
     if not (Path(name) / PROJECT).is_file():
         raise ValueError(
-            f"there is no {PROJECT} in {name!r}; expected the folder that `culturekit annotate export` wrote"
+            f"there is no {PROJECT} in {name!r}; expected what `annotate export` or `cspace review export` wrote"
         )
     return name
 

@@ -12,8 +12,18 @@ PICTURES_ONLY = ("embedded", "inception")
 """Encoders that cannot read the names of artifacts."""
 
 
+EVALUATING = (
+    "references", "encoder", "mapping", "images", "quality", "faithfulness", "tags", "audit", "annotations",
+    "diagnosis", "instruments", "scores", "realism", "within", "gaps",
+)  # fmt: skip
+"""The keys that say how models are evaluated."""
+
+
 def misfits(recipe: RecipeFields) -> Iterator[str]:
     """Say everything in a recipe that does not fit together."""
+    if not recipe.models:
+        yield from without_models(recipe)
+        return
     yield from without_references(recipe)
     yield from without_prompts(recipe)
     yield from within_countries(recipe)
@@ -22,6 +32,16 @@ def misfits(recipe: RecipeFields) -> Iterator[str]:
     yield from without_batches(recipe)
     if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
         yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
+
+
+def without_models(recipe: RecipeFields) -> Iterator[str]:
+    """Say what would decide nothing in a run that makes a release and evaluates no model."""
+    idle = [key for key in EVALUATING if key in recipe.model_fields_set]
+    if idle:
+        yield (
+            f"models is missing, so {', '.join(idle)} would decide nothing: name the models to evaluate, "
+            "or leave that out for a run that ends with the release"
+        )
 
 
 def without_references(recipe: RecipeFields) -> Iterator[str]:

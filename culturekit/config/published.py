@@ -9,7 +9,10 @@ from culturekit.errors import CultureKitError
 
 __all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published"]
 
-MAKING = ("dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "popularity", "release", "card")
+MAKING = (
+    "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
+    "release", "card",
+)  # fmt: skip
 """The keys that say how a cultural space is made."""
 
 PUBLISHED = (".parquet", ".json")

@@ -19,7 +19,7 @@ from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
 from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
 from culturekit.config.realism import Realism, Within
-from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Tags
+from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.matching.mapping_options import MappingOptions
@@ -28,7 +28,7 @@ from culturekit.kg.concepts import CountryCode
 from culturekit.kg.ingest import IngestOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.records.choices import ReleaseFormat
+from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["RecipeFields"]
@@ -47,6 +47,8 @@ class RecipeFields(StrictModel):
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
     llm: Llm = Llm()
     completion: CompletionLimits | None = None
+    review: Review | None = None
+    include: Included | None = None
     popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
     release: tuple[ReleaseFormat, ...] = ()
     card: Annotated[str, AfterValidator(existing_hand)] | None = None
@@ -55,7 +57,7 @@ class RecipeFields(StrictModel):
     encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
-    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)] = ()
     quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
     faithfulness: Faithfulness | None = None
     tags: Tags | None = None

@@ -8,6 +8,7 @@ from culturekit.config.checks import (
     checked_spec,
     existing_file,
     existing_folder,
+    existing_project,
     seeing,
 )
 from culturekit.generation.backends import BACKENDS
@@ -17,9 +18,9 @@ from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients import CLIENTS
 from culturekit.records.choices import ChannelsName
-from culturekit.storage.yaml_model import StrictModel
+from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "References", "Tags"]
+__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "References", "Review", "Tags"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
@@ -41,6 +42,16 @@ class Buying(StrictModel):
         return LlmOptions(self.budget, self.concurrency, self.batch)
 
 
+class Asking(Buying):
+    """How models are asked for words. With `go_on` also where more than half of their replies cannot be used."""
+
+    go_on: bool = False
+
+    def options(self) -> LlmOptions:
+        """Give the options as the engine takes them."""
+        return LlmOptions(self.budget, self.concurrency, self.batch, go_on=self.go_on)
+
+
 class Model(StrictModel):
     """A text-to-image model to evaluate; its name is free, and stands in every table.
 
@@ -57,6 +68,18 @@ class Model(StrictModel):
         if self.buying != Buying() and not is_paid(self.backend):
             raise ValueError(f"buying is for paid services such as openai:MODEL, not for {self.backend}")
         return self
+
+
+class Review(StrictModel):
+    """What people decided about candidates that waited for them: sheets, and exports in JSON with their `project`.
+
+    `by` and `on` say who decided, and on which day, where a sheet or an export does not.
+    """
+
+    files: Annotated[tuple[Annotated[str, AfterValidator(existing_file)], ...], AfterValidator(not_empty)]
+    project: Annotated[str, AfterValidator(existing_project)] | None = None
+    by: str | None = None
+    on: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
 
 
 class References(StrictModel):
@@ -106,7 +129,7 @@ class Instrument(StrictModel):
     channel: ChannelsName = "image"
 
 
-class Tags(Buying):
+class Tags(Asking):
     """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
 
     `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. `budget` is the most
@@ -117,7 +140,7 @@ class Tags(Buying):
     images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
 
 
-class Llm(Buying):
+class Llm(Asking):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
     `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go

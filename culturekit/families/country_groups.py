@@ -7,6 +7,7 @@ from pathlib import Path
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import countries
 from culturekit.kg.un_regions import UN_REGIONS
+from culturekit.storage.spreadsheet_cells import unguarded
 from culturekit.storage.yaml_source import read_yaml
 
 __all__ = ["SHIPPED", "country_groups", "read_groups"]
@@ -102,7 +103,7 @@ def csv_rows(path: Path) -> list[tuple[int, str, str, str]]:
                     found=f"no {', '.join(sorted(missing))}",
                 )
             return [
-                (reader.line_num, *((row[name] or "").strip() for name in ("scheme", "group", "country")))  # type: ignore[misc]
+                (reader.line_num, *(unguarded((row[name] or "").strip()) for name in ("scheme", "group", "country")))  # type: ignore[misc]
                 for row in reader
             ]
     except FileNotFoundError as error:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders, roles_of
-from culturekit.families.weights_behind import weights_behind
+from culturekit.families.weights_behind import check_weights, weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.metrics.diversity.cosine_means import mean_cosine
@@ -81,6 +82,7 @@ def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Sta
         roles_of(given),
         {**kept(options), **weights_behind(options.measure), **beside},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_weights, options.measure),
     )
 
 

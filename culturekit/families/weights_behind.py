@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+from culturekit.errors import UsageError
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["weights_behind"]
+__all__ = ["check_weights", "weights_behind"]
+
+PATHS = ("/", "./", "../", "~")
+"""How the path of a file begins, which a name of the hub never does."""
 
 
 def weights_behind(spec: str) -> dict[str, str]:
@@ -20,3 +24,11 @@ def weights_behind(spec: str) -> dict[str, str]:
         if path.is_file():
             return {"weights": digest_file(path)}
     return {}
+
+
+def check_weights(spec: str) -> None:
+    """Make sure that a folder or file that a SPEC points to is there; a name of the hub is left to its encoder."""
+    target = parse_spec(spec).target
+    path = target if target.startswith(PATHS) else target.partition(":")[2]
+    if path.startswith(PATHS) and not Path(path).expanduser().exists():
+        raise UsageError("there are no weights at this place", where=spec, expected="a folder or a file", found=path)

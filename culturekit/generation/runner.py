@@ -23,7 +23,9 @@ from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json, digest
+from culturekit.storage.seals import seal_pictures
 from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot"]
@@ -156,10 +158,12 @@ def backend_of(spec: str, cspace: Path | None) -> ImageBackend:
 def make_shard(shard: Shard) -> int:
     """Make the images of a shard, then its part of the table."""
     backend = backend_of(shard.maker.backend, shard.maker.cspace)
-    rows = [
-        image_row(request, reply, shard, backend.version)
-        for batch in batches(shard.requests)
-        for request, reply in zip(batch, backend.generate(batch), strict=True)
-    ]
+    with explained_outside(f"the backend {shard.maker.backend}"):
+        rows = [
+            image_row(request, reply, shard, backend.version)
+            for batch in batches(shard.requests)
+            for request, reply in zip(batch, backend.generate(batch), strict=True)
+        ]
     save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=backend.knows_truth)), shard.part)
+    seal_pictures(shard.part, shard.out, rows)
     return len(rows)

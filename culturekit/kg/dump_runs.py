@@ -1,7 +1,7 @@
 """Runs of a dump: pieces of a file that one worker reads by itself, each leaving parts and a report.
 
-A report is written last. A run whose report is there need not be read again, so that a killed ingest goes on where it
-was, run by run.
+A report is written when its parts are on disk, and both are sealed. A sealed run need not be read again, so that a
+killed ingest goes on where it was, run by run.
 """
 
 import gc
@@ -21,7 +21,8 @@ from culturekit.kg.gzip_ranges import GzipRange
 from culturekit.kg.item_batches import ItemBatch
 from culturekit.kg.members import Chunk
 from culturekit.kg.plain_ranges import PlainRange
-from culturekit.storage.atomic import clear_folder, write_atomically
+from culturekit.storage.atomic import clear_folder, sync_tree, write_atomically
+from culturekit.storage.seals import is_sealed, seal
 
 __all__ = ["Bracket", "Form", "LineReader", "Run", "RunReport", "Sample", "read_run"]
 
@@ -109,6 +110,7 @@ class RunReport(msgspec.Struct, kw_only=True):
     entities: int = 0
     kinds: dict[str, int] = {}
     malformed: dict[str, int] = {}
+    left_out: dict[str, int] = {}
     samples: list[Sample] = []
     brackets: list[Bracket] = []
     last_content: int = 0
@@ -179,13 +181,16 @@ class LineReader:
 
 
 def read_run(run: Run) -> RunReport:
-    """Read a run, unless its report is there already."""
+    """Read a run, unless its report and its parts are there already, as they were sealed."""
     path = run.folder / "done.json"
-    if path.exists():
+    if is_sealed(path):
         return msgspec.json.decode(path.read_bytes(), type=RunReport)
     clear_folder(run.folder)
     report = fresh_report(run)
+    parts = sorted(run.folder.iterdir())
+    sync_tree(run.folder)
     write_atomically(path, msgspec.json.encode(report))
+    seal(path, parts)
     return report
 
 
@@ -235,5 +240,5 @@ def report_of(source: Source, lines: CutLines, reader: LineReader | None, *, dam
     if reader is not None:
         report.entities, report.kinds, report.malformed = reader.entities, reader.counts(), reader.malformed
         report.samples, report.brackets, report.parts = reader.samples, reader.brackets, reader.batch.parts
-        report.last_content = reader.last_content
+        report.last_content, report.left_out = reader.last_content, reader.batch.left_out
     return report

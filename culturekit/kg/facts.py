@@ -13,6 +13,7 @@ from culturekit.kg.edge_sweep import near_each_other
 from culturekit.records.choices import Ended, Ranks
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.tables import Table
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["Facts", "qid_of"]
 
@@ -63,6 +64,7 @@ def matching(path: Path, numbers: NDArray[np.uint32], condition: pl.Expr) -> pl.
         scan = pl.scan_parquet(path).filter(condition)
         return pl.concat([stretch(scan, numbers[part]) for part in near_each_other(numbers, NUMBERS_AT_ONCE)])
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise IntegrityError("not a readable Parquet file", where=str(path), found=str(error)) from error
 
 
@@ -87,6 +89,7 @@ def check(path: Path, table: Table) -> None:
     try:
         schema = pl.scan_parquet(path).collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise IntegrityError(
             "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
         ) from error

@@ -9,8 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from culturekit.errors import IntegrityError
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.build_store import build_store
+from culturekit.kg.item_batches import LARGEST
 from culturekit.kg.members import STDIN
 from culturekit.kg.read_dump import read_dump
 from culturekit.kg.redirects import numbered, read_redirects
@@ -35,6 +36,8 @@ class IngestOptions:
 
 def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirects: Path | None = None) -> Outcome:
     """Read dump files into a graph store at `work.out`; `redirects` lists QIDs that now stand for others."""
+    if len(dump) > LARGEST:
+        raise UsageError(f"a dump is read from {LARGEST:,} files at most", found=f"{len(dump):,}")
     moved = None if redirects is None else numbered(read_redirects(redirects))
     work.progress.begin(sum(size_of(path) for path in dump), "bytes of the dump")
     reports = [read_dump(work, file, path, options.languages) for file, path in enumerate(dump)]
@@ -44,6 +47,7 @@ def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirect
     built = build_store(work.out, parts, work.scratch, moved, items=kinds["item"])
     drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
     drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
+    drops |= dict(sorted(sum((report.left_out for report in reports), Counter[str]()).items()))
     if built.duplicates:
         drops["item given twice"] = built.duplicates
     totals = {"lines": sum(report.entities for report in reports), **built.counts}

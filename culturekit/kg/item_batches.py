@@ -12,9 +12,13 @@ from culturekit.kg.entities import Item, Statement
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.storage.tables import save_part
 
-__all__ = ["ITEMS_PER_PART", "ItemBatch", "part_schema"]
+__all__ = ["ITEMS_PER_PART", "LARGEST", "ItemBatch", "part_schema"]
 
 ITEMS_PER_PART = 32_768
+LARGEST = 2**16 - 1
+"""The store numbers the statements of a property, and counts sitelinks, in two bytes: a hundred times what any item of
+Wikidata has. What lies beyond is left out and counted."""
+
 SEPARATOR = "\x1f"
 """The unit separator of ASCII; Wikidata refuses control characters."""
 
@@ -27,6 +31,7 @@ class ItemBatch:
         self.folder = folder
         self.file = file
         self.parts = 0
+        self.left_out: dict[str, int] = {}
         self.items: list[Item] = []
         self.places: list[tuple[int, int, int]] = []
 
@@ -53,6 +58,7 @@ class ItemBatch:
         columns["member"], columns["line"], columns["offset"] = zip(*self.places, strict=True)
         columns["file"] = np.full(len(self.items), self.file, np.uint16)
         columns["aliases"] = lists_of(columns["aliases"])
+        columns["sitelinks"] = self.counted(columns["sitelinks"])
         return pl.DataFrame([column(name, columns[name], dtype) for name, dtype in part_schema("items").items()])
 
     def statement_frame(self) -> pl.DataFrame:
@@ -63,8 +69,23 @@ class ItemBatch:
         columns["number"] = np.repeat(np.array([item.number for item in self.items], np.uint32), counts)
         columns["line"] = np.repeat(np.array([line for _, line, _ in self.places], np.uint64), counts)
         columns["file"] = np.full(sum(counts), self.file, np.uint16)
-        schema = part_schema("statements")
-        return pl.DataFrame([column(name, columns[name], dtype) for name, dtype in schema.items()])
+        schema = {**part_schema("statements"), "position": pl.UInt32()}
+        frame = pl.DataFrame([column(name, columns[name], dtype) for name, dtype in schema.items()])
+        kept = frame.filter(pl.col("position") <= LARGEST) if (frame["position"] > LARGEST).any() else frame
+        self.leave_out(f"statement beyond the first {LARGEST + 1:,} of its property", frame.height - kept.height)
+        return kept.cast({"position": pl.UInt16})
+
+    def counted(self, sitelinks: Sequence[int]) -> pl.Series:
+        """Count no more sitelinks than the store has numbers for."""
+        numbers = pl.Series(sitelinks, dtype=pl.UInt32)
+        kept = numbers.clip(0, LARGEST)
+        self.leave_out(f"sitelink beyond the first {LARGEST:,} of its item", int(numbers.sum()) - int(kept.sum()))
+        return kept.cast(pl.UInt16)
+
+    def leave_out(self, what: str, count: int) -> None:
+        """Count what the store has no number for."""
+        if count:
+            self.left_out[what] = self.left_out.get(what, 0) + count
 
 
 def columns_of(records: Sequence[Item] | Sequence[Statement]) -> dict[str, Any]:

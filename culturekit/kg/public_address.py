@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from culturekit.errors import UpstreamUnavailable, UsageError
 
-__all__ = ["address_of", "check_url"]
+__all__ = ["PORTS", "address_of", "check_url"]
 
 PORTS = {"http": 80, "https": 443}
 

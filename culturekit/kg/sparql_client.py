@@ -17,7 +17,8 @@ from urllib.parse import SplitResult, urlencode, urljoin
 import msgspec
 
 from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.kg.public_address import address_of, check_url, names_this_machine
+from culturekit.kg.public_address import PORTS, address_of, check_url, names_this_machine
+from culturekit.llm.timed_socket import TimedSocket
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION
@@ -32,6 +33,8 @@ MAX_REDIRECTS = 5
 TRIES = 5
 LONGEST_WAIT = 600.0
 """Seconds; a server that asks for more than this is not available now."""
+LONGEST_ANSWER = 600.0
+"""Seconds from a question to the end of its answer; a public endpoint works on a query for one minute at most."""
 BUSY = {429, 503}
 PASSING = {500, 502, 504}
 MOVED = {301, 302, 307, 308}
@@ -95,10 +98,11 @@ class SparqlClient:
     contact: str
     cache: Path
     timeout: float = 90.0
+    longest: float = LONGEST_ANSWER
     pause: Callable[[float], None] = time.sleep
     asked: int = 0
     url: str = ""
-    connection: http.client.HTTPConnection | None = field(default=None, repr=False)
+    connection: "PinnedConnection | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what could never be asked before anything is sent."""
@@ -175,7 +179,9 @@ class SparqlClient:
         self.asked += 1
         try:
             if self.connection is None:
-                self.connection = connect(parts, self.endpoint, self.timeout)
+                here = names_this_machine(check_url(self.endpoint).hostname or "")
+                self.connection = connect_to(parts, self.timeout, may_be_here=here)
+            self.connection.end_within(self.longest)
             self.connection.request("POST", target, urlencode({"query": query}).encode(), headers)
             response = self.connection.getresponse()
             body = response.read(MAX_BYTES + 1)
@@ -187,37 +193,36 @@ class SparqlClient:
 
 
 class PinnedConnection(http.client.HTTPConnection):
-    """A connection to the address that was checked, whatever the host's name means by now."""
+    """A connection to the address that was checked, whatever the host's name means by now, and for a limited time."""
 
     pinned: tuple[str, int] = ("", 0)
+    secure = False
+    until = 0.0
+
+    def end_within(self, seconds: float) -> None:
+        """Give the next question, and all of its answer, so many seconds from now."""
+        self.until = time.monotonic() + seconds
+        if isinstance(self.sock, TimedSocket):
+            self.sock.until = self.until
 
     def connect(self) -> None:
-        """Open the socket."""
-        self.sock = socket.create_connection(self.pinned, self.timeout)
+        """Open the socket, and agree on keys where it is secure: the certificate is held against the host's name."""
+        opened = socket.create_connection(self.pinned, self.timeout)
+        if self.secure:
+            try:
+                opened = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
+            except BaseException:
+                opened.close()
+                raise
+        self.sock = TimedSocket(opened, until=self.until, silence=float(self.timeout or LONGEST_ANSWER))
 
 
-class PinnedSecureConnection(http.client.HTTPSConnection):
-    """The same over TLS; the certificate is still held against the host's name."""
-
-    pinned: tuple[str, int] = ("", 0)
-
-    def connect(self) -> None:
-        """Open the socket and agree on keys."""
-        plain = socket.create_connection(self.pinned, self.timeout)
-        self.sock = ssl.create_default_context().wrap_socket(plain, server_hostname=self.host)
-
-
-def connect(parts: SplitResult, endpoint: str, timeout: float) -> http.client.HTTPConnection:
-    """Prepare a connection to a URL; this machine is allowed only where the user's own URL names it."""
-    return connect_to(parts, timeout, may_be_here=names_this_machine(check_url(endpoint).hostname or ""))
-
-
-def connect_to(parts: SplitResult, timeout: float, *, may_be_here: bool) -> http.client.HTTPConnection:
+def connect_to(parts: SplitResult, timeout: float, *, may_be_here: bool) -> PinnedConnection:
     """Prepare a connection to the address that a URL's host has now, after a look at that address."""
     address = address_of(parts, may_be_here=may_be_here)
-    kind = PinnedSecureConnection if parts.scheme == "https" else PinnedConnection
-    connection = kind(parts.hostname or "", address[1], timeout=timeout)
-    connection.pinned = address
+    connection = PinnedConnection(parts.hostname or "", address[1], timeout=timeout)
+    connection.pinned, connection.secure = address, parts.scheme == "https"
+    connection.default_port = PORTS[parts.scheme]
     return connection
 
 

@@ -37,6 +37,7 @@ class FileReport:
     entities: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     malformed: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     samples: list[Sample] = field(default_factory=list)
     members: int = 0
     length: int = 0
@@ -80,6 +81,7 @@ class Splice:
         self.report.entities += run.entities
         self.report.kinds.update(run.kinds)
         self.report.malformed.update(run.malformed)
+        self.report.left_out.update(run.left_out)
         self.report.samples += [
             Sample(s.line + self.lines, s.member + members, s.offset + (0 if s.member else offset), s.problem)
             for s in run.samples
@@ -121,6 +123,7 @@ class Splice:
         report.entities += reader.entities
         report.kinds.update(reader.counts())
         report.malformed.update(reader.malformed)
+        report.left_out.update(reader.batch.left_out)
         report.samples = sorted(report.samples + reader.samples, key=lambda sample: sample.line)
         self.check_brackets(max(self.last_content, reader.last_content))
         return report

@@ -3,14 +3,20 @@
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client_options import PATIENCE
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Work
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["LlmOptions", "answers"]
+if TYPE_CHECKING:
+    from culturekit.llm.engine import AskOptions
+
+__all__ = ["LlmOptions", "answers", "ask_options"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,47 +24,73 @@ class LlmOptions:
     """How answers are bought; none of it decides what they say.
 
     `budget` is in US dollars; what the stages in the folders `beside` have spent is taken from it first. With `batch`
-    the questions go as batches: half the price, answers within a day.
+    the questions go as batches: half the price, answers within a day. With `go_on` they are asked to the end, also
+    where most replies cannot be used.
     """
 
     budget: float | None = None
     concurrency: int = 16
     batch: bool = False
     beside: tuple[Path, ...] = ()
+    go_on: bool = False
 
 
 def answers(
-    client: Client | FreeClient, requests: Iterable[Request], *, work: Work, llm: LlmOptions
+    client: Client | FreeClient,
+    requests: Iterable[Request],
+    *,
+    work: Work,
+    llm: LlmOptions,
+    watch: ReplyWatch | None = None,
 ) -> Generator[Answered]:
-    """Answer requests in their order; what is paid for is journalled in the stage's folder first."""
+    """Answer requests in their order; what is paid for is journalled in the stage's folder first.
+
+    Raises:
+        UnusableReplies: more than half of the rows that `watch` has counted brought no answer; one that is given may
+            have counted rows of earlier calls.
+    """
     from culturekit.llm.engine import AskEngine, AskOptions
     from culturekit.llm.shared_budget import left_for, said_of_others
 
+    watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
-        yield from AskEngine(client, None, AskOptions()).ask_all(requests)
+        for answered in AskEngine(client, None, AskOptions()).ask_all(requests):
+            watch.count(answered)
+            yield answered
         return
     try:
-        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)))
+        yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
     except BudgetReached as error:
         error.found = error.found or said_of_others(llm.budget, llm.beside)
         raise
 
 
-def bought_answers(client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions) -> Generator[Answered]:
+def bought_answers(
+    client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
+) -> Generator[Answered]:
     """Answer requests for money."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.batches.batches_of import batches_of
-    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.engine import AskEngine
     from culturekit.llm.journal import Journal
+    from culturekit.llm.purse import remember_rate
     from culturekit.llm.run_tag import run_tag
     from culturekit.llm.spent_in_run import spent_in_run
 
-    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
+    options = replace(ask_options(client, llm), watch=watch)
     batches = batches_of(client) if llm.batch else None
     with Journal(work.out / JOURNAL) as journal:
+        remember_rate(journal, client.model, client.rate)
         tag = run_tag(work)
         if batches is not None:
             spent = spent_in_run(journal.path, tag)
             yield from answer_batch(client, batches, journal, requests, options, tag, work.progress, spent=spent)
             return
         yield from AskEngine(client, journal, options, run=tag, progress=work.progress).ask_all(requests)
+
+
+def ask_options(client: Client, llm: LlmOptions) -> "AskOptions":
+    """Give the engine's options, with the patience that the client states."""
+    from culturekit.llm.engine import AskOptions
+
+    return AskOptions(llm.concurrency, llm.budget, patience=client.quota.patience or PATIENCE)

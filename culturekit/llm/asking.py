@@ -6,7 +6,7 @@ A window bounds what is looked ahead, so that half a million requests never lie 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -17,6 +17,7 @@ from culturekit.llm.keys import key_of
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.row_automaton import Row
 from culturekit.llm.tokens import estimate
 
@@ -37,11 +38,20 @@ NOTHING = Outgoing(b"")
 class Asking:
     """The rows between the first that has not been given out and the last that was pulled."""
 
-    def __init__(self, client: Client, journal: Journal, replay: Replay, requests: Iterable[Request]) -> None:
-        """Start with nothing pulled."""
+    def __init__(
+        self,
+        client: Client,
+        journal: Journal,
+        replay: Replay,
+        requests: Iterable[Request],
+        *,
+        watch: ReplyWatch | None = None,
+    ) -> None:
+        """Start with nothing pulled; `watch` says how far to go before replies were looked at."""
         self.client = client
         self.journal = journal
         self.replay = replay
+        self.watch = watch
         self.source = iter(requests)
         self.pulled = 0
         self.all_pulled = False
@@ -55,14 +65,28 @@ class Asking:
             self.rows.popleft()
             yield answered
 
+    def unfinished(self) -> bool:
+        """Say whether any row has still to be asked or to end."""
+        if not self.rows and not self.all_pulled:
+            following = next(self.source, None)
+            self.all_pulled = following is None
+            self.source = self.source if following is None else chain([following], self.source)
+        return bool(self.rows) or not self.all_pulled
+
     def has_room(self) -> bool:
         """Say whether more may be pulled."""
-        return not self.all_pulled and len(self.rows) < WINDOW and self.weight < WINDOW_BYTES
+        return not self.all_pulled and self.chunk() > 0 and len(self.rows) < WINDOW and self.weight < WINDOW_BYTES
+
+    def chunk(self) -> int:
+        """Say how many rows may be pulled together: few, until it is known that replies can be used."""
+        ahead = None if self.watch is None else self.watch.ahead
+        return CHUNK if ahead is None else min(ahead - len(self.rows), CHUNK)
 
     def pull(self) -> list[Question]:
         """Pull some requests, take what the journal has, and give those that must be sent."""
-        requests = list(islice(self.source, CHUNK))
-        self.all_pulled = len(requests) < CHUNK
+        chunk = self.chunk()
+        requests = list(islice(self.source, chunk))
+        self.all_pulled = len(requests) < chunk
         questions = [self.question(place, request) for place, request in enumerate(requests, start=self.pulled)]
         self.pulled += len(requests)
         self.rows.extend(questions)

@@ -1,9 +1,23 @@
-"""Whether a price is known well enough to begin: what cannot be paid for knowingly is not asked."""
+"""Whether a client is known well enough to begin: what cannot be paid for knowingly is not asked."""
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Client
+from culturekit.llm.client import Client, FreeClient
+from culturekit.llm.remote_client import RemoteClient
 
-__all__ = ["check_price"]
+__all__ = ["check_asking", "check_price"]
+
+
+def check_asking(client: Client | FreeClient) -> None:
+    """Make sure, before any other work, that a client could be asked: its price, its package and its key are there.
+
+    Raises:
+        UsageError: one of them is not.
+    """
+    if isinstance(client, FreeClient):
+        return
+    check_price(client)
+    if isinstance(client, RemoteClient):
+        client.ready()
 
 
 def check_price(client: Client) -> None:

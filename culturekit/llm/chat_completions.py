@@ -4,10 +4,10 @@ from typing import Any
 
 from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.counted_here import told_usage
+from culturekit.llm.counted_here import stated_usage
 from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.image_slots import data_url, filled, slot_of
-from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.plain_completions import plain_reply
 from culturekit.llm.schemas import response_format
@@ -25,7 +25,7 @@ def compose(request: Request, settings: Settings, templates: BodyTemplates) -> O
         refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
     limit = settings.limit(request)
     slots = tuple(map(slot_of, request.images))
-    key = (request.instructions, request.reply, request.sample, limit, slots, bool(request.weighed))
+    key = (request.instructions, request.schema_type, request.sample, limit, slots, bool(request.weighed))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -49,7 +49,7 @@ def wanted(request: Request, settings: Settings) -> dict[str, Any]:
     """Write what is wanted back: an answer of a shape, or how probable the first tokens of one are."""
     if request.weighed:
         return {"logprobs": True, "top_logprobs": MOST_LISTED}
-    return {"response_format": response_format(request.reply, settings.dialect)}
+    return {"response_format": response_format(request.schema_type, settings.dialect)}
 
 
 def user_content(request: Request, settings: Settings, data: str) -> str | list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def any_reply(raw: bytes) -> Reply:
     choices = records(body.get("choices"))
     message = record(choices[0].get("message")) if choices else {}
     if not message:
-        return Reply("", stop="unreadable", detail="no message in the reply" if body else "not a JSON object")
+        return Reply("", stop="unreadable", detail="no message in the reply" if body else why_no_object(raw))
     version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
     said, refusal = content_text(message.get("content")), text(message.get("refusal"))
     reason = text(choices[0].get("finish_reason"))
@@ -113,4 +113,4 @@ def content_text(content: object) -> str:
 
 def usage(value: object, said: str) -> Usage:
     """Read what the provider counted; count here where it did not."""
-    return told_usage(value, said, sent="prompt_tokens", came="completion_tokens")
+    return stated_usage(value, said, sent="prompt_tokens", came="completion_tokens")

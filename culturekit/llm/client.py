@@ -54,7 +54,9 @@ class Request:
 
     `instructions` are ours and constant within a task. `data` comes from outside and is never trusted: a client sends
     it as escaped JSON, fenced, apart from the instructions. `reply` is the shape of the answer; `allowed` lists, for
-    some of its keys, the values that this very request allows, such as the id it is about. `sample` tells apart
+    some of its keys, the values that this very request allows, such as the id it is about. `asks` is a narrower shape
+    than `reply`, where there is one: it goes into the schema, so that a server which enforces that brings no more than
+    was asked for, while what a reply has too much is left to the task. `sample` tells apart
     several answers to the same question. With `weighed` no answer in words is wanted, but how probable the reply begins
     with each of these texts: the shape is then a listing of tokens, and the reply's `tokens` fill it.
     """
@@ -68,13 +70,20 @@ class Request:
     sample: int = 0
     max_tokens: int = 256
     weighed: tuple[str, ...] = ()
+    asks: Answers | None = None
+
+    @property
+    def schema_type(self) -> Answers:
+        """The shape that the schema is made from."""
+        return self.asks or self.reply
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a reply cost, as the provider counts it; `counted` is `here` where the provider said nothing.
+    """What a reply cost, as the provider counts it; `counted` is `here` where its counts are missing or not believed.
 
-    Thinking tokens are part of the output tokens, cached tokens part of the input tokens.
+    Thinking tokens are part of the output tokens, cached tokens part of the input tokens. `doubt` says which of them
+    cannot be true. A budget reckons with the worst where tokens were counted here, since nobody knows what is billed.
     """
 
     input_tokens: int = 0
@@ -82,6 +91,7 @@ class Usage:
     thinking_tokens: int = 0
     cached_tokens: int = 0
     counted: Literal["provider", "here"] = "provider"
+    doubt: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +136,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a provider allows a minute, as far as the user stated it."""
+    """What a provider allows a minute, and how many seconds it may be silent, as far as the user stated it."""
 
     requests: float | None = None
     tokens: float | None = None
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +157,19 @@ class Rate:
 class Failure(Exception):
     """A request that brought no reply; `wait` is the hint of the server, in seconds, where it gave one.
 
-    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do.
+    `raw` is the body of the error as it came, for the journal; `fatal` failures say in `detail` what to do. A request
+    that was not `sent` reached nobody: its row was not asked, and it cannot have been sold.
     """
 
     def __init__(
-        self, kind: FailureKind, detail: str, *, status: int = 0, wait: float | None = None, raw: bytes = b""
+        self,
+        kind: FailureKind,
+        detail: str,
+        *,
+        status: int = 0,
+        wait: float | None = None,
+        raw: bytes = b"",
+        sent: bool = True,
     ) -> None:
         """Keep the parts apart."""
         super().__init__(detail)
@@ -159,6 +178,12 @@ class Failure(Exception):
         self.status = status
         self.wait = wait
         self.raw = raw
+        self.sent = sent
+
+    @property
+    def may_be_sold(self) -> bool:
+        """Whether the provider may have done the work although nothing came of it."""
+        return self.sent and self.kind in {"timeout", "connection"}
 
 
 @runtime_checkable

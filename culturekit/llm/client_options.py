@@ -10,6 +10,8 @@ from culturekit.llm.client import Quota
 from culturekit.llm.endpoints import check_base_url
 
 __all__ = [
+    "LONGEST_TIMEOUT",
+    "PATIENCE",
     "Dialect",
     "GoogleOptions",
     "LocalOptions",
@@ -19,6 +21,8 @@ __all__ = [
     "ServiceOptions",
 ]
 
+LONGEST_TIMEOUT = 3600
+
 Dialect: TypeAlias = Literal["openai", "vllm", "llamacpp", "ollama"]
 """Whose dialect of JSON schema a server speaks."""
 
@@ -27,11 +31,15 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Room: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Temperature: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=2)]
-Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+Wait: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
+Patience: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=7 * 86_400)]
+
+PATIENCE = 900.0
+"""Seconds without any reply after which a run is given up, where nothing else is stated."""
 
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 PRICE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)/(?:\d+(?:\.\d*)?|\.\d+)")
-NEVER_ANSWERS = ("timeout", "rpm", "tpm", "price", "image_price", "api_key")
+NEVER_ANSWERS = ("timeout", "patience", "rpm", "tpm", "price", "image_price", "api_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,8 @@ class ServiceOptions:
     """What every far service takes, whatever it answers with.
 
     `rpm` and `tpm` are requests and tokens a minute, `price` is USD per million tokens in and out, `timeout` is in
-    seconds and counts from the first byte sent to the last received.
+    seconds and counts from the first byte sent to the last received. `patience` is how many seconds the server may
+    bring nothing before the run is given up, to be resumed later: 900, or two timeouts where these are longer.
     """
 
     base_url: str = ""
@@ -48,6 +57,7 @@ class ServiceOptions:
     tpm: Positive | None = None
     price: str = ""
     timeout: Wait = 120.0
+    patience: Patience | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could never work, and every secret, without repeating it."""
@@ -69,7 +79,7 @@ class ServiceOptions:
     @property
     def quota(self) -> Quota:
         """Give the limits as the user stated them."""
-        return Quota(self.rpm, self.tpm)
+        return Quota(self.rpm, self.tpm, self.patience or patience_for(self.timeout))
 
     def answering(self) -> dict[str, Any]:
         """Give what can change an answer, as far as it is set."""
@@ -139,3 +149,13 @@ class LocalOptions:
     device: str = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     timeout: Wait = 600.0
+
+    @property
+    def quota(self) -> Quota:
+        """Give the time that one reply may take its turn in."""
+        return Quota(patience=patience_for(self.timeout))
+
+
+def patience_for(timeout: float) -> float:
+    """Give how long silence is borne where nobody stated it: one reply that times out is always tried again."""
+    return max(PATIENCE, 2.0 * timeout)

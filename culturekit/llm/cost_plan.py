@@ -13,6 +13,7 @@ from culturekit.llm.journal_entry import Mode
 from culturekit.llm.keys import key_of
 from culturekit.llm.pilot_estimate import Floats, Pilot, estimate_total
 from culturekit.llm.prices import worst_cost
+from culturekit.llm.request_kind import RequestKind
 from culturekit.llm.spending import Spent
 from culturekit.llm.tokens import estimate, input_bound
 
@@ -26,7 +27,7 @@ class CostPlan:
     Attributes:
         requests: All requests of the plan.
         bought: Those whose answers the journal has: they cost nothing more.
-        pilot: Requests from whose replies the tokens are estimated; 0 without a pilot.
+        pilot: Requests of the same kind from whose replies the tokens are estimated; 0 without any.
         input_tokens: Of the requests still to be sent.
         output_tokens: Likewise; without a pilot the most that can come back.
         usd: US dollars; None where the price is not known.
@@ -66,35 +67,41 @@ def plan_cost(
     """Plan requests; nothing is sent. `spent` is what the journal knows of some of them."""
     known: dict[bytes, Spent] = {one.key: one for one in spent}
     parts = array("d"), array("d"), array("d")
-    seen: list[tuple[float, Spent]] = []
-    count = bought = 0
+    seen: dict[bytes, tuple[float, Spent]] = {}
+    kind, count, bought, words_only = RequestKind(), 0, 0, True
     for outgoing in requests:
         count += 1
         guess = estimate(outgoing, identity)
         one = known.get(key_of(identity, outgoing)) if known else None
+        if known:
+            kind.add(outgoing.body)
+            words_only = words_only and not outgoing.images
         if one is not None:
-            seen.append((guess, one))
+            seen[one.key] = guess, one
         if one is not None and one.answered:
             bought += 1
             continue
         for part, value in zip(parts, (guess, input_bound(outgoing, identity), outgoing.max_tokens), strict=True):
             part.append(value)
     sizes = Sizes(*(np.frombuffer(part) if part else np.zeros(0) for part in parts))
-    return summed(sizes, rate, mode=mode, count=count, bought=bought, pilot=pilot_of(seen, spent))
+    of_kind = [one for one in known.values() if one.key not in seen and words_only and kind.asks(one.body)]
+    pilot = [*seen.values(), *((estimate(Outgoing(one.body), identity), one) for one in of_kind)]
+    repairs = [one for one in spent if kind.repairs(one.body)]
+    return summed(sizes, rate, mode=mode, count=count, bought=bought, pilot=pilot_of(pilot, repairs))
 
 
-def pilot_of(seen: Sequence[tuple[float, Spent]], spent: Sequence[Spent]) -> Pilot:
-    """Make a pilot of the requests whose cost is known.
+def pilot_of(asked: Sequence[tuple[float, Spent]], repairs: Sequence[Spent]) -> Pilot:
+    """Make a pilot of requests whose cost is known: those of the plan, and others of their kind, with their repairs.
 
-    Repairs have keys of their own; what they took is the rest of what was spent in the runs of these requests.
+    What else a journal holds, such as the other question of a task with two, tells nothing about these.
     """
-    runs = {one.run for _, one in seen}
+    own = [one for _, one in asked]
     return Pilot(
-        estimates=np.array([guess for guess, _ in seen], dtype=np.float64),
-        inputs=np.array([one.input_tokens for _, one in seen], dtype=np.float64),
-        outputs=np.array([one.output_tokens for _, one in seen], dtype=np.float64),
-        all_inputs=sum(one.input_tokens for one in spent if one.run in runs),
-        all_outputs=sum(one.output_tokens for one in spent if one.run in runs),
+        estimates=np.array([guess for guess, _ in asked], dtype=np.float64),
+        inputs=np.array([one.input_tokens for one in own], dtype=np.float64),
+        outputs=np.array([one.output_tokens for one in own], dtype=np.float64),
+        all_inputs=sum(one.input_tokens for one in [*own, *repairs]),
+        all_outputs=sum(one.output_tokens for one in [*own, *repairs]),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.client import Failure, Reply
+from culturekit.llm.client import Failure, Reply, Usage
 from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
 from culturekit.llm.limits import Limiter
 from culturekit.llm.money import dollars
@@ -23,8 +23,8 @@ from culturekit.llm.row_automaton import CLOSING, Row, failed, failure_text, hea
 
 __all__ = ["Dispatch", "Later"]
 
-MAY_BE_BILLED = frozenset({"timeout", "connection"})
-"""Failures after which nobody knows whether the provider did the work: their reservation stays counted."""
+UNSENT_AT_MOST = 4
+"""Tries after which the waits of a row that never left grow no more: a server that comes back is seen soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,10 @@ class Dispatch:
         self.in_flight = 0
         self.unfailed = 0
         self.last_failure = ""
+        self.failed: Failure | None = None
+        """What came last, unless it was a reply."""
+
+        self.out_of_patience = False
         self.ending: CultureKitError | OutOfMoney | BaseException | None = None
 
     def add(self, question: Question) -> None:
@@ -68,8 +72,9 @@ class Dispatch:
     def next(self, now: float) -> Move:
         """Say what to do now."""
         gives_up = self.outage.gives_up_at(self.patience)
-        if now >= gives_up or (self.limiter.held_until > max(gives_up, now) and gives_up < math.inf):
+        if now >= gives_up or self.limiter.held_until > min(gives_up, now + self.patience):
             held_for = self.limiter.held_until - now
+            self.out_of_patience = True
             self.end(given_up(self.model, patience=self.patience, held_for=held_for, last=self.last_failure))
         if self.ending is not None:
             return Later()
@@ -85,7 +90,7 @@ class Dispatch:
         heapq.heappush(self.ready, (question.place, question))
         if self.in_flight == 0:
             budget = self.purse.budget
-            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved))
+            self.end(OutOfMoney(dollars(budget.limit or 0), budget.spent, question.reserved, self.purse.unsure))
         return Later()
 
     def due(self, now: float) -> float:
@@ -108,6 +113,7 @@ class Dispatch:
     def send(self, question: Question, now: float) -> Question:
         """Count a row as sent."""
         self.in_flight += 1
+        self.outage.sent(now)
         question.expected_tokens = self.limiter.sent(question.input_guess, question.outgoing.max_tokens, now)
         question.sent = now
         question.bought = True
@@ -120,22 +126,25 @@ class Dispatch:
 
     def failure_came(self, question: Question, failure: Failure, now: float) -> bool:
         """Hear of a failure the moment it comes, so that its hint counts at once; say whether it is charged."""
-        charged = self.charges(question)
-        self.last_failure = failure_text(failure.kind, failure.status)
+        charged = failure.sent and self.charges(question)
+        self.failed = failure
+        stated = failure.detail if not failure.status else ""
+        self.last_failure = stated or failure_text(failure.kind, failure.status)
         self.limiter.failed(failure, now, sent=question.sent)
         if failure.kind == "fatal":
             self.end(run_ended_by(failure, self.model))
         elif failure.kind in CLOSING:
-            self.serving_again(question, now)
+            self.serving_again(question, now, owed=self.in_flight - 1)
         else:
             self.count_failure(question, now)
-        question.ready = now + retry_wait(question.key, question.failures, hint=failure.wait)
+        tries = question.failures if failure.sent else min(question.failures, UNSENT_AT_MOST)
+        question.ready = now + retry_wait(question.key, tries, hint=failure.wait)
         return charged
 
     def failure_kept(self, question: Question, failure: Failure, *, charged: bool) -> bool:
         """Take a failure in that is on disk; True when the row leaves."""
         self.in_flight -= 1
-        if failure.kind in MAY_BE_BILLED:
+        if failure.may_be_sold:
             self.purse.keep(question)
         else:
             self.purse.free(question)
@@ -149,17 +158,27 @@ class Dispatch:
         if reply.stop == "unreadable":
             self.purse.keep(question)
             self.last_failure = "a reply that cannot be read"
+            self.failed = Failure("server", self.last_failure)
             self.count_failure(question, now)
             question.ready = now + retry_wait(question.key, question.failures)
         else:
             self.purse.settle(question, reply.usage)
-            self.serving_again(question, now)
-            self.limiter.succeeded(question.expected_tokens, question.input_guess, reply.usage, now)
+            self.serving_again(question, now, owed=self.in_flight)
+            usage = self.believable(question, reply.usage)
+            self.limiter.succeeded(question.expected_tokens, question.input_guess, usage, now)
         return self.stepped(question, heard(question.row, reply, tries=self.tries, charged=charged))
 
-    def serving_again(self, question: Question, now: float) -> None:
+    def believable(self, question: Question, usage: Usage) -> Usage:
+        """Give the tokens that decide the pace: no more than were asked for, lest a claim of millions stops the run."""
+        sent, came = self.purse.bound(question), question.outgoing.max_tokens
+        if usage.input_tokens <= sent and usage.output_tokens <= came:
+            return usage
+        return Usage(min(usage.input_tokens, sent), min(usage.output_tokens, came))
+
+    def serving_again(self, question: Question, now: float, *, owed: int) -> None:
         """Hear that the provider answered; after an outage everything begins slowly."""
-        if self.outage.succeeded(sent=question.sent, now=now):
+        self.failed = None
+        if self.outage.succeeded(sent=question.sent, now=now, owed=owed):
             self.limiter.restart()
 
     def count_failure(self, question: Question, now: float) -> None:

@@ -14,11 +14,12 @@ OF_THE_USER = frozenset({400, 401, 403, 404, 405, 422})
 
 @dataclass(frozen=True, slots=True)
 class OutOfMoney:
-    """The next question may cost more than what is left."""
+    """The next question may cost more than what is left; `unsure` is what of the spent may not have been billed."""
 
     limit: float
     spent: float
     needed: float
+    unsure: float = 0.0
 
 
 def run_ended_by(failure: Failure, model: str) -> CultureKitError:
@@ -51,8 +52,11 @@ def out_of_money(money: OutOfMoney, model: str, *, done: int, total: int | None)
         hint = f"Run the same command again with a budget of ${money.spent + rest + money.needed:.4f} or more."
     else:
         hint = "Run the same command again with a larger budget."
+    paid = f"${money.spent - money.unsure:.6f}"
+    if money.unsure > 0.0:
+        paid += f" and up to ${money.unsure:.6f} for replies that did not come or were not counted"
     return BudgetReached(
-        f"the budget of ${money.limit:g} is reached: {rows} done for ${money.spent:.6f}, {more}",
+        f"the budget of ${money.limit:g} is reached: {rows} done for {paid}, {more}",
         where=model,
         hint=f"Everything bought is kept. {hint}",
     )

@@ -6,8 +6,9 @@ requests -> composed, looked up in the journal (asking) -> answered from there (
 ```
 """
 
+import time
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass
 
 from culturekit.errors import CultureKitError
@@ -16,7 +17,9 @@ from culturekit.llm.asking import Asking
 from culturekit.llm.asking_price import check_price
 from culturekit.llm.budget import Budget
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client_options import LONGEST_TIMEOUT, PATIENCE
 from culturekit.llm.dispatch import Dispatch
+from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.endings import OutOfMoney, out_of_money
 from culturekit.llm.free_asking import ask_free
 from culturekit.llm.interrupts import interruptible
@@ -27,10 +30,12 @@ from culturekit.llm.probing import probe_once
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
-from culturekit.llm.wire import Wire
+from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.llm.wait_notices import WaitNotices
+from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
 
-__all__ = ["AskEngine", "AskOptions"]
+__all__ = ["AskEngine", "AskOptions", "Pass"]
 
 
 DRAIN_SECONDS = 4.0
@@ -45,14 +50,16 @@ class AskOptions:
     """How answers are bought; none of it decides what they say.
 
     `budget` is in US dollars; `patience` is how many seconds may pass without any reply before the run is given up,
-    to be resumed later; `longest` is how many seconds one request may take.
+    to be resumed later; `longest` is how many seconds one request of a client may
+    take that knows no timeout itself. `watch` ends the run when most of what comes cannot be used.
     """
 
     concurrency: int = 16
     budget: float | None = None
     tries: int = 6
-    patience: float = 900.0
-    longest: float = 600.0
+    patience: float = PATIENCE
+    longest: float = 1.1 * LONGEST_TIMEOUT
+    watch: ReplyWatch | None = None
 
 
 class AskEngine:
@@ -79,6 +86,7 @@ class AskEngine:
 
         Raises:
             BudgetReached: the next request could cost more than is left; everything bought is kept.
+            UnusableReplies: more than half of what came cannot be used; everything bought is kept.
             UpstreamUnavailable: the provider does not answer; everything bought is kept.
             UsageError: a key, a model or a price is missing or wrong.
             KeyboardInterrupt: the run was interrupted; everything bought is kept.
@@ -102,30 +110,56 @@ class Pass:
         options = engine.options
         self.engine, self.client, self.journal, self.options = engine, client, journal, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget))
+        self.purse.look_back(journal)
         replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
-        self.asking = Asking(client, journal, replay, requests)
+        self.asking = Asking(client, journal, replay, requests, watch=options.watch)
         self.total = total
-        self.told = AskProgress(engine.progress, total=total) if engine.progress else None
+        self.told = AskProgress(engine.progress) if engine.progress else None
         self.wire: Wire | None = None
+        self.notices: WaitNotices | None = None
         self.given = 0
         self.left = False
 
     def answers(self) -> Iterator[Answered]:
         """Give the answers out; leave the wire behind in order, whatever happens."""
-        with ExitStack() as stack:
-            stack.callback(self.leave)
-            stack.enter_context(interruptible(self.leave))
-            while True:
-                for answered in self.asking.closed():
-                    self.given += 1
-                    yield answered
-                self.tell()
-                if self.asking.has_room():
-                    self.send(self.asking.pull())
-                elif self.asking.rows:
-                    self.wait()
-                else:
-                    return
+        try:
+            with interruptible(self.leave):
+                yield from self.answered()
+        except BaseException:
+            self.leave()
+            with suppress(Exception):  # what is wrong already counts; a promise that stays only makes the rest dearer
+                self.purse.promise(0.0)
+            raise
+        self.leave()
+        self.purse.promise(0.0)
+
+    def answered(self) -> Iterator[Answered]:
+        """Give the answers out as they come."""
+        while True:
+            for answered in self.asking.closed():
+                self.given += 1
+                if self.options.watch is not None:
+                    self.options.watch.count(answered)
+                yield answered
+            self.tell()
+            self.look_at_replies()
+            if self.asking.has_room():
+                self.send(self.asking.pull())
+            elif self.asking.rows:
+                self.wait()
+            else:
+                return
+
+    def look_at_replies(self) -> None:
+        """End the run where most of what came cannot be used; what is under way is paid for, and waited for."""
+        watch = self.options.watch
+        if watch is None or not watch.stops or not self.asking.unfinished():
+            return
+        if self.wire is not None:
+            self.wire.stop(watch.error(self.client.model), grace=LONGEST_FINISH)
+            while (questions := self.wire.next_left(TELL_SECONDS)) is not None:
+                self.asking.came_back(questions)
+        raise watch.error(self.client.model)
 
     def send(self, questions: Sequence[Question]) -> None:
         """Hand questions to the wire."""
@@ -139,12 +173,17 @@ class Pass:
         """Start the wire, once it is clear that what is sent can be paid for."""
         check_price(self.client)
         self.purse.remember_in(self.journal, self.engine.run)
-        probe_once(self.client, self.journal, self.purse, run=self.engine.run)
+        hold = DurableHold(self.journal, self.client.identity, self.options.patience)
+        began = time.monotonic()
+        replied = probe_once(self.client, self.journal, self.purse, hold, run=self.engine.run)
         limiter = Limiter(self.client.quota, self.options.concurrency)
         dispatch = Dispatch(
             self.client.model, limiter, self.purse, tries=self.options.tries, patience=self.options.patience
         )
-        return Wire(self.client, self.journal, dispatch, run=self.engine.run, longest=self.options.longest)
+        if not replied:
+            dispatch.outage.sent(began)
+        self.notices = WaitNotices(dispatch)
+        return Wire(self.client, self.journal, dispatch, hold, run=self.engine.run, longest=self.options.longest)
 
     def wait(self) -> None:
         """Wait until some questions come back, and take them in."""
@@ -169,11 +208,11 @@ class Pass:
             self.left = True
             self.wire.stop(KeyboardInterrupt(), grace=DRAIN_SECONDS)
             self.wire.thread.join(LEAVE_SECONDS)
-            self.purse.promise(0.0)
 
     def tell(self) -> None:
-        """Say how it goes."""
+        """Say how it goes, and what is waited for."""
+        if self.notices is not None:
+            self.notices.give(time.monotonic())
         if self.told is not None and self.wire is not None:
-            spent = None if self.purse.rate is None else self.purse.budget.spent
             limit = self.wire.dispatch.limiter.told()
-            self.told.tell(rows=self.given, tokens=self.purse.tokens, spent=spent, limit=limit)
+            self.told.tell(tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)

@@ -53,5 +53,6 @@ def error_of(value: Any) -> ErrorBody | None:  # noqa: ANN401 - any JSON value
 
 def shortened(text: str) -> str:
     """Write a message on one line, without signs that could play tricks on a terminal."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    beginning = text[: 8 * LONGEST_MESSAGE]
+    line = " ".join("".join(char if char.isprintable() else " " for char in beginning).split())
     return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"

@@ -9,6 +9,9 @@ from culturekit.llm.retry_hints import wait_of
 
 __all__ = ["failure_of", "failure_within"]
 
+PASSING: frozenset[FailureKind] = frozenset({"busy", "server", "timeout"})
+"""Failures after which a hint to wait says something; after the others nothing is asked again."""
+
 NO_MONEY = {
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -62,7 +65,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, *, now: flo
     error = read_error(body)
     kind, advice = judged(status, error)
     moment = time.time() if now is None else now
-    wait = wait_of(headers, list(error.details), now=moment) if kind != "fatal" else None
+    wait = wait_of(headers, list(error.details), now=moment) if kind in PASSING else None
     detail = " ".join(part for part in (f"HTTP {status}.", sentence(error.message), ADVICE.get(advice, "")) if part)
     return Failure(kind, detail, status=status, wait=wait, raw=body)
 
@@ -71,7 +74,8 @@ def failure_within(error: ErrorBody, headers: Mapping[str, str], body: bytes, *,
     """Tell what an error means that came with status 200."""
     status = error.number if 400 <= error.number < 600 else 200
     kind, advice = judged(status, error)
-    wait = wait_of(headers, list(error.details), now=time.time() if now is None else now) if kind != "fatal" else None
+    moment = time.time() if now is None else now
+    wait = wait_of(headers, list(error.details), now=moment) if kind in PASSING else None
     detail = " ".join(p for p in ("An error inside HTTP 200.", sentence(error.message), ADVICE.get(advice, "")) if p)
     return Failure(kind, detail, status=200, wait=wait, raw=body)
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.counted_here import usage_of_text
+from culturekit.llm.counted_here import Counts, too_few, usage_of_text
 from culturekit.llm.cut_replies import how_cut
 from culturekit.llm.gemini_settings import GeminiSettings
 from culturekit.llm.image_slots import encoded, filled, slot_of
-from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.schemas import schema_of
 from culturekit.llm.token_listing import refuse_weighing
 from culturekit.llm.untrusted import user_message
@@ -22,7 +22,7 @@ def compose(request: Request, settings: GeminiSettings, templates: BodyTemplates
     """Write a request."""
     refuse_weighing(request, "Google")
     limit = settings.limit(request)
-    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    key = (request.instructions, request.schema_type, request.sample, limit, tuple(map(slot_of, request.images)))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -35,7 +35,7 @@ def body_of(request: Request, settings: GeminiSettings, data: str) -> dict[str, 
         "contents": [{"role": "user", "parts": [{"text": data}, *slots]}],
         "generationConfig": {
             "responseMimeType": "application/json",
-            "responseJsonSchema": schema_of(request.reply, "google-json"),
+            "responseJsonSchema": schema_of(request.schema_type, "google-json"),
             "maxOutputTokens": settings.limit(request),
             **settings.generation(request.sample),
         },
@@ -65,7 +65,7 @@ def read(raw: bytes) -> Reply:
         return Reply("", usage(body.get("usageMetadata"), ""), "blocked", f"prompt: {blocked}", version)
     candidates = records(body.get("candidates"))
     if not candidates:
-        nothing = "no candidates in the reply" if body else "not a JSON object"
+        nothing = "no candidates in the reply" if body else why_no_object(raw)
         return Reply("", usage(body.get("usageMetadata"), ""), "unreadable", nothing, version)
     parts = records(record(candidates[0].get("content")).get("parts"))
     said = "".join(text(part.get("text")) for part in parts if part.get("thought") is not True)
@@ -87,14 +87,18 @@ def ending(reason: str, said: str) -> tuple[Stop, str]:
 
 
 def usage(value: object, said: str) -> Usage:
-    """Read what the provider counted, thoughts as output; count here where it did not."""
-    counts = record(value)
-    if not {"promptTokenCount", "candidatesTokenCount", "totalTokenCount"} & counts.keys():
+    """Read what the provider counted, thoughts as output; count here where it did not. It leaves out counts of none."""
+    counts = Counts(value)
+    if not {"promptTokenCount", "candidatesTokenCount", "totalTokenCount"} & counts.stated.keys():
         return usage_of_text(said)
-    thoughts = counted(counts.get("thoughtsTokenCount"))
-    return Usage(
-        counted(counts.get("promptTokenCount")) + counted(counts.get("toolUsePromptTokenCount")),
-        counted(counts.get("candidatesTokenCount")) + thoughts,
-        thoughts,
-        counted(counts.get("cachedContentTokenCount")),
+    prompt, tools = counts.take("promptTokenCount"), counts.take("toolUsePromptTokenCount") or 0
+    thought = counts.take("thoughtsTokenCount") or 0
+    answer = counts.take("candidatesTokenCount") if counts.stated.get("candidatesTokenCount") is not None else 0
+    return counts.usage(
+        said,
+        sent=None if prompt is None else prompt + tools,
+        came=None if answer is None or too_few(answer, said) else answer + thought,
+        thought=thought,
+        cached=counts.take("cachedContentTokenCount") or 0,
+        total=counts.take("totalTokenCount"),
     )

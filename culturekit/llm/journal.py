@@ -6,7 +6,7 @@ It is one SQLite file in a folder of its own, `OUT/journal`. One process writes;
 import sqlite3
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +14,15 @@ from zlib import crc32
 
 from culturekit.llm.bulk_rows import pieces
 from culturekit.llm.journal_entry import ANSWERS, Entry, Mode, Reading
-from culturekit.llm.journal_file import FILE, damaged, errors_explained, open_for_reading, open_for_writing
+from culturekit.llm.journal_file import (
+    FILE,
+    SOUND,
+    check_types,
+    damaged,
+    errors_explained,
+    open_for_reading,
+    open_for_writing,
+)
 from culturekit.llm.journal_writer import JournalWriter
 from culturekit.storage.atomic import sync_folder
 from culturekit.storage.locks import hold
@@ -25,11 +33,13 @@ FOUND = f"""
 SELECT key, replies.run, attempt, mode, status, kind, raw, at, replies.number, outcome, checksum
 FROM requests
 CROSS JOIN replies ON replies.request = requests.number
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE key IN (%s)
   AND (run IN (SELECT number FROM runs WHERE tag = ?)
        OR (kind = 'reply' AND (outcome IS NULL OR outcome IN ({", ".join(repr(name) for name in ANSWERS)}))))
 """
+ENTRY = (bytes, int, int, str, int, str, bytes, float, int, (str, type(None)), int)
+"""What the columns of a found reply hold; SQLite keeps whatever is put into them."""
 
 
 class Journal:
@@ -67,8 +77,12 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write what waits, and leave one file."""
-        self.close()
+        """Write what waits, and leave one file; where something is wrong already, that counts."""
+        try:
+            self.close()
+        except Exception:
+            if error is None:
+                raise
 
     def close(self) -> None:
         """Write what waits, and leave one file."""
@@ -84,9 +98,10 @@ class Journal:
         found: dict[bytes, list[Entry]] = {}
         with self.reading, errors_explained(self.path):
             for piece in pieces(keys):
-                rows = self.reader.execute(FOUND % ",".join("?" * len(piece)), (*piece, run))
-                for row in rows:
-                    found.setdefault(row[0], []).append(self.entry_of(row))
+                asked = FOUND % ",".join("?" * len(piece))
+                with closing(self.reader.execute(asked, (*piece, run))) as rows:  # left open, closing waits for it
+                    for row in rows:
+                        found.setdefault(row[0], []).append(self.entry_of(row))
         for entries in found.values():
             if len(entries) > 1:
                 entries.sort(key=lambda entry: entry.number)
@@ -95,10 +110,13 @@ class Journal:
     def entry_of(self, row: tuple[Any, ...]) -> Entry:
         """Make an entry of a row of the query, and make sure that its bytes are those that came."""
         key, run, attempt, mode, status, kind, raw, at, number, outcome, checksum = row
+        check_types(self.path, f"reply {number}", row, ENTRY)
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
         if run not in self.runs:
             self.learn()
+        if run not in self.runs:
+            raise damaged(self.path, f"reply {number} is of a run that is not there")
         tag, model = self.runs[run]
         return Entry(key, tag, attempt, mode, status, kind, raw, b"", at, model, number, outcome or "")
 
@@ -131,7 +149,10 @@ class Journal:
         """Give a fact, or None."""
         with self.reading, errors_explained(self.path):
             row = self.reader.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return None if row is None else bytes(row[0])
+        if row is None:
+            return None
+        check_types(self.path, f"the fact {name}", row, (bytes,))
+        return bytes(row[0])
 
 
 def close_to_one_file(connection: sqlite3.Connection, path: Path) -> None:

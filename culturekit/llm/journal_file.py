@@ -3,13 +3,25 @@
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.llm.counted_here import MOST_TOKENS
 
-__all__ = ["FILE", "errors_explained", "explain", "open_for_reading", "open_for_writing"]
+__all__ = [
+    "FILE",
+    "PAID",
+    "SOUND",
+    "check_types",
+    "damaged",
+    "errors_explained",
+    "explain",
+    "open_for_reading",
+    "open_for_writing",
+    "paid",
+]
 
 FILE = "replies.sqlite"
 OURS = 0x63_6B_6C_6D
@@ -47,14 +59,36 @@ CREATE VIEW IF NOT EXISTS exchanges AS
     LEFT JOIN readings ON readings.number = replies.number;
 """
 
-NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+SOUND = f"""
+(min(input_tokens, output_tokens, thinking_tokens, cached_tokens, coalesce(picodollars, 0)) >= 0
+ AND max(input_tokens, output_tokens) <= {2 * MOST_TOKENS} AND cached_tokens <= input_tokens)
+"""
+"""What every reading has in common whose counts were looked at before they were written down. One that an earlier
+version took from a server as it came, and that cannot be true, counts as none: its reply is read again."""
+
+PAID = "coalesce(sum(picodollars >> 32), 0), coalesce(sum(picodollars & 4294967295), 0)"
+"""Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`."""
+
+NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
+ask for are none of ours any more."""
+
+STRANGE = """
+SELECT (SELECT count(*) <> 6 FROM sqlite_schema
+        WHERE name IN ('templates', 'requests', 'runs', 'replies', 'readings', 'facts')),
+       (SELECT count(*) FROM templates WHERE typeof(head) <> 'blob' OR typeof(tail) <> 'blob'),
+       EXISTS (SELECT 1 FROM requests WHERE key < x'')
+"""
+"""Bytes come after everything else in an index, so that one look finds a key that is none."""
 SYSTEM_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EROFS,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EIO,
     sqlite3.SQLITE_PERM: errno.EACCES,
     sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_PROTOCOL: errno.EBUSY,
+    sqlite3.SQLITE_NOMEM: errno.ENOMEM,
 }
 
 
@@ -82,8 +116,17 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def paid(high: int, low: int) -> int:
+    """Put the sums of both halves together: picodollars."""
+    return (high << 32) + low
+
+
 def check_ours(connection: sqlite3.Connection, path: Path) -> None:
     """Make sure that the file is a journal, and one that this version understands."""
+    with path.open("rb") as file:
+        header = file.read(20)
+    if not set(header[18:20]) <= {1, 2}:  # SQLite would call it a disk that cannot be written
+        raise damaged(path, f"a header of the unknown format {header[18]}, {header[19]}")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -95,6 +138,14 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> None:
             found=f"application id {application:#x}, version {version}",
             hint="Use the culturekit that wrote it, or choose another --out.",
         )
+    if tables and any(connection.execute(STRANGE).fetchone()):
+        raise damaged(path, "a table that is gone, or text where bytes were written")
+
+
+def check_types(path: Path, what: str, row: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
+    """Make sure that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
+    if not all(map(isinstance, row, types)):
+        raise damaged(path, f"{what} is not of the types that were written")
 
 
 @contextmanager
@@ -104,6 +155,8 @@ def errors_explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(error, path) from error
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from error
 
 
 def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
@@ -111,7 +164,7 @@ def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in SYSTEM_ERRORS:
         number = SYSTEM_ERRORS[code]
-        return OSError(number, os.strerror(number), str(path))
+        return OSError(number, f"{os.strerror(number)} ({error})", str(path))
     if code in NOT_A_DATABASE:
         return damaged(path, str(error))
     return CultureKitError(f"the journal could not be used: {error}", where=str(path))

@@ -1,6 +1,7 @@
 """The one thread that writes the journal: whoever waits together is committed together."""
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -23,6 +24,8 @@ from culturekit.llm.request_texts import RequestTexts
 
 __all__ = ["JournalWriter"]
 
+logger = logging.getLogger(__name__)
+
 PATIENCE_OF_NOTES = 1.0
 """Seconds after which notes are written although nothing else is."""
 
@@ -30,6 +33,9 @@ NOTES_AT_ONCE = 1024
 
 GATHERING = 0.01
 """Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU."""
+
+LARGEST = 2**63 - 1
+"""The largest number that SQLite holds."""
 
 INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
 INSERT_READINGS = "INSERT OR REPLACE INTO readings"
@@ -55,10 +61,15 @@ class JournalWriter:
         self.path = path
         self.texts = RequestTexts(connection)
         self.learn()
-        self.notes: deque[tuple[int, Reading]] = deque()
+        self.notes: deque[tuple[object, ...]] = deque()
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self.open = threading.Lock()
+        self.open = threading.RLock()  # a signal may come while this very thread holds it
         self.stopped = False
+        self.failure: Exception | None = None
+        """Why what waits was not written, the last time."""
+
+        self.broken = False
+        self.group: list[Task | None] = []
         self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
         self.thread.start()
 
@@ -76,8 +87,12 @@ class JournalWriter:
         return future.result()
 
     def note(self, number: int, reading: Reading) -> None:
-        """Remember a reading until the next commit."""
-        self.notes.append((number, reading))
+        """Remember a reading until the next commit; one that no journal can hold is left out, and its reply unread."""
+        row = reading_row(number, reading)
+        if any(isinstance(value, int) and abs(value) > LARGEST for value in row):
+            logger.warning("reply %d has counts beyond all bounds, and is not noted as read", number)
+            return
+        self.notes.append(row)
         if len(self.notes) % NOTES_AT_ONCE == 0:
             self.tasks.put(Task(()))
 
@@ -91,25 +106,44 @@ class JournalWriter:
             self.tasks.put(task)
 
     def stop(self) -> None:
-        """Write what waits, and end the thread."""
+        """Write what waits, and end the thread.
+
+        Raises:
+            OSError: notes could not be written.
+        """
         with self.open:
             self.stopped = True
             self.tasks.put(None)
         self.thread.join()
+        if self.failure is not None and (self.notes or self.broken):
+            raise self.failure
 
     def work(self) -> None:
+        """Commit until told to stop; if that ever fails, everybody who waits is told, now and later."""
+        try:
+            self.commit_until_stopped()
+        except BaseException as error:
+            self.failure = error if isinstance(error, Exception) else CultureKitError(repr(error))
+            with self.open:
+                self.stopped = self.broken = True
+            tell([(task, self.failure) for task in [*self.group, *self.waiting()] if task is not None])
+
+    def waiting(self) -> list[Task | None]:
+        """Take all that waits."""
+        return [self.tasks.get() for _ in range(self.tasks.qsize())]
+
+    def commit_until_stopped(self) -> None:
         """Commit group after group until told to stop."""
         going_on = True
         self.committed = 0.0
         while going_on:
-            waiting: list[Task | None] = []
+            self.group = []
             with suppress(queue.Empty):
-                waiting.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
+                self.group.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
             time.sleep(max(self.committed + GATHERING - time.monotonic(), 0.0))
-            while not self.tasks.empty():
-                waiting.append(self.tasks.get())
-            tasks = [task for task in waiting if task is not None]
-            going_on = len(tasks) == len(waiting)
+            self.group += self.waiting()
+            tasks = [task for task in self.group if task is not None]
+            going_on = len(tasks) == len(self.group)
             if tasks or self.notes:
                 self.commit_group(tasks)
                 self.committed = time.monotonic()
@@ -117,19 +151,24 @@ class JournalWriter:
     def commit_group(self, tasks: Sequence[Task]) -> None:
         """Write a group in one transaction and tell everybody how it went."""
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
+        answers: list[tuple[Task, Answer]]
         try:
-            self.connection.execute("BEGIN IMMEDIATE")
+            self.begin()
             numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
             insert_rows(self.connection, INSERT_FACTS, [fact for task in tasks for fact in task.facts])
-            insert_rows(self.connection, INSERT_READINGS, [reading_row(*note) for note in notes])
+            insert_rows(self.connection, INSERT_READINGS, notes)
             self.connection.execute("COMMIT")
         except Exception as error:
             self.notes.extendleft(reversed(notes))
-            self.undo()
-            answer: Exception = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
-            tell([(task, answer) for task in tasks])
+            self.sure = False
+            with suppress(Exception):  # a file that cannot even be read will fail the next one too
+                self.roll_back()
+            self.failure = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
+            answers = [(task, self.failure) for task in tasks]
         else:
-            tell([(task, [next(numbers) for _ in task.entries]) for task in tasks])
+            self.failure = None
+            answers = [(task, [next(numbers) for _ in task.entries]) for task in tasks]
+        tell(answers)
 
     def write(self, entries: Sequence[Entry]) -> range:
         """Write entries, and give their numbers."""
@@ -167,13 +206,19 @@ class JournalWriter:
         rows = self.connection.execute("SELECT tag, model, number FROM runs")
         self.runs: dict[tuple[str, str], int] = {(tag, model): number for tag, model, number in rows}
         (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM replies").fetchone()
+        self.sure = True
 
-    def undo(self) -> None:
-        """Take back a transaction that failed; a file that cannot even be read will fail the next one too."""
-        with suppress(sqlite3.Error):
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
+    def begin(self) -> None:
+        """Begin a transaction; after one that failed, with what is in the file, not with what was to be."""
+        if not self.sure:
+            self.roll_back()
             self.learn()
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def roll_back(self) -> None:
+        """Take back a transaction that failed."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
 
 
 def reading_row(number: int, reading: Reading) -> tuple[object, ...]:

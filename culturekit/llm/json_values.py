@@ -1,18 +1,47 @@
 """Reading JSON that others wrote, of which nothing is certain."""
 
+import json
 from typing import Any
 
 import msgspec
 
-__all__ = ["counted", "decoded", "record", "records", "text"]
+__all__ = ["decoded", "each_key_once", "record", "records", "text", "why_no_object"]
 
 
 def decoded(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Read JSON; None where it cannot be read."""
+    """Read JSON; None where it cannot be read, or a key stands twice in one object: nobody knows which one counts."""
     try:
-        return msgspec.json.decode(raw)
+        value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    return value if each_key_once(raw) else None
+
+
+def refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object in which a key stands twice."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError
+
+
+KEYS = json.JSONDecoder(object_pairs_hook=refuse_repeated)
+
+
+def each_key_once(raw: bytes) -> bool:
+    """Tell whether no object of a JSON text has a key twice, however the key is written."""
+    try:
+        KEYS.decode(raw.decode())
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def why_no_object(raw: bytes) -> str:
+    """Say why bytes that should be a JSON object were not taken for one."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = None
+    return "a key stands twice in it" if isinstance(value, dict) and value else "not a JSON object"
 
 
 def record(value: object) -> dict[str, Any]:
@@ -28,8 +57,3 @@ def records(value: object) -> list[dict[str, Any]]:
 def text(value: object) -> str:
     """Take a value that should be a text; empty where it is none."""
     return value if isinstance(value, str) else ""
-
-
-def counted(value: object) -> int:
-    """Take a value that should be a count; zero where it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

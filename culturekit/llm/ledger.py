@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from culturekit.llm.exchanges import OUTCOME
-from culturekit.llm.journal_file import errors_explained, open_for_reading
+from culturekit.llm.journal_file import PAID, SOUND, errors_explained, open_for_reading, paid
 from culturekit.llm.journal_places import JournalPlace
 from culturekit.llm.money import dollars
 
@@ -14,12 +14,12 @@ __all__ = ["Ledger", "LedgerLine", "read_ledger", "total_of"]
 SUMS = f"""
 SELECT model, mode, {OUTCOME} AS ended, count(*),
        coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
-       coalesce(sum(thinking_tokens), 0), coalesce(sum(cached_tokens), 0), coalesce(sum(picodollars), 0),
+       coalesce(sum(thinking_tokens), 0), coalesce(sum(cached_tokens), 0), {PAID},
        coalesce(sum(counted = 'here'), 0), sum(counted IS NOT NULL AND picodollars IS NULL),
        sum(kind = 'reply' AND counted IS NULL), sum(kind IN ('timeout', 'connection'))
 FROM replies
 JOIN runs ON runs.number = replies.run
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 GROUP BY model, mode, ended
 ORDER BY model, mode, ended
 """
@@ -32,7 +32,7 @@ class LedgerLine:
     Attributes:
         outcome: The outcome of the replies, `unread` where a kill came before reading, or the kind of the failure.
         requests: All that left, retries and repairs included.
-        counted_here: Replies whose usage the server did not tell: their tokens were counted here.
+        counted_here: Replies whose usage the server did not tell, or not truly: their tokens were counted here.
         unpriced: Replies of which the tokens are known and the price is not.
         unread: Replies of which neither is known yet; the next run reads them, for nothing.
         perhaps_billed: Requests whose reply never came; the provider may have made one, and billed it.
@@ -76,7 +76,8 @@ def read_ledger(places: Sequence[JournalPlace]) -> Ledger:
 def lines_of(place: JournalPlace) -> list[LedgerLine]:
     """Add up one journal."""
     with errors_explained(place.path), closing(open_for_reading(place.path)) as connection:
-        return [LedgerLine(place.stage, *row) for row in connection.execute(SUMS)]
+        rows = connection.execute(SUMS)
+        return [LedgerLine(place.stage, *(*row[:8], paid(*row[8:10]), *row[10:])) for row in rows]
 
 
 def total_of(lines: Iterable[LedgerLine]) -> LedgerLine:

@@ -68,7 +68,7 @@ class Limiter:
 
     def succeeded(self, expected: float, input_guess: int, usage: Usage, now: float) -> None:
         """Hear of a reply, and of how many tokens it took in truth."""
-        self.tokens.correct(usage.input_tokens + usage.output_tokens - expected)
+        self.tokens.correct(usage.input_tokens + usage.output_tokens - expected, now)
         self.learn(input_guess, usage)
         self.throughput.count(now)
         self.hold = FIRST_HOLD

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from culturekit.errors import UsageError
-from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
+from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.client_options import LocalOptions
+from culturekit.llm.counted_here import Counts
 from culturekit.llm.cut_replies import how_cut
-from culturekit.llm.json_values import counted, decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text
 from culturekit.llm.local_model import LocalModel, Turn
 from culturekit.llm.repair import expected_shape
 from culturekit.llm.shape_reading import shape_of
@@ -28,13 +29,13 @@ class LocalClient:
     """Asks a model on this machine, one question at a time."""
 
     rate = Rate(0.0, 0.0, source="this machine")
-    quota = Quota()
     caveat = "A model in this process is held to no schema while it writes: its replies are only checked afterwards."
 
     def __init__(self, folder: Path, options: LocalOptions) -> None:
         """Name the folder; the model is loaded on first use."""
         self.folder = folder
         self.settings = options
+        self.quota = options.quota
         self.loaded: LocalModel | None = None
         self.turn = threading.Lock()
 
@@ -111,7 +112,8 @@ class LocalClient:
         if "text" not in body:
             return Reply("", stop="unreadable", detail="not a reply of this client")
         said = text(body["text"])
-        usage = Usage(counted(body.get("input_tokens")), counted(body.get("output_tokens")))
+        counts = Counts(body)
+        usage = Usage(counts.take("input_tokens") or 0, counts.take("output_tokens") or 0)
         if body.get("stop") == "length":
             return Reply(said, usage, "length", how_cut(said), self.model)
         tokens = tuple(filter(None, map(one_token, records(body.get("tokens")))))
@@ -124,7 +126,7 @@ class LocalClient:
 
 def with_shape(request: Request) -> str:
     """Write the instructions with the shape of the reply, to which nothing else holds the model."""
-    shape = expected_shape(shape_of(request.reply).root)
+    shape = expected_shape(shape_of(request.schema_type).root)
     return f"{request.instructions}\n\nReply with nothing but one JSON object of this shape:\n{shape}"
 
 

@@ -22,7 +22,9 @@ class Outage:
         """Start with no evidence."""
         self.failing: set[int] = set()
         self.last_success = -math.inf
-        self.failing_since: float | None = None
+        self.silent_since: float | None = None
+        """Since when something was sent and nothing was answered; None where nothing is owed."""
+
         self.opened_at: float | None = None
         self.next_probe = 0.0
         self.pause = FIRST_PAUSE
@@ -32,13 +34,20 @@ class Outage:
         """Whether only probes may go out."""
         return self.opened_at is not None
 
-    def succeeded(self, *, sent: float, now: float) -> bool:
-        """Hear that a reply came; True when that ends an outage. One that was sent before the outage does not."""
+    def sent(self, now: float) -> None:
+        """Hear that a request left."""
+        self.silent_since = now if self.silent_since is None else self.silent_since
+
+    def succeeded(self, *, sent: float, now: float, owed: int) -> bool:
+        """Hear that a reply came; True when that ends an outage. One that was sent before the outage does not.
+
+        `owed` is how many requests are still under way.
+        """
         self.last_success = now
+        self.silent_since = now if owed else None
         self.failing.clear()
         if self.opened_at is not None and sent < self.opened_at:
             return False
-        self.failing_since = None
         ended, self.opened_at, self.pause = self.open, None, FIRST_PAUSE
         return ended
 
@@ -47,8 +56,6 @@ class Outage:
 
         `first_sent` is when the first try of the row that failed was sent, `sent` when this one was.
         """
-        if self.failing_since is None:
-            self.failing_since = now
         if self.opened_at is not None:
             if sent >= self.opened_at:
                 self.next_probe = now + self.pause
@@ -64,4 +71,4 @@ class Outage:
 
     def gives_up_at(self, patience: float) -> float:
         """Say when patience ends, if nothing succeeds until then."""
-        return math.inf if self.failing_since is None else self.failing_since + patience
+        return math.inf if self.silent_since is None else self.silent_since + patience

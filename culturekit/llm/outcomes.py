@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["OUTCOMES", "Answered", "RowOutcome"]
+__all__ = ["FENCED", "OUTCOMES", "Answered", "RowOutcome"]
 
 RowOutcome: TypeAlias = Literal[
     "ok", "repaired", "refused", "blocked", "truncated", "invalid", "exhausted", "over-budget"
@@ -23,9 +23,16 @@ OUTCOMES: dict[RowOutcome, str] = {
 }
 
 
+FENCED = "fenced"
+"""The detail of an answer whose code fence was taken off here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """How one request ended. `value` is there for `ok` and `repaired` only; `raw` is the text of the last reply."""
+    """How one request ended. `value` is there for `ok` and `repaired` only; `raw` is the text of the last reply.
+
+    `detail` says why there is no answer, or, as `fenced`, what was done here to read one.
+    """
 
     outcome: RowOutcome
     value: msgspec.Struct | None = None

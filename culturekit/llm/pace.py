@@ -4,6 +4,9 @@ import math
 
 __all__ = ["Pace"]
 
+LONGEST_WAIT = 60.0
+"""Seconds; what is allowed a minute is allowed anew by then, however much was sent at once."""
+
 MAKE_UP = 0.1
 """Seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota."""
 
@@ -23,8 +26,9 @@ class Pace:
 
     def sent(self, units: float, now: float) -> None:
         """Count units as sent."""
-        self.even = max(self.even, now) + units / self.per_second
+        self.even = max(self.even, now)
+        self.correct(units, now)
 
-    def correct(self, units: float) -> None:
+    def correct(self, units: float, now: float) -> None:
         """Count units on top, or take units back, that turned out to be more or fewer than thought."""
-        self.even += units / self.per_second
+        self.even = min(self.even + units / self.per_second, now + LONGEST_WAIT)

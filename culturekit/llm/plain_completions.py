@@ -5,10 +5,12 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from culturekit.llm.client import Reply, Usage
+from culturekit.llm.counted_here import MOST_TOKENS, too_few
+from culturekit.llm.json_values import each_key_once
 
 __all__ = ["plain_reply"]
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 class Message(msgspec.Struct, gc=False):
@@ -43,6 +45,7 @@ class Counts(msgspec.Struct, gc=False):
 
     prompt_tokens: Count
     completion_tokens: Count
+    total_tokens: Count | None = None
     prompt_tokens_details: InputDetails | None = None
     completion_tokens_details: OutputDetails | None = None
 
@@ -65,13 +68,19 @@ def plain_reply(raw: bytes) -> Reply | None:
         body = USUAL.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    counts = body.usage
-    thought, known = counts.completion_tokens_details, counts.prompt_tokens_details
-    usage = Usage(
-        counts.prompt_tokens,
-        counts.completion_tokens,
-        (thought.reasoning_tokens or 0) if thought else 0,
-        (known.cached_tokens or 0) if known else 0,
-    )
+    text, usage = body.choices[0].message.content, plain_usage(body.usage)
+    if usage is None or too_few(usage.output_tokens, text) or not each_key_once(raw):
+        return None
     version = " ".join(part for part in (body.model, body.system_fingerprint) if part)
-    return Reply(body.choices[0].message.content, usage, model_version=version)
+    return Reply(text, usage, model_version=version)
+
+
+def plain_usage(counts: Counts) -> Usage | None:
+    """Take counts that fit together; None where they do not."""
+    details, known = counts.completion_tokens_details, counts.prompt_tokens_details
+    thought = (details.reasoning_tokens or 0) if details else 0
+    cached = (known.cached_tokens or 0) if known else 0
+    sent, came = counts.prompt_tokens, counts.completion_tokens
+    if not sent or cached > sent or thought > came or (counts.total_tokens or 0) > sent + came:
+        return None
+    return Usage(sent, came, thought, cached)

@@ -24,6 +24,7 @@ __all__ = [
     "picodollars_of",
     "price_of",
     "rate_of",
+    "whole",
     "worst_cost",
 ]
 
@@ -34,7 +35,8 @@ SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{3})$")
 DATE = r"^\d{4}-\d{2}-\d{2}$"
 STATED = re.compile(r"(\d+(?:\.\d*)?|\.\d+)/(\d+(?:\.\d*)?|\.\d+)")
 
-Dollars = Annotated[float, Field(ge=0, lt=100_000)]
+DEAREST = 100_000
+Dollars = Annotated[float, Field(ge=0, lt=DEAREST)]
 Tokens = Annotated[int, Field(ge=1, lt=1_000_000)]
 
 
@@ -131,10 +133,10 @@ def rate_of(identity: Identity) -> Rate | None:
 def parse_price(text: str) -> Rate:
     """Read what a SPEC states: US dollars per million tokens in and out, as in `0.15/0.60`."""
     match = STATED.fullmatch(text.strip())
-    if match is None:
+    if match is None or max(float(match[1]), float(match[2])) >= DEAREST:
         raise UsageError(
             "a price cannot be read",
-            expected="US dollars per million tokens in and out, such as price=0.15/0.60",
+            expected=f"US dollars per million tokens in and out, each below {DEAREST:,}, such as price=0.15/0.60",
             found=repr(text),
         )
     return Rate(float(match[1]), float(match[2]), source="stated in the SPEC")
@@ -143,13 +145,16 @@ def parse_price(text: str) -> Rate:
 def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
     """Reckon what a reply cost, in whole millionths of a millionth of a dollar: sums of these are exact.
 
-    A batch costs its share of the full price, of cached tokens too: the two discounts are not multiplied.
+    A batch costs its share of the full price, of cached tokens too: the two discounts are not multiplied. No more
+    tokens can have been cached than were sent.
     """
-    fresh, full, out = usage.input_tokens - usage.cached_tokens, whole(rate.input), whole(rate.output)
+    sent, came = max(usage.input_tokens, 0), max(usage.output_tokens, 0)
+    known = min(max(usage.cached_tokens, 0), sent)
+    full, out = whole(rate.input), whole(rate.output)
     if mode == "batch":
-        return round((usage.input_tokens * full + usage.output_tokens * out) * rate.batch)
+        return round((sent * full + came * out) * rate.batch)
     cached = full if rate.cached is None else whole(rate.cached)
-    return fresh * full + usage.cached_tokens * cached + usage.output_tokens * out
+    return (sent - known) * full + known * cached + came * out
 
 
 def cost_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> float:

@@ -5,16 +5,16 @@ import logging
 
 from culturekit.llm.client import Client, Failure
 from culturekit.llm.counted_here import fully_counted
-from culturekit.llm.dispatch import MAY_BE_BILLED
 from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.journal_entry import Entry
 from culturekit.llm.keys import key_of
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row
 from culturekit.llm.schema_probe import needs_probe, probe_request, probe_warning
+from culturekit.llm.wait_notices import QUIET
 
 __all__ = ["probe_once"]
 
@@ -24,20 +24,19 @@ SECONDS = 30.0
 """How long the reply to a probe is waited for; a server that is slower is asked again by the next run."""
 
 
-def probe_once(client: Client, journal: Journal, purse: Purse, *, run: str) -> None:
-    """Ask a server whose habits are not known; what it said is kept in the journal.
+def probe_once(client: Client, journal: Journal, purse: Purse, hold: DurableHold, *, run: str) -> bool:
+    """Ask a server whose habits are not known; what it said is kept in the journal. False when it did not reply.
 
     Raises:
         UsageError: the server says that the key or the model is wrong.
     """
     fact = f"probed:{client.identity.base_url} {client.model}"
-    hold = DurableHold(journal, client.identity)
     if not needs_probe(client) or journal.recall(fact) is not None or hold.left() > 0.0:
-        return
+        return True
     outgoing = client.compose(probe_request())
     question = Question(0, Row(probe_request()), outgoing, key_of(client.identity, outgoing))
     if not purse.reserve(question):
-        return
+        return True
 
     def kept(kind: str, raw: bytes, status: int) -> int:
         model = client.model
@@ -45,32 +44,37 @@ def probe_once(client: Client, journal: Journal, purse: Purse, *, run: str) -> N
         return journal.append_all([entry])[0]
 
     try:
-        raw = asyncio.run(sent(client, question))
+        raw = asyncio.run(sent(client, question, min(SECONDS, hold.patience)))
     except Failure as failure:
-        (purse.keep if failure.kind in MAY_BE_BILLED else purse.free)(question)
-        kept(failure.kind, failure.raw, failure.status)
+        (purse.keep if failure.may_be_sold else purse.free)(question)
+        if failure.sent:
+            kept(failure.kind, failure.raw, failure.status)
         if failure.kind == "fatal":
             raise run_ended_by(failure, client.model) from None
         if failure.wait is not None:
             hold.keep(failure.wait)
         logger.info("%s did not say whether it enforces schemas: %s", client.identity.base_url, failure.detail)
-        return
+        return False
     number = kept("reply", raw, 200)
     reply = fully_counted(client.read(raw), outgoing, client.identity)
     purse.settle(question, reply.usage)
-    journal.note(number, Reading("ok", reply.usage, purse.cost(reply.usage)))
+    journal.note(number, purse.reading("ok", reply.usage))
     warning = probe_warning(client, reply)
     journal.remember(fact, warning.encode())
     if warning:
         logger.warning("%s", warning)
+    return True
 
 
-async def sent(client: Client, question: Question) -> bytes:
+async def sent(client: Client, question: Question, seconds: float) -> bytes:
     """Send the probe, and close the connections that belong to this event loop."""
+    quiet = f"no reply to a first small question for {QUIET:g} s; waiting for it; Ctrl-C keeps everything"
+    soon = asyncio.get_running_loop().call_later(QUIET, logger.warning, "%s: %s", client.model, quiet)
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(seconds):
             return await client.send(question.outgoing)
     except TimeoutError:
-        raise Failure("timeout", f"no reply in {SECONDS:g} s") from None
+        raise Failure("timeout", f"no reply in {seconds:g} s") from None
     finally:
+        soon.cancel()
         await client.close()

@@ -17,12 +17,13 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from culturekit.records.literal_keys import masked
 
-__all__ = ["KeyFilter", "install_redaction", "know", "redact", "redact_bytes", "scrub"]
+__all__ = ["KeyFilter", "in_json", "install_redaction", "know", "redact", "redact_bytes", "scrub"]
 
 SHORTEST = 6
 """Characters; anything shorter would blank ordinary words."""
@@ -36,6 +37,12 @@ KNOWN: dict[str, str] = {}
 """Each form of each key, and what stands for it."""
 
 PATTERNS: list[re.Pattern[str]] = []
+"""The first finds all these forms; each of the others one key as JSON may write it, with escapes."""
+
+ESCAPABLE = '"\\/'
+"""Characters that JSON may also write behind a backslash as they are."""
+
+ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
 def know(name: str, value: str) -> None:
@@ -48,23 +55,45 @@ def know(name: str, value: str) -> None:
     forms |= {base64.b64encode(encoded).decode(), base64.urlsafe_b64encode(encoded).decode(), encoded.hex()}
     KNOWN.update(dict.fromkeys(forms, f"[{name}]"))
     longest_first = sorted(KNOWN, key=lambda form: (-len(form), form))
-    PATTERNS[:] = [re.compile("|".join(map(re.escape, longest_first)))]
+    PATTERNS[:] = [re.compile("|".join(map(re.escape, longest_first))), *PATTERNS[1:], re.compile(in_json(value))]
+
+
+@cache
+def in_json(value: str) -> str:
+    """Write a pattern that finds a text in JSON however it is escaped there, also in JSON that is a string of JSON."""
+    return "".join(map(character_in_json, value))
+
+
+def character_in_json(character: str) -> str:
+    """Write a pattern for one character: as it is, or as one or two escapes of four hexadecimal digits."""
+    units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
+    plain = (r"\\*" if character in ESCAPABLE else "") + re.escape(character)
+    escaped = "".join(rf"\\+u(?i:{unit})" for unit in units)
+    return f"(?:{plain}|{escaped})"
 
 
 def redact(text: str) -> str:
     """Blank every known key in a text, and whatever looks like one."""
-    for pattern in PATTERNS:
-        text = pattern.sub(lambda match: KNOWN[match[0]], text)
-    return masked(text)
+    return masked(blanked(text))
 
 
 def redact_bytes(content: bytes) -> bytes:
     """Blank every known key in bytes; nothing else of them changes."""
-    for pattern in PATTERNS:
-        text = content.decode("utf-8", "surrogateescape")
-        if pattern.search(text):
-            content = pattern.sub(lambda match: KNOWN[match[0]], text).encode("utf-8", "surrogateescape")
-    return content
+    text = content.decode("utf-8", "surrogateescape")
+    clean = blanked(text)
+    return content if clean == text else clean.encode("utf-8", "surrogateescape")
+
+
+def blanked(text: str) -> str:
+    """Blank every known key in a text."""
+    for pattern in PATTERNS if "\\" in text else PATTERNS[:1]:
+        text = pattern.sub(shown_for, text)
+    return text
+
+
+def shown_for(match: re.Match[str]) -> str:
+    """Give what stands for a key, however it was written."""
+    return KNOWN.get(match[0]) or KNOWN.get(ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), match[0]), "[key]")
 
 
 def scrub(error: BaseException) -> None:

@@ -1,6 +1,7 @@
 """What the clients of far services share: keys, limits, connections of one event loop, sending once."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,6 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request
 from culturekit.llm.client_options import ServiceOptions
 from culturekit.llm.prices import parse_price, rate_of
+from culturekit.llm.redaction import in_json
 from culturekit.llm.secrets import Secret
 from culturekit.llm.sending import sent_once, verdict
 from culturekit.registry import Spec
@@ -130,9 +132,12 @@ class RemoteClient:
         return self.open[1]
 
     def without_key(self, received: bytes) -> bytes:
-        """Take our key out of what a server echoes."""
-        secret = self.secret.reveal().encode() if self.secret else b""
-        return received.replace(secret, b"[key]") if secret and secret in received else received
+        """Take our key out of what a server echoes, also where it writes characters of it as escapes."""
+        secret = self.secret.reveal() if self.secret else ""
+        if not secret:
+            return received
+        clean = received.replace(secret.encode(), b"[key]")
+        return re.sub(in_json(secret).encode(), b"[key]", clean) if b"\\u" in clean or b"\\/" in clean else clean
 
 
 def model_of(spec: Spec, example: str) -> str:

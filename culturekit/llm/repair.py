@@ -7,7 +7,7 @@ from culturekit.llm.reply_codes import CODES, ParseFailure
 from culturekit.llm.shape import Choice, Fields, Flag, Items, Node, Nothing, Number, OneOf, OpenMap, Recursion, Text
 from culturekit.llm.shape_reading import shape_of
 
-__all__ = ["expected_shape", "repair_request"]
+__all__ = ["REPAIR_MARK", "expected_shape", "repair_request"]
 
 WORDING = """
 
@@ -17,6 +17,9 @@ Reply again, with nothing but one JSON object of this shape:
 {shape}
 """
 
+REPAIR_MARK = WORDING.partition("Error")[0].replace("\n", "\\n").encode()
+"""What stands in the body of every repair, and of nothing else: line breaks of data are escaped twice."""
+
 
 def repair_request(request: Request, failure: ParseFailure) -> Request:
     """Ask again, and quote the error code and the expected shape; nothing of the earlier reply is sent back.
@@ -24,7 +27,7 @@ def repair_request(request: Request, failure: ParseFailure) -> Request:
     The instructions differ from those of the first request, so the repair has a key of its own. For one shape there
     are as many as there are codes.
     """
-    shape = expected_shape(shape_of(request.reply).root)
+    shape = expected_shape(shape_of(request.schema_type).root)
     note = WORDING.format(code=failure.code, sentence=CODES[failure.code], shape=shape)
     return replace(request, instructions=request.instructions + note)
 

@@ -8,17 +8,17 @@ from culturekit.errors import UsageError
 from culturekit.llm.client import Client, Reply, Request
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.journal_entry import ANSWERS
-from culturekit.llm.journal_file import FILE, damaged, errors_explained, open_for_reading
+from culturekit.llm.journal_file import FILE, SOUND, check_types, damaged, errors_explained, open_for_reading
 from culturekit.llm.keys import key_of
 from culturekit.registry import parse_spec
 
 __all__ = ["JournalReplies", "far_client"]
 
-REPLIES = """
+REPLIES = f"""
 SELECT raw, checksum, replies.number, coalesce(outcome, '') FROM requests
 JOIN replies ON replies.request = requests.number
 JOIN runs ON runs.number = replies.run
-LEFT JOIN readings ON readings.number = replies.number
+LEFT JOIN readings ON readings.number = replies.number AND {SOUND}
 WHERE key = ? AND kind = 'reply' AND ? IN ('', runs.tag)
 ORDER BY replies.number
 """
@@ -51,6 +51,7 @@ class JournalReplies:
         if not rows:
             return None
         raw, checksum, number, _ = max(rows, key=lambda row: (row[3] in ANSWERS, row[2]))
+        check_types(self.path, f"reply {number}", (raw, checksum), (bytes, int))
         if crc32(raw) != checksum:
             raise damaged(self.path, f"reply {number} is not what was written")
         return self.client.read(raw)

@@ -47,7 +47,7 @@ class Replay:
                 return row
             failure = Failure(entry.kind, "", status=entry.status, raw=entry.raw)  # type: ignore[arg-type]
             return failed(replace(row, tries=entry.attempt), failure, tries=self.tries, charged=False)
-        reply = fully_counted(self.client.read(entry.raw), question.outgoing, self.client.identity)
+        reply = self.counted(question, entry)
         if reply.stop == "unreadable":
             row = replace(row, tries=entry.attempt)
         step = heard(row, reply, tries=self.tries, charged=False)
@@ -55,6 +55,13 @@ class Replay:
             return question.row
         self.note(question, entry, reply, step)
         return step
+
+    def counted(self, question: Question, entry: Entry) -> Reply:
+        """Read a reply, and count what its server did not; of a row in a batch the request is composed for that."""
+        reply, outgoing = self.client.read(entry.raw), question.outgoing
+        if not outgoing.body and not (entry.outcome and reply.usage.counted == "provider"):
+            outgoing = self.client.compose(question.row.request)
+        return fully_counted(reply, outgoing, self.client.identity)
 
     def serves(self, entry: Entry, step: Row | Answered) -> bool:
         """Say whether a reply of another run counts: an answer does, and the invalid one before a repaired one."""
@@ -67,8 +74,10 @@ class Replay:
         outcome = reading_of(step, reply)
         if entry.outcome and not question.row.repairing and outcome != "invalid":
             return
-        reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage, entry.mode))
-        if not entry.outcome:
+        if entry.outcome:
+            reading = Reading(outcome, reply.usage, self.purse.cost(reply.usage, entry.mode))
+        else:
+            reading = self.purse.reading(outcome, reply.usage, entry.mode)
             self.journal.note(entry.number, reading)
         if entry.outcome != "repaired":
             question.read.append((entry.number, reading))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from culturekit.llm.bulk_rows import insert_rows, pieces, places
 
-__all__ = ["RequestTexts", "Template", "read_templates", "shared_ends"]
+__all__ = ["RequestTexts", "Template", "read_templates", "shared_ends", "shared_length"]
 
 WORTH_SHARING = 64
 """Bytes that a new template has to save beyond twice what an old one saves."""

@@ -4,10 +4,11 @@ from typing import Any
 
 from culturekit.llm.body_templates import BodyTemplates
 from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
-from culturekit.llm.counted_here import told_usage
+from culturekit.llm.counted_here import stated_usage
 from culturekit.llm.cut_replies import how_cut
+from culturekit.llm.error_bodies import shortened
 from culturekit.llm.image_slots import data_url, filled, slot_of
-from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.llm.openai_settings import Settings
 from culturekit.llm.schemas import response_format
 from culturekit.llm.token_listing import refuse_weighing
@@ -22,7 +23,7 @@ def compose(request: Request, settings: Settings, templates: BodyTemplates) -> O
     """Write a request; nothing of it is to be stored by the provider."""
     refuse_weighing(request, "the responses API")
     limit = max(settings.limit(request), LEAST_TOKENS)
-    key = (request.instructions, request.reply, request.sample, limit, tuple(map(slot_of, request.images)))
+    key = (request.instructions, request.schema_type, request.sample, limit, tuple(map(slot_of, request.images)))
     body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text, limit))
     return Outgoing(body, request.images, request.sample, limit)
 
@@ -35,7 +36,9 @@ def body_of(request: Request, settings: Settings, data: str, limit: int) -> dict
         "model": settings.model,
         "instructions": request.instructions,
         "input": [{"role": "user", "content": [{"type": "input_text", "text": data}, *slots]}],
-        "text": {"format": {"type": "json_schema", **response_format(request.reply, settings.dialect)["json_schema"]}},
+        "text": {
+            "format": {"type": "json_schema", **response_format(request.schema_type, settings.dialect)["json_schema"]}
+        },
         "max_output_tokens": limit,
         "store": False,
         **settings.sampling(request.sample),
@@ -61,7 +64,9 @@ def read(raw: bytes) -> Reply:
     body = record(decoded(raw))
     status = text(body.get("status"))
     if status not in ("completed", "incomplete"):
-        return Reply("", stop="unreadable", detail=f"status {status}" if status else "not a response")
+        found = why_no_object(raw) if raw and not body else "not a response"
+        nothing = f"status {shortened(status)}" if status else found
+        return Reply("", stop="unreadable", detail=nothing)
     parts = [
         part
         for item in records(body.get("output"))
@@ -88,4 +93,4 @@ def ending(body: dict[str, Any], said: str, refusal: str) -> tuple[Stop, str]:
 
 def usage(value: object, said: str) -> Usage:
     """Read what the provider counted; count here where it did not."""
-    return told_usage(value, said, sent="input_tokens", came="output_tokens")
+    return stated_usage(value, said, sent="input_tokens", came="output_tokens")

@@ -9,6 +9,9 @@ from email.utils import parsedate_to_datetime
 __all__ = ["wait_of"]
 
 RETRY_INFO = "google.rpc.RetryInfo"
+LONGEST_HINT = 10 * 365 * 86_400.0
+"""Seconds; more is no hint but a mistake, and is as long as this."""
+
 DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 
@@ -24,7 +27,7 @@ def wait_of(headers: Mapping[str, str], details: object = None, *, now: float) -
         retry_info(details),
     )
     waits = [wait for wait in told if wait is not None]
-    return max(waits) if waits else None
+    return min(max(waits), LONGEST_HINT) if waits else None
 
 
 def retry_after(value: str | None, date: str | None, now: float) -> float | None:
@@ -64,7 +67,7 @@ def number(value: object) -> float | None:
     """Read a finite number that is not negative."""
     try:
         found = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return found if math.isfinite(found) and found >= 0 else None
 

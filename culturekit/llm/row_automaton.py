@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from culturekit.llm.client import Failure, FailureKind, Reply, Request, Stop
-from culturekit.llm.outcomes import Answered, RowOutcome
+from culturekit.llm.outcomes import FENCED, Answered, RowOutcome
 from culturekit.llm.repair import repair_request
 from culturekit.llm.reply_reading import ParseFailure, read_reply
 from culturekit.llm.token_listing import listing
@@ -51,9 +51,11 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
         return weighed(row, reply)
     if reply.stop != "end":
         return Answered(STOPPED[reply.stop], detail=reply.detail, raw=reply.text)
-    answer = read_reply(row.request, reply.text)
+    answer, detail = read_reply(row.request, reply.text), ""
+    if isinstance(answer, ParseFailure) and answer.code == FENCED:
+        answer, detail = read_reply(row.request, reply.text, fences="strip"), FENCED
     if not isinstance(answer, ParseFailure):
-        return Answered("repaired" if row.repairing else "ok", answer, raw=reply.text)
+        return Answered("repaired" if row.repairing else "ok", answer, detail, reply.text)
     if row.repairing:
         return Answered("invalid", detail=answer.code, raw=reply.text)
     return Row(repair_request(row.request, answer), repairing=True, text=reply.text)

@@ -1,6 +1,8 @@
 """The HTTP client under both SDKs: bounded in time and size, no redirects, and what came kept as it came."""
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
@@ -48,7 +50,7 @@ async def sent_once(content: bytes, post: Callable[[], Awaitable[object]], *, se
         async with asyncio.timeout(seconds):
             await post()
     except TimeoutError:
-        raise current.failure or Failure("timeout", f"no whole reply within {seconds:g} s") from None
+        raise current.failure or timed_out(f"after {seconds:g} s") from None
     except Exception:
         if current.failure is not None:
             raise current.failure from None
@@ -75,8 +77,9 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
     `http` is the module that the SDK itself uses, httpx or its successor. The SDK gives address, key and headers.
     """
     broken = (http.RequestError, ssl.SSLError, OSError)
+    unsent = (http.ConnectError, http.ConnectTimeout, http.PoolTimeout, http.ProxyError, http.UnsupportedProtocol)
     settings = {
-        "timeout": http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None),
+        "timeout": http.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds / 2.0), pool=None),
         "limits": http.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS),
         "verify": http.create_ssl_context(),
     }
@@ -101,7 +104,7 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
                 finally:
                     await response.aclose()
             except (*broken, Failure) as error:
-                current.failure = failure_on_the_way(error, http.TimeoutException)
+                current.failure = failure_on_the_way(error, unsent=unsent, timeout=http.TimeoutException)
                 raise current.failure from None
             finally:
                 lanes.give_back(lane)
@@ -116,13 +119,35 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
     return WireClient(**settings)
 
 
-def failure_on_the_way(error: Exception, timeout: type[Exception]) -> Failure:
-    """Tell what broke, by its kind alone: messages of the HTTP client may hold what was sent."""
+def failure_on_the_way(error: Exception, *, unsent: tuple[type[Exception], ...], timeout: type[Exception]) -> Failure:
+    """Tell what broke, and whether the request had left by then: only then can it have been sold."""
     if isinstance(error, Failure):
         return error
+    if isinstance(error, unsent):
+        return Failure("connection", reason_of(error), sent=False)
     if isinstance(error, timeout):
-        return Failure("timeout", f"no reply in time ({type(error).__name__})")
-    return Failure("connection", f"the connection failed ({type(error).__name__})")
+        return timed_out(f"({type(error).__name__})")
+    return Failure("connection", f"the connection broke ({reason_of(error)})")
+
+
+def timed_out(how: str) -> Failure:
+    """Say that a reply took too long, and what to do about it."""
+    return Failure("timeout", f"a request timed out {how}; raise timeout= in the SPEC if replies take longer")
+
+
+def reason_of(error: BaseException) -> str:
+    """Name the reason at the bottom of an error by its number: messages of the HTTP client may hold what was sent."""
+    name = type(error).__name__
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, ssl.SSLError):
+            return f"TLS: {(behind.reason or 'handshake failed').replace('_', ' ').lower()}"
+        if isinstance(behind, socket.gaierror):
+            return "the name of the server is not known"
+        if isinstance(behind, OSError) and behind.errno:
+            return os.strerror(behind.errno).lower()
+        behind = behind.__cause__ or behind.__context__
+    return name
 
 
 async def whole(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from culturekit.llm.journal_file import FILE, errors_explained, open_for_reading
 from culturekit.llm.money import dollars
-from culturekit.llm.spent_in_run import spent_in_run
+from culturekit.llm.spent_in_run import count_unsound, spent_in_run
 from culturekit.storage.manifest import JOURNAL
 
 __all__ = ["journal_for", "left_for", "said_of_others", "spent_elsewhere"]
@@ -35,6 +35,8 @@ def spent_in_last_run(journal: Path) -> float:
         if last is None:
             return 0.0
         promised = connection.execute(PROMISED, (f"promised:{last[0]}",)).fetchone()
+    if count_unsound(journal):
+        return spent_in_run(journal, last[0])
     return max(spent_in_run(journal, last[0]), dollars(int(promised[0])) if promised else 0.0)
 
 

@@ -16,11 +16,11 @@ from culturekit.llm.counted_here import fully_counted
 from culturekit.llm.dispatch import Dispatch, Later
 from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.journal_entry import Entry
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import reading_of
 
-__all__ = ["Wire"]
+__all__ = ["LONGEST_FINISH", "Wire"]
 
 LONGEST_CLOSE = 2.0
 """Seconds that closing connections may take."""
@@ -28,24 +28,33 @@ LONGEST_CLOSE = 2.0
 LONGEST_FINISH = 60.0
 """Seconds that requests under way may still take when the run has ended: they are paid for."""
 
+SHORT_FINISH = 2.0
+"""The same when the run has ended because nothing comes."""
+
 
 class Wire:
-    """Sends questions until told to stop; those that leave come back through `left`, None when nothing more comes."""
+    """Sends questions until told to stop; those that leave come back through `left`, None when nothing more comes.
 
-    def __init__(self, client: Client, journal: Journal, dispatch: Dispatch, *, run: str, longest: float) -> None:
+    Whatever goes wrong in the thread, in a request, in the journal or between them, ends the dispatch with that error
+    and puts None into `left`: whoever waits there never waits for a thread that has failed.
+    """
+
+    def __init__(
+        self, client: Client, journal: Journal, dispatch: Dispatch, hold: DurableHold, *, run: str, longest: float
+    ) -> None:
         """Start the thread."""
         self.client = client
         self.journal = journal
         self.dispatch = dispatch
+        self.hold = hold
         self.run = run
         self.longest = longest
-        self.holds = DurableHold(journal, client.identity)
-        dispatch.limiter.held_until = time.monotonic() + self.holds.left()
+        dispatch.limiter.held_until = time.monotonic() + hold.left()
+        self.asked: queue.SimpleQueue[Sequence[Question]] = queue.SimpleQueue()
         self.left: queue.SimpleQueue[list[Question] | None] = queue.SimpleQueue()
         self.leaving: list[Question] = []
         self.tasks: set[asyncio.Task[None]] = set()
-        self.timer: asyncio.TimerHandle | None = None
-        self.soon = self.ending = False
+        self.leave_by = math.inf
         self.started = threading.Event()
         self.thread = threading.Thread(target=self.talk, name="wire", daemon=True)
         self.thread.start()
@@ -67,73 +76,64 @@ class Wire:
 
     def add(self, questions: Sequence[Question]) -> None:
         """Take questions in, from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and says why in `left`
-            self.loop.call_soon_threadsafe(self.take, questions)
+        self.asked.put(questions)
+        self.wake()
 
     def stop(self, ending: BaseException, *, grace: float) -> None:
         """Send nothing more; what is under way may take some seconds still, then it is cancelled. From any thread."""
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self.wind_down, ending, grace)
+        self.dispatch.end(ending)
+        self.leave_by = time.monotonic() + grace
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the thread look around."""
+        with contextlib.suppress(RuntimeError, AttributeError):  # its loop has ended, or never began
+            self.loop.call_soon_threadsafe(self.woken.set)
 
     def talk(self) -> None:
-        """Run the event loop of this thread."""
-        asyncio.run(self.work())
+        """Run the event loop of this thread; nothing that is raised in it gets lost."""
+        try:
+            asyncio.run(self.work())
+        except BaseException as error:
+            self.dispatch.end(error)
+        finally:
+            self.started.set()
+            self.left.put(None)
 
     async def work(self) -> None:
-        """Work until the dispatch has ended and nothing is under way."""
-        self.loop = asyncio.get_running_loop()
-        self.done = self.loop.create_future()
+        """Send until the dispatch has ended, then wait for what is under way."""
+        self.loop, self.woken = asyncio.get_running_loop(), asyncio.Event()
         self.started.set()
         try:
-            await self.done
-            await asyncio.gather(*self.tasks, return_exceptions=True)
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(LONGEST_CLOSE):
-                    await self.client.close()
+            await self.send_until_ended()
+        except Exception as error:
+            self.dispatch.end(error)
         finally:
+            await self.drain()
             self.hand_over()
             self.left.put(None)
 
-    def take(self, questions: Sequence[Question]) -> None:
-        """Give questions to the dispatch."""
-        for question in questions:
-            self.dispatch.add(question)
-        self.pump()
-
-    def wind_down(self, ending: BaseException, grace: float) -> None:
-        """End the dispatch, and cancel after a while what has not come back."""
-        self.dispatch.end(ending)
-        self.loop.call_later(grace, self.cancel)
-        self.pump()
-
-    def cancel(self) -> None:
-        """Cancel what is under way."""
-        for task in self.tasks:
-            task.cancel()
-
-    def pump(self) -> None:
-        """Send all that may be sent now, and come back when something changes."""
-        self.soon = False
-        self.hand_over()
-        move = self.dispatch.next(time.monotonic())
-        while not isinstance(move, Later):
-            task = self.loop.create_task(self.exchange(move))
-            self.tasks.add(task)
-            task.add_done_callback(self.came_back)
+    async def send_until_ended(self) -> None:
+        """Send all that may be sent, and look again when something changes."""
+        while True:
+            self.woken.clear()
+            while not self.asked.empty():
+                for question in self.asked.get():
+                    self.dispatch.add(question)
+            self.hand_over()
             move = self.dispatch.next(time.monotonic())
-        if self.timer is not None:
-            self.timer.cancel()
-        self.timer = None if math.isinf(move.until) else self.loop.call_at(move.until, self.pump)
-        if self.dispatch.ending is not None:
-            self.finish()
+            while not isinstance(move, Later):
+                self.send(move)
+                move = self.dispatch.next(time.monotonic())
+            if self.dispatch.ending is not None:
+                return
+            await self.change(move.until)
 
-    def finish(self) -> None:
-        """End the thread's work once nothing is under way, which is not waited for without end."""
-        if not self.ending:
-            self.ending = True
-            self.loop.call_later(LONGEST_FINISH, self.cancel)
-        if not self.tasks and not self.done.done():
-            self.done.set_result(None)
+    def send(self, question: Question) -> None:
+        """Let a question be answered while others are sent."""
+        task = self.loop.create_task(self.exchange(question))
+        self.tasks.add(task)
+        task.add_done_callback(self.came_back)
 
     def came_back(self, task: "asyncio.Task[None]") -> None:
         """Look after what ended; an error that no client should raise ends the run."""
@@ -141,9 +141,27 @@ class Wire:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.dispatch.end(error)
-        if not self.soon:
-            self.soon = True
-            self.loop.call_soon(self.pump)
+        self.woken.set()
+
+    async def change(self, until: float) -> None:
+        """Wait until something happens, or until a time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(None if math.isinf(until) else until):
+                await self.woken.wait()
+
+    async def drain(self) -> None:
+        """Wait for what is under way, which is paid for, but not without end; then close the connections."""
+        until = time.monotonic() + (SHORT_FINISH if self.dispatch.out_of_patience else LONGEST_FINISH)
+        while self.tasks and time.monotonic() < min(until, self.leave_by):
+            self.woken.clear()
+            await self.change(min(until, self.leave_by))
+            self.hand_over()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(LONGEST_CLOSE):
+                await self.client.close()
 
     def hand_over(self) -> None:
         """Pass on what has left, all of one turn together."""
@@ -166,10 +184,12 @@ class Wire:
             self.leaving.append(question)
 
     async def keep_failure(self, question: Question, failure: Failure) -> bool:
-        """Heed a failure at once, then journal it."""
+        """Heed a failure at once, then journal it, unless nothing was asked."""
         charged = self.dispatch.failure_came(question, failure, time.monotonic())
         if failure.wait is not None:
-            self.holds.keep(failure.wait)
+            self.hold.keep(failure.wait)
+        if not failure.sent:
+            return self.dispatch.failure_kept(question, failure, charged=charged)
         await self.journal.append(self.entry(question, failure.kind, failure.raw, failure.status, charged=charged))
         return self.dispatch.failure_kept(question, failure, charged=charged)
 
@@ -179,7 +199,7 @@ class Wire:
         number = await self.journal.append(self.entry(question, "reply", raw, 200, charged=charged))
         reply = fully_counted(self.client.read(raw), question.outgoing, self.client.identity)
         leaves = self.dispatch.reply_kept(question, reply, charged=charged, now=time.monotonic())
-        reading = Reading(reading_of(question.ended, reply), reply.usage, self.dispatch.purse.cost(reply.usage))
+        reading = self.dispatch.purse.reading(reading_of(question.ended, reply), reply.usage)
         self.journal.note(number, reading)
         question.read.append((number, reading))
         return leaves

@@ -17,6 +17,7 @@ from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients import CLIENTS
+from culturekit.llm.reply_watch import RepliesSeen
 from culturekit.llm.shared_budget import journal_for
 from culturekit.pipeline.complete_stage import complete_stage
 from culturekit.pipeline.part_run import run_part
@@ -56,13 +57,15 @@ class CompleteRun:
                 planned = PlannedCells(states, self.limits, ItemNames(self.concepts, None), known=False)
             return plan_completion(planned, client, journal=journal_for(self.out), batch=self.llm.batch, pilot=pilot)
 
-    def pilot(self, size: int, *, engine: Engine, progress: Progress, wait: bool) -> CompletionRounds | None:
+    def pilot(
+        self, size: int, *, engine: Engine, progress: Progress, wait: bool
+    ) -> tuple[CompletionRounds, RepliesSeen] | None:
         """Do one round of a few cells, where the run will find the answers; None where the completion is done."""
         client = CLIENTS.make(self.proposer)
         if isinstance(client, FreeClient):
             raise UsageError("a pilot tells what a paid proposer costs, and this one is free", found=self.proposer)
 
-        def ask(work: Work) -> CompletionRounds:
+        def ask(work: Work) -> tuple[CompletionRounds, RepliesSeen]:
             return try_cells(work, self.inputs, self.concepts, client, size=size, limits=self.limits, llm=self.llm)
 
         return run_part(self.stage(), self.out, ask, engine=engine, progress=progress, wait=wait)

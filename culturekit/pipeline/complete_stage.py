@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 from culturekit.builders.completion import CompletionInputs, complete
 from culturekit.builders.completion_questions import CompletionLimits, wordings
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.pipeline.graph_stages import described
@@ -34,7 +36,7 @@ def complete_stage(
     return Stage(
         name,
         "completion",
-        1,
+        2,
         lambda work: complete(work, inputs, concepts, client, limits=limits, llm=llm),
         {
             "kept": inputs.kept,
@@ -49,4 +51,5 @@ def complete_stage(
             **described(concepts),
         },
         packages=("msgspec", "polars"),
+        before=partial(check_asking, client),
     )

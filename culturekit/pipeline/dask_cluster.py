@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from distributed import CancelledError, Client, LocalCluster
 
-from culturekit.errors import CultureKitError, UpstreamUnavailable, UsageError
+from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.pipeline.worker_process import SINGLE_THREAD
 
 __all__ = ["cluster", "connected", "dead", "deserted", "lost", "talking_to", "unready"]
@@ -54,14 +54,14 @@ def talking_to(place: str) -> Iterator[None]:
     try:
         yield
     except (CancelledError, OSError) as error:
-        raise lost(place) from error
+        raise lost(place, error) from error
     except (ImportError, RuntimeError) as error:
         raise unready(error) from error
 
 
-def dead(item: object) -> CultureKitError:
+def dead(item: object) -> UpstreamUnavailable:
     """Say on which item workers keep dying, and what usually kills them."""
-    return CultureKitError(
+    return UpstreamUnavailable(
         "workers died again and again on one item",
         found=repr(item),
         hint="Their machines may be out of memory: start fewer workers on each.",
@@ -77,11 +77,12 @@ def deserted(place: str, seconds: float) -> UpstreamUnavailable:
     )
 
 
-def lost(place: str) -> UpstreamUnavailable:
-    """Say that the scheduler is gone."""
+def lost(place: str, error: BaseException) -> UpstreamUnavailable:
+    """Say that the scheduler is gone, in the words of who noticed."""
     return UpstreamUnavailable(
         "the connection to the scheduler was lost",
         where=place,
+        found=f"{type(error).__name__}: {error}",
         hint="What was done is kept, and the same command goes on from there.",
     )
 

@@ -74,7 +74,10 @@ class DaskEngine:
     @property
     def workers(self) -> int:
         """How many workers there are now, or will be."""
-        return max(1, len(self.client.nthreads())) if self.client else self.processes
+        if not self.client:
+            return self.processes
+        with talking_to(self.place):
+            return max(1, len(self.client.nthreads()))
 
     def __enter__(self) -> Self:
         """Connect, and make sure that the workers share what they must."""
@@ -149,8 +152,7 @@ class DaskEngine:
 
     def at_once(self) -> int:
         """Say how many items are handed out before the first of them is back."""
-        with talking_to(self.place):
-            return AHEAD * self.workers
+        return AHEAD * self.workers
 
     def submit(self, task: Task[Item, Result], place: int, finished: "SimpleQueue[int]", *, key: str) -> Any:  # noqa: ANN401 - a future
         """Hand one item out, and have its place noted when it is done."""

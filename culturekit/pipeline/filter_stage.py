@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from culturekit.builders.cspace_filter import filter_candidates
@@ -10,6 +11,7 @@ from culturekit.kg.class_labels import class_labels
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.journal_file import FILE
@@ -51,7 +53,7 @@ def filter_stage(
     return Stage(
         name,
         "filter",
-        2,
+        3,
         run,
         {
             "candidates": candidates,
@@ -66,6 +68,7 @@ def filter_stage(
             **judged_concepts(concepts),
         },
         packages=("msgspec", "polars"),
+        before=partial(check_asking, client),
     )
 
 

@@ -3,19 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from culturekit.builders.cspace import release
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.builders.quotas import Group
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
-from culturekit.kg.countries import country_files
+from culturekit.kg.countries import countries, country_files
 from culturekit.kg.extract import ExtractOptions, extract
 from culturekit.kg.successors import load_successors
 from culturekit.pipeline.concept_options import released_concepts
 from culturekit.pipeline.ingest_stage import ingest_stage
-from culturekit.records.choices import ReleaseFormat
+from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.stages.stage import Stage
+from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped
 
 __all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
@@ -54,26 +57,44 @@ def release_stage(
     popularity: str,
     formats: Sequence[ReleaseFormat] = (),
     *,
+    include: Sequence[Included] = (),
     name: str = "cspace",
 ) -> Stage:
-    """Release the cultural space from tables of kept candidates."""
+    """Release the cultural space from tables of kept candidates; `include` takes in what waits for a person, too."""
     source = SOURCES.make(popularity)
     tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
     wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
     return Stage(
         name,
         "release",
-        2,
-        lambda work: release(work, kept, concepts, source, formats),
+        3,
+        lambda work: release(work, kept, concepts, source, formats, include=include),
         {**tables, **country_files(), **wording},
-        {"popularity": dict(source.decides), "formats": list(formats), **released_concepts(concepts)},
+        {
+            "popularity": dict(source.decides),
+            "formats": list(formats),
+            "include": sorted(set(include)),
+            **released_concepts(concepts),
+        },
         packages=("polars",),
     )
 
 
-def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str = "prompts") -> Stage:
-    """Build prompts."""
+def prompts_stage(
+    cspace: Path,
+    options: PromptOptions,
+    *,
+    seed: int,
+    concepts: Sequence[Concept] | None = None,
+    released: Path | None = None,
+    name: str = "prompts",
+) -> Stage:
+    """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with.
+
+    `released` is the space as it was published, where it was taken in.
+    """
     options.check()
+    groups = quota_groups(released or cspace, concepts) if options.draws else []
     for role, path in options.files().items():
         if role != STATEMENTS and not path.is_file():
             raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
@@ -81,12 +102,25 @@ def prompts_stage(cspace: Path, options: PromptOptions, *, seed: int, name: str 
         name,
         "prompts",
         1,
-        lambda work: build_prompts(work, cspace, options, seed=seed),
+        lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups),
         {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.files()},
-        options.settings(),
+        {**options.settings(), **({"groups": [list(group) for group in groups]} if groups else {})},
         {"draw": seed} if options.draws else {},
         packages=("polars",),
     )
+
+
+def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group]:
+    """List every country of every concept: of the root configs, or of those that the space beside it was made with."""
+    if concepts is not None:
+        scopes: Mapping[str, Any] = {concept.concept: concept.countries for concept in concepts}
+    else:
+        manifest = read_manifest(cspace.parent)
+        released = manifest is not None and manifest.stage == "release" and cspace.name in manifest.outputs
+        stated: Any = manifest.options["concepts"] if manifest is not None and released else {}
+        scopes = {name: config["countries"] for name, config in stated.items()}
+    every = countries()
+    return sorted((name, iso) for name, scope in scopes.items() for iso in (every if scope == "all" else scope))
 
 
 def described(concepts: Sequence[Concept]) -> Mapping[str, object]:

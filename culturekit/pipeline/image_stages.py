@@ -1,9 +1,10 @@
 """The stages that say what an image truly shows, and how good it is."""
 
+from functools import partial
 from pathlib import Path
 
 from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.weights_behind import weights_behind
+from culturekit.families.weights_behind import check_weights, weights_behind
 from culturekit.index.diagnosis.truth import true_matches
 from culturekit.index.raters.score_pictures import score_pictures
 from culturekit.stages.stage import Stage
@@ -39,4 +40,5 @@ def quality_stage(images: Path, *, scorer: str, prompts: Path | None = None, nam
         {"images": images} | ({"prompts": prompts} if prompts else {}),
         {"scorer": scorer, **weights_behind(scorer)},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_weights, scorer),
     )

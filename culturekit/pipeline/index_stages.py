@@ -1,10 +1,11 @@
 """The stages from pictures of artifacts to an index, and to folders of vectors."""
 
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.weights_behind import weights_behind
+from culturekit.families.weights_behind import check_weights, weights_behind
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
 from culturekit.records.work import Outcome, Work
@@ -33,6 +34,7 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         {**files.inputs, **shipped_templates(files, options)},
         {**asdict(options), **weights_behind(options.encoder)},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_weights, options.encoder),
     )
 
 
@@ -53,4 +55,5 @@ def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> 
         source.inputs,
         {**source.options, "encoder": encoder, **weights_behind(encoder)},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_weights, encoder),
     )

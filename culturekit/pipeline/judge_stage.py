@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from culturekit.builders.image_judge import judge_images, judge_wording
 from culturekit.builders.image_questions import ImageQuestion, check_questions
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.llm.clients import CLIENTS
 from culturekit.pipeline.filter_stage import judge_inputs, judge_options
 from culturekit.stages.stage import Stage
@@ -26,7 +28,7 @@ def judge_stage(
     return Stage(
         name,
         "judge",
-        1,
+        2,
         lambda work: judge_images(work, images, questions, client, llm=llm),
         {"images": images, **judge_inputs(judge)},
         {
@@ -35,4 +37,5 @@ def judge_stage(
             "questions": [asdict(question) for question in questions],
         },
         packages=("msgspec", "pillow", "polars"),
+        before=partial(check_asking, client),
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from culturekit.errors import CultureKitError
+from culturekit.errors import CultureKitError, UpstreamUnavailable
 from culturekit.pipeline.shard_task import Raised, Returned
 from culturekit.pipeline.worker_process import WorkerDied, WorkerProcess, deaf
 
@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 
 MAX_DEATHS = 3
 """An item whose workers die this often is itself the cause."""
+
+FROM_OUTSIDE = frozenset({"SIGKILL", "SIGTERM", "SIGBUS", "SIGXCPU"})
+"""What the system sends: out of memory, told to stop, a mapped file that cannot be read, out of its time."""
 
 SHOWN = 300
 """Letters of such an item that an error shows."""
@@ -136,17 +139,19 @@ class RoundOfWork(Generic[Item, Result]):
 
     def outcome(self, index: int, thread: threading.Thread) -> Returned[Result] | Raised:
         """Have one item done, by another worker if the first dies of it."""
+        signals: list[str] = []
         for _ in range(MAX_DEATHS):
             worker = self.worker_of(thread)
             try:
                 return worker.work(self.function, self.items[index])
-            except WorkerDied:
+            except WorkerDied as death:
+                signals.append(death.signal)
                 with self.change:
                     self.busy[thread] = None
                 worker.leave()
                 if self.ended:
                     break
-        raise dead(self.items[index])
+        raise dead(self.items[index], signals)
 
     def worker_of(self, thread: threading.Thread) -> WorkerProcess:
         """Give the worker of a thread; one is born if it has none."""
@@ -158,11 +163,14 @@ class RoundOfWork(Generic[Item, Result]):
         return worker
 
 
-def dead(item: object) -> CultureKitError:
-    """Say on which item workers keep dying, and what usually kills them."""
-    return CultureKitError(
+def dead(item: object, signals: Sequence[str]) -> CultureKitError:
+    """Say on which item workers keep dying, and what kills them: the system, or a mistake of ours."""
+    from_outside = bool(signals) and set(signals) <= FROM_OUTSIDE
+    kind = UpstreamUnavailable if from_outside else CultureKitError
+    how = f", ended by {' and '.join(sorted({*signals} - {''}))}" if any(signals) else ""
+    return kind(
         f"workers died {MAX_DEATHS} times on one item",
-        found=shortened(repr(item)),
+        found=shortened(repr(item)) + how,
         hint="The machine may be out of memory: try fewer --workers. A script of your own that starts workers needs "
         "its main part under `if __name__ == '__main__':`.",
     )

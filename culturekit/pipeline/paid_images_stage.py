@@ -1,14 +1,16 @@
 """The stage from prompts to images that are bought."""
 
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from culturekit.families.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.services.image_client import ImageService
+from culturekit.generation.services.image_client import ImageService, check_image_price
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.generation.services.paid_runner import buy_images
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.stages.stage import Stage
@@ -45,4 +47,11 @@ def paid_images_stage(
         {**asdict(plan), "backend": str(spec), "model": model, "service": asdict(client.identity)},
         {"images": seed},
         packages=("msgspec", "numpy", "pillow", "polars"),
+        before=partial(check_buying, client),
     )
+
+
+def check_buying(client: ImageService) -> None:
+    """Make sure that images could be bought: their price is known, and the service could be asked."""
+    check_image_price(client)
+    check_asking(client)

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from culturekit.pipeline.known_inputs import known_records
-from culturekit.pipeline.run_stage import storage_error
 from culturekit.records.work import Engine, Progress, Work
 from culturekit.stages.stage import Stage, check_expected, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.stage_folder import staging
+from culturekit.storage.system_errors import explained_outside
 
 __all__ = ["run_part"]
 
@@ -29,12 +29,9 @@ def run_part(
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
-    with staging(final, stage=stage.kind, wait=wait) as place:
+    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as place:
         manifest = read_manifest(final)
         if manifest is not None and manifest.key == key:
             return None
         place.open(key)
-        try:
-            return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress))
-        except OSError as error:
-            raise storage_error(error, place) from error
+        return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,9 +10,10 @@ from culturekit.builders import question_answers, question_graph
 from culturekit.builders.question_answers import AskedImages, answer_questions, answer_wording, questions_by_prompt
 from culturekit.builders.question_graph import graph_wording
 from culturekit.builders.question_graphs import ask_for_graphs, graph_requests, prompts_of_kinds
-from culturekit.builders.shown_images import ShownImages, prompted_images
+from culturekit.builders.shown_images import ShownImages, prompted_images, requests_about
 from culturekit.families.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines
 from culturekit.pipeline.asking_cost import cost_of
@@ -40,7 +42,7 @@ def graphs_stage(
     return Stage(
         name,
         "questions",
-        1,
+        2,
         lambda work: ask_for_graphs(work, prompts_table(prompts, work.scratch), client, kinds=kinds, llm=llm),
         {"prompts": prompts, **judge_inputs(writer)},
         {
@@ -50,6 +52,7 @@ def graphs_stage(
             "kinds": sorted(kinds),
         },
         packages=("msgspec", "polars"),
+        before=partial(check_asking, client),
     )
 
 
@@ -67,7 +70,7 @@ def answers_stage(
     return Stage(
         name,
         "answers",
-        1,
+        2,
         lambda work: answer_questions(work, images, questions, client, per_prompt=per_prompt, llm=llm),
         {"images": images, "questions": questions, **judge_inputs(judge)},
         {
@@ -77,6 +80,7 @@ def answers_stage(
             "per_prompt": per_prompt,
         },
         packages=("msgspec", "pillow", "polars"),
+        before=partial(check_asking, client),
     )
 
 
@@ -114,7 +118,7 @@ def plan_answers(
     client = CLIENTS.make(judge)
     table = prompted_images(images, per_prompt)
     asked = AskedImages(ShownImages(images.parent, "ask"), questions_by_prompt(questions), client.model)
-    cost = cost_of(client, asked.requests(table), out, batch=batch)
+    cost = cost_of(client, requests_about(table, asked), out, batch=batch)
     return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
 
 

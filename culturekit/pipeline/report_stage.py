@@ -51,4 +51,9 @@ def folders_of(root: Path) -> RunFolders:
         raise UsageError(
             "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
         ) from error
+    if not run.models:
+        raise UsageError(
+            "this run evaluated no model, so there is nothing to report", where=str(root), expected="a run with models",
+            hint="A release is described by its card: `culturekit card build`.",
+        )  # fmt: skip
     return RunFolders(root, tuple(model.name for model in run.models), tuple(run.stages))

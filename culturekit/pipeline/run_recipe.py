@@ -6,6 +6,7 @@ from pathlib import Path
 
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
+from culturekit.pipeline.before_first import check_before_first
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.report_stage import RECIPE_RECORD
 from culturekit.pipeline.run_stage import StageRun, run_stage
@@ -31,9 +32,13 @@ def run_recipe(
     on_start: Callable[[Stage], None] = lambda _: None,
     on_end: Callable[[StageRun], None] = lambda _: None,
 ) -> list[StageRun]:
-    """Run the stages of a recipe in a folder; what is finished and still answers is not done again."""
+    """Run the stages of a recipe in a folder; what is finished and still answers is not done again.
+
+    What the recipe now makes from something else replaces what it made before, and that is said.
+    """
     planned = cube_stages(recipe, workdir)
     stages = stages_until(planned, until)
+    check_before_first(stages, workdir)
     record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
@@ -41,7 +46,7 @@ def run_recipe(
         write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
         for stage in stages:
             on_start(stage)
-            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait)
+            run = run_stage(stage, workdir / stage.name, engine=engine, progress=progress, wait=wait, replace=True)
             on_end(run)
             runs.append(run)
     return runs

@@ -1,10 +1,8 @@
 """Run one stage, unless its finished folder already answers."""
 
-import errno
 import logging
 import os
 import platform
-import shutil
 import socket
 import time
 from collections.abc import Mapping
@@ -15,14 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from culturekit.errors import UpstreamUnavailable
 from culturekit.pipeline.known_inputs import known_records, traces_of
+from culturekit.pipeline.made_otherwise import check_replacing
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.exports import export_table
 from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.storage.stage_folder import Staging, staging
+from culturekit.storage.system_errors import explained_outside
 from culturekit.version import VERSION
 
 __all__ = ["StageRun", "run_stage"]
@@ -42,15 +41,27 @@ class StageRun:
 
 
 def run_stage(
-    stage: Stage, final: Path, *, engine: Engine, progress: Progress, wait: bool = False, fresh: bool = False
+    stage: Stage,
+    final: Path,
+    *,
+    engine: Engine,
+    progress: Progress,
+    wait: bool = False,
+    fresh: bool = False,
+    replace: bool = False,
 ) -> StageRun:
-    """Make sure that a folder holds the finished stage; `fresh` does all work again."""
+    """Make sure that a folder holds the finished stage.
+
+    `fresh` does all work again. What was finished from other inputs is an error, unless it may be replaced.
+    """
     started = time.perf_counter()
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
-    with staging(final, stage=stage.kind, wait=wait) as place:
+    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as place:
         manifest = read_manifest(final)
+        if manifest is not None and manifest.key != key:
+            check_replacing(stage, final, manifest, inputs, replace=replace)
         if fresh:
             place.discard()
         elif manifest is not None and manifest.key == key:
@@ -75,16 +86,13 @@ def build(
 ) -> Manifest:
     """Do the work of a stage and publish it."""
     work = Work(dict(stage.inputs), place.out, place.scratch, engine, progress)
-    try:
-        outcome = stage.run(work)
-        remove_strays(place.out)  # of workers that were killed: the manifest must not count them
-        for parquet in sorted(place.out.glob("*.parquet")):
-            for form in stage.exports:
-                export_table(parquet, form)
-        manifest = make_manifest(stage, place.out, inputs, key, outcome)
-        place.publish(manifest, run_record(stage, place.final, engine, time.perf_counter() - started))
-    except OSError as error:
-        raise storage_error(error, place) from error
+    outcome = stage.run(work)
+    remove_strays(place.out)  # of workers that were killed: the manifest must not count them
+    for parquet in sorted(place.out.glob("*.parquet")):
+        for form in stage.exports:
+            export_table(parquet, form)
+    manifest = make_manifest(stage, place.out, inputs, key, outcome)
+    place.publish(manifest, run_record(stage, place.final, engine, time.perf_counter() - started))
     return manifest
 
 
@@ -126,15 +134,3 @@ def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> byt
         "traces": traces_of(stage.inputs),
     }
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
-
-
-def storage_error(error: OSError, place: Staging) -> UpstreamUnavailable:
-    """Explain a full or failing disk; the last finished folder is untouched."""
-    free = shutil.disk_usage(place.final.parent).free
-    full = error.errno in {None, errno.ENOSPC}  # NumPy reports a short write without a number
-    return UpstreamUnavailable(
-        f"the stage could not be written: {os.strerror(errno.ENOSPC) if full else error.strerror or error}",
-        where=str(error.filename or place.partial),
-        found=f"{free:,} bytes free on that disk",
-        hint="What was finished before is intact. Make room and run the same command again: it goes on from here.",
-    )

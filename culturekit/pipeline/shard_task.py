@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from culturekit.errors import CultureKitError
 from culturekit.pipeline.shared_ground import SharedGround, ready, stand_on
+from culturekit.storage.system_errors import outside_failure, system_error
 
 __all__ = ["Raised", "Returned", "Task", "abandoned_in", "check_ground", "end_series", "work_on"]
 
@@ -60,7 +61,7 @@ def work_on(task: Task[Item, Result]) -> Returned[Result] | Raised | None:
         try:
             wanted = task.series not in ENDED and stand_on(task.ground)
             return Returned(task.function(task.item)) if wanted else None
-        except Exception as error:
+        except BaseException as error:
             return Raised(sendable(error), traceback.format_exc())
         finally:
             AT_WORK.clear()
@@ -86,10 +87,11 @@ def check_ground(ground: SharedGround) -> Raised | None:
     return None
 
 
-def sendable(error: Exception) -> Exception:
-    """Give an error in a form that crosses process borders."""
+def sendable(error: BaseException) -> Exception:
+    """Give an error in a form that crosses process borders; what the system refused stays just that."""
+    sent = system_error(error) or error
     try:
-        copy.deepcopy(error)  # made anew from its parts, as on the other side
+        copy.deepcopy(sent)  # made anew from its parts, as on the other side
     except Exception:
-        return CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
-    return error
+        return outside_failure(error) or CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
+    return sent if isinstance(sent, Exception) else CultureKitError(f"a shard failed: {type(error).__name__}: {error}")

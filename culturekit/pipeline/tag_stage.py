@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.geo_tag import STAGE, TaggedImages, image_rows, tag_images
 from culturekit.builders.geo_tag_question import TASK, geo_tag_wording
 from culturekit.builders.image_sample import ImageSample, drawn
-from culturekit.builders.shown_images import ShownImages
+from culturekit.builders.shown_images import ShownImages, requests_about
 from culturekit.families.public_files import space_table
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.llm.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines
 from culturekit.pipeline.asking_cost import cost_of
@@ -39,7 +41,7 @@ def tag_stage(
     return Stage(
         name,
         "tag",
-        1,
+        2,
         lambda work: tag_images(
             work,
             images,
@@ -62,6 +64,7 @@ def tag_stage(
             **({} if sample is None else {"sample": asdict(sample)}),
         },
         packages=("msgspec", "pillow", "polars", "pycountry"),
+        before=partial(check_asking, client),
     )
 
 
@@ -83,7 +86,7 @@ def plan_tag(images: Path, judge: str, out: Path, *, sample: ImageSample | None 
     client = CLIENTS.make(judge)
     rows = drawn(image_rows(images), sample)
     tagged = TaggedImages(ShownImages(images.parent, STAGE), client.model, None)
-    cost = cost_of(client, tagged.requests(rows), out, batch=batch)
+    cost = cost_of(client, requests_about(rows, tagged), out, batch=batch)
     return TagPlan(client.model, rows.height, len(tagged.shown.drops), cost)
 
 

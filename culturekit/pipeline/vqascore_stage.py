@@ -1,13 +1,15 @@
 """The stage from images to how probable a vision model finds it that they show their prompts."""
 
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from culturekit.builders.shown_images import ShownImages, prompted_images
+from culturekit.builders.shown_images import ShownImages, prompted_images, requests_about
 from culturekit.builders.vqa_judgments import WeighedImages, texts_of, weigh_images
 from culturekit.builders.yes_probability import REQUEST, wording_digest
 from culturekit.families.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions
+from culturekit.llm.asking_price import check_asking
 from culturekit.llm.clients import CLIENTS
 from culturekit.metrics.questions.yes_probabilities import Share
 from culturekit.pipeline.asking_cost import cost_of
@@ -54,6 +56,7 @@ def vqascore_stage(
             "per_prompt": per_prompt,
         },
         packages=("msgspec", "numpy", "pillow", "polars"),
+        before=partial(check_asking, client),
     )
 
 
@@ -72,5 +75,5 @@ def plan_vqascore(
     with TemporaryDirectory(prefix="culturekit-plan-") as scratch:
         own = None if prompts is None else prompts_table(prompts, Path(scratch))
         weighed = WeighedImages(ShownImages(images.parent, "vqascore"), texts_of(images, own))
-    cost = cost_of(client, weighed.requests(table), out, batch=batch)
+    cost = cost_of(client, requests_about(table, weighed), out, batch=batch)
     return AskPlan(client.model, "images", table.height, len(weighed.shown.drops), len(weighed.open), cost)

@@ -26,7 +26,12 @@ BIRTH = threading.Lock()
 
 
 class WorkerDied(Exception):
-    """The process ended before it answered."""
+    """The process ended before it answered; `signal` names what ended it, if it was a signal."""
+
+    def __init__(self, code: int | None) -> None:
+        """Read the signal from the exit code of a process."""
+        super().__init__(f"exit code {code}")
+        self.signal = signal.Signals(-code).name if code is not None and -code in set(signal.Signals) else ""
 
 
 class WorkerProcess:
@@ -59,7 +64,9 @@ class WorkerProcess:
             self.connection.send_bytes(request)
             reply: Returned[Result] | Raised = self.connection.recv()
         except (EOFError, OSError) as error:
-            raise WorkerDied from error
+            self.connection.close()
+            self.process.join()
+            raise WorkerDied(self.process.exitcode) from error
         return reply
 
     def stop(self) -> None:
@@ -127,7 +134,7 @@ def answer(function: Callable[[Item], Result], item: Item) -> Returned[Result] |
     """Do one item."""
     try:
         return Returned(function(item))
-    except Exception as error:
+    except BaseException as error:
         return Raised(sendable(error), traceback.format_exc())
 
 

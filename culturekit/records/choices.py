@@ -13,6 +13,7 @@ __all__ = [
     "ExportFormat",
     "GraphDirection",
     "GraphFormat",
+    "Included",
     "KgSource",
     "PictureFormat",
     "PromptKind",
@@ -49,6 +50,9 @@ ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 
 ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public"]
 """What a release is written as; `public` is the layout that CUBE-1K was released in."""
+
+Included: TypeAlias = Literal["review"]
+"""What a release may take in besides what was kept: candidates that still wait for a person to look at."""
 
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""

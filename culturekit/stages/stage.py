@@ -25,7 +25,8 @@ class Stage:
     inputs and options begin to give other bytes. `expected` holds inputs, by role, to a SHA-256 that
     somebody published. `exports` names the forms in which tables are written besides Parquet. `trees` has, by
     role, what names an input that is no finished stage, such as a folder of images, by its content; it is told
-    where the stage's folder will lie, and may keep notes beside it.
+    where the stage's folder will lie, and may keep notes beside it. `before` raises a UsageError where something that
+    the stage needs, such as a key or a price, is missing: a run of many stages looks before the first.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Stage:
     expected: Mapping[str, str] = field(default_factory=dict)
     exports: tuple[ExportFormat, ...] = ()
     trees: Mapping[str, Callable[[Path], InputRecord]] = field(default_factory=dict)
+    before: Callable[[], None] = lambda: None
 
 
 def input_records(

@@ -3,11 +3,22 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["clear_folder", "copy_folder", "remove_strays", "sync_folder", "whole_file", "write_atomically"]
+from culturekit.storage.system_errors import system_errors
+
+__all__ = [
+    "clear_folder",
+    "copy_file",
+    "copy_folder",
+    "remove_strays",
+    "sync_folder",
+    "sync_tree",
+    "whole_file",
+    "write_atomically",
+]
 
 STRAY = ".writing-"
 """How the name of a file begins while it is being written."""
@@ -15,16 +26,21 @@ STRAY = ".writing-"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all."""
+    """Open a file for writing that a reader, or a run after a kill, sees whole or not at all.
+
+    Raises:
+        OSError: the system refused, whatever the library that writes makes of it.
+    """
     temporary = path.with_name(f"{STRAY}{os.getpid()}-{path.name}")
     try:
-        with temporary.open("wb") as file:
+        with system_errors(path), temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
 
 
@@ -36,7 +52,12 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    sync(folder)
+
+
+def sync(path: Path) -> None:
+    """Wait until what a file or a folder holds is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -59,18 +80,21 @@ def copy_folder(folder: Path, to: Path) -> None:
     """Copy a folder so that the copy is there whole or not at all."""
     temporary = to.with_name(f"{to.name}.copying")
     shutil.rmtree(temporary, ignore_errors=True)
-    shutil.copytree(folder, temporary, copy_function=copy_durably)
-    sync_folder(temporary)
+    shutil.copytree(folder, temporary, copy_function=shutil.copyfile)
+    sync_tree(temporary)
     temporary.rename(to)
     sync_folder(to.parent)
 
 
-def copy_durably(file: str, to: str) -> str:
-    """Copy one file, and wait until it is on disk."""
-    shutil.copyfile(file, to)
-    descriptor = os.open(to, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return to
+def copy_file(file: Path, to: Path) -> None:
+    """Copy the content of a file, and wait until it is on disk."""
+    with system_errors(to):
+        shutil.copyfile(file, to)
+        sync(to)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until every file below a folder is on disk, and its name."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            sync(path)

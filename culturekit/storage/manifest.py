@@ -76,7 +76,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
     try:
         manifest = msgspec.json.decode(content, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise IntegrityError(
             f"the manifest cannot be read ({error})",
             where=str(path),

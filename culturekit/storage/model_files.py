@@ -1,41 +1,75 @@
 """The files that a model comes in: whole safetensors, JSON that says how, and one hash of them all."""
 
 import json
-import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.system_errors import raise_system_error
 
-__all__ = ["check_safetensors", "digest_of_files", "read_json", "read_json_list"]
+__all__ = ["Header", "check_safetensors", "digest_of_files", "read_header", "read_json", "read_json_list"]
 
 LARGEST_HEADER = 100 * 2**20
+"""Bytes of a header that the format allows."""
+
+Size = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class TensorEntry(msgspec.Struct):
+    """What the header says of a tensor."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+    data_offsets: tuple[Size, Size]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a safetensors file says of itself: notes, its tensors by name, and how many bytes it should have."""
+
+    notes: Mapping[str, str]
+    tensors: Mapping[str, TensorEntry]
+    promised: int
+
+
+def read_header(path: Path) -> Header:
+    """Read what a safetensors file says of itself."""
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            if not 2 <= length <= min(LARGEST_HEADER, path.stat().st_size - 8):
+                raise ValueError(f"a header of {length:,} bytes")
+            said = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
+        notes = msgspec.json.decode(said.pop("__metadata__", b"{}"), type=dict[str, str])
+        tensors = {name: msgspec.json.decode(entry, type=TensorEntry) for name, entry in said.items()}
+        ends = [entry.data_offsets[1] for entry in tensors.values()]
+        return Header(notes, tensors, 8 + length + max(ends, default=0))
+    except (struct.error, ValueError, RecursionError) as error:
+        raise IntegrityError(
+            "this is no safetensors file, or only its beginning", where=str(path), found=str(error)
+        ) from error
 
 
 def check_safetensors(paths: Iterable[Path]) -> None:
     """Make sure that each file is as long as its own header says; a cut download is told from a broken model."""
     for path in paths:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            first = file.read(8)
-            length = struct.unpack("<Q", first)[0] if len(first) == 8 else LARGEST_HEADER
-            header = file.read(length) if length < min(size, LARGEST_HEADER) else b""
-        try:
-            tensors = json.loads(header)
-            ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != "__metadata__"]
-            promised = 8 + length + max(ends, default=0)
-            if not ends:
-                raise ValueError("no tensor")
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise IntegrityError("this is no safetensors file, or only its beginning", where=str(path)) from error
-        if promised != size:
+        header, size = read_header(path), path.stat().st_size
+        if not header.tensors:
+            raise IntegrityError("a safetensors file holds no tensor", where=str(path))
+        if header.promised != size:
             raise IntegrityError(
-                "a safetensors file is cut or changed", where=str(path), expected=f"{promised} bytes", found=f"{size}"
+                "a safetensors file is cut or changed",
+                where=str(path),
+                expected=f"{header.promised} bytes",
+                found=f"{size}",
             )
 
 
@@ -81,5 +115,6 @@ def json_of(path: Path) -> Any:  # noqa: ANN401 - any JSON value
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UsageError("a file of the model is missing", where=str(path.parent), expected=path.name) from error
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
+        raise_system_error(error, path)
         raise IntegrityError("a file of the model cannot be read", where=str(path), found=str(error)) from error

@@ -16,6 +16,7 @@ from culturekit.storage.picture_limits import (
     NoPicture,
     PictureLimits,
 )
+from culturekit.storage.system_errors import machine_fails
 
 __all__ = ["read_bytes_inside"]
 
@@ -29,6 +30,9 @@ def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMI
 
     Links are followed first, and only if they end inside; then the file is opened step by step from the folder,
     following none, so that a link put there in between leads nowhere.
+
+    Raises:
+        OSError: the disk fails, or no more files can be open; that is no property of the picture.
     """
     if relative.startswith("/") or ".." in relative.split("/"):
         return NoPicture(OUTSIDE, shown(relative))
@@ -41,6 +45,8 @@ def read_bytes_inside(root: Path, relative: str, *, limits: PictureLimits = LIMI
     except (FileNotFoundError, NotADirectoryError):
         return NoPicture(ABSENT, shown(relative))
     except OSError as error:
+        if machine_fails(error):
+            raise
         return NoPicture(UNOPENED, error.strerror or type(error).__name__)
     except ValueError:
         return NoPicture(UNOPENED, "no file can have this name")

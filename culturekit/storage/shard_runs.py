@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from culturekit.records.work import Work
+from culturekit.storage.seals import is_sealed
 
 __all__ = ["run_shards"]
 
 
 class HasPart(Protocol):
-    """A work item that is done when its part file is there."""
+    """A work item that is done when its part file is there and sealed."""
 
     @property
     def part(self) -> Path:
@@ -35,12 +36,12 @@ def run_shards(
     Args:
         work: Whose progress hears of every shard.
         shards: All of them.
-        do: Does one and says how many units it was.
+        do: Does one, seals its part and says how many units it was.
         size: Says how many units a shard is before it is done.
         unit: What the units are called.
         hands: Who does them in place of the engine's workers.
     """
-    todo = [shard for shard in shards if not shard.part.exists()]
+    todo = [shard for shard in shards if not is_sealed(shard.part)]
     total = sum(size(shard) for shard in shards)
     work.progress.begin(total, unit)
     work.progress.advance(total - sum(size(shard) for shard in todo))

@@ -82,6 +82,8 @@ class Staging:
             self.scratch.mkdir()
             if self.kept.exists():
                 self.kept.rename(self.out / JOURNAL)
+                sync_folder(self.out)
+            sync_folder(self.partial)
             write_atomically(self.marker, key.encode("ascii"))
         remove_strays(self.partial)
         return goes_on
@@ -91,6 +93,7 @@ class Staging:
         self.marker.unlink(missing_ok=True)
         if (self.out / JOURNAL).is_dir():
             (self.out / JOURNAL).rename(self.kept)
+            sync_folder(self.partial)
         for path in self.partial.iterdir():
             if path.is_dir() and path != self.kept:
                 shutil.rmtree(path)

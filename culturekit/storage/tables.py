@@ -9,6 +9,7 @@ from polars.io.plugins import register_io_source
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.records.tables import Table
 from culturekit.storage.atomic import whole_file
+from culturekit.storage.system_errors import raise_system_error, system_errors
 
 __all__ = [
     "merge_parts",
@@ -49,20 +50,32 @@ def write_frames(
 
     Equal rows give equal bytes, however they were framed. Wide rows want smaller groups: some are held in memory.
     """
+    raised: list[BaseException] = []
 
     def checked(*_: object) -> Iterator[pl.DataFrame]:
-        for frame in in_groups(frames, rows_per_group):
-            problems = table.problems(frame)
-            if problems:
-                raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
-            yield frame
+        try:
+            for frame in in_groups(frames, rows_per_group):
+                problems = table.problems(frame)
+                if problems:
+                    raise CultureKitError(
+                        f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder)
+                    )
+                yield frame
+        except BaseException as error:  # polars would make a type of its own of it
+            raised.append(error)
+            raise
 
     known = {name: column.dtype for name, column in {**table.columns, **table.optional}.items()}
     path = folder / f"{table.name}.parquet"
     with whole_file(path) as file:
-        register_io_source(checked, schema=known).sink_parquet(
-            file, compression="zstd", statistics=True, row_group_size=rows_per_group
-        )
+        try:
+            register_io_source(checked, schema=known).sink_parquet(
+                file, compression="zstd", statistics=True, row_group_size=rows_per_group
+            )
+        except BaseException:
+            if raised and not isinstance(raised[0], GeneratorExit):
+                raise raised[0] from None
+            raise
     return path
 
 
@@ -84,16 +97,40 @@ def in_groups(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFram
 
 
 def save_part(frame: pl.DataFrame, path: Path) -> None:
-    """Write a part that is gathered later, quickly: what vouches for it is a report that is written after it.
+    """Write a part that is gathered later, quickly: whoever lets a later run trust it seals it.
 
     A part of a few thousand rows is written as an Arrow stream in half the time of Parquet.
     """
-    frame.write_ipc_stream(path, compression="lz4")
+    with system_errors(path):
+        frame.write_ipc_stream(path, compression="lz4")
 
 
 def read_part(path: Path) -> pl.DataFrame:
     """Read a part."""
-    return pl.read_ipc_stream(path)
+    try:
+        return pl.read_ipc_stream(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise damaged_part(path, error) from error
+
+
+def part_of_table(path: Path) -> pl.DataFrame:
+    """Read a part that is Parquet."""
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
+        raise damaged_part(path, error) from error
+
+
+def damaged_part(path: Path, error: Exception) -> IntegrityError:
+    """Say that a part was damaged after it was written, and that this can be mended."""
+    return IntegrityError(
+        "a part that this run wrote is damaged",
+        where=str(path),
+        found=str(error),
+        hint="Check the disk, then run the same command again: a damaged part is made again.",
+    )
 
 
 def read_table(path: Path, table: Table) -> pl.DataFrame:
@@ -113,7 +150,12 @@ def read_table(path: Path, table: Table) -> pl.DataFrame:
 
 
 def unreadable(path: Path, table: Table, error: Exception) -> IntegrityError:
-    """Say that a file is not Parquet, or no longer whole."""
+    """Say that a file is not Parquet, or no longer whole.
+
+    Raises:
+        OSError: the machine is to blame, not the file.
+    """
+    raise_system_error(error, path)
     return IntegrityError(
         "not a readable Parquet file", where=str(path), expected=f"the table {table.name}", found=str(error)
     )
@@ -129,5 +171,5 @@ def no_such_table(path: Path, table: Table) -> UsageError:
 
 def merge_parts(paths: Sequence[Path], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Join part files in the order given; no part gives an empty table."""
-    parts = [pl.read_parquet(path) for path in paths]
+    parts = [part_of_table(path) for path in paths]
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)

@@ -10,6 +10,7 @@ import polars as pl
 from culturekit.kg.countries import by_qid
 from culturekit.records.schemas import CSPACE, ITEMS, KEPT, STATEMENTS
 from culturekit.storage.tables import read_table
+from culturekit.trail.stage_verdicts import StageVerdict, judging_stages, verdicts_on
 from culturekit.trail.upstream import manifest_of, upstream
 
 __all__ = ["ArtifactEvidence", "DumpPlace", "EvidenceTables", "PathNode", "Said"]
@@ -82,12 +83,18 @@ class EvidenceTables:
         if self.published:
             return
         kept_path = upstream(cspace_folder, "kept")
-        candidates_folder = upstream(kept_path.parent, "candidates").parent
+        self.judging = tuple(judging_stages(cspace_folder))
+        of_candidates = next((one for one in self.judging if "candidates" in manifest_of(one).inputs), kept_path.parent)
+        candidates_folder = upstream(of_candidates, "candidates").parent
         self.graph = upstream(candidates_folder, "graph")
         self.kept = read_table(kept_path, KEPT)
         self.items = read_table(self.graph / "items.parquet", ITEMS)
         self.statements = read_table(self.graph / "statements.parquet", STATEMENTS)
         self.files = {role: record.name for role, record in manifest_of(self.graph).inputs.items()}
+
+    def verdicts(self, artifact: ArtifactEvidence) -> tuple[StageVerdict, ...]:
+        """Collect what models said of an artifact; of a published space nobody knows."""
+        return () if self.published else verdicts_on(self.judging, artifact.artifact_id, artifact.concept)
 
     def dump_file(self, role: str) -> Path:
         """Find the dump file that a place lies in."""

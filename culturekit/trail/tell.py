@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from culturekit.trail.evidence import PathNode, Said
+from culturekit.trail.stage_verdicts import verdict_lines
 from culturekit.trail.walk_back import Neighbour, Trail
 
 __all__ = ["image_lines", "trail_lines"]
@@ -41,6 +42,7 @@ def image_lines(trail: Trail) -> Iterator[str]:
             yield f"  source   {trail.evidence.published}, a published cultural space: no dump was read"
         for said in trail.evidence.countries:
             yield f"  country  {said_text(said)}"
+    yield from verdict_lines(trail.verdicts)
     if trail.dump_line is not None:
         rest = "" if len(trail.dump_line) <= SHOWN_OF_LINE else f" ... ({len(trail.dump_line):,} characters)"
         yield f"dump       {trail.dump_place}"

@@ -8,7 +8,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import RUN_RECORD, Manifest, read_manifest
 
-__all__ = ["manifest_of", "upstream"]
+__all__ = ["manifest_of", "recorded", "upstream"]
 
 
 class RunRecord(msgspec.Struct):
@@ -63,6 +63,6 @@ def recorded(folder: Path, role: str) -> Path:
     try:
         record = msgspec.json.decode(path.read_bytes(), type=RunRecord)
         beside = (folder / record.inputs[role]).resolve()
-    except (FileNotFoundError, KeyError, msgspec.DecodeError) as error:
+    except (FileNotFoundError, KeyError, ValueError) as error:
         raise IntegrityError(f"the run record does not say where the {role} was", where=str(path)) from error
     return beside if beside.exists() or role not in record.outside else Path(record.outside[role])

@@ -15,6 +15,7 @@ from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables
 from culturekit.trail.find_score import described, labels_of
+from culturekit.trail.stage_verdicts import StageVerdict
 from culturekit.trail.upstream import manifest_of, upstream
 
 __all__ = ["Behind", "Neighbour", "Trail", "walk_back", "walk_images"]
@@ -61,6 +62,7 @@ class Trail:
     evidence: ArtifactEvidence | None
     dump_place: DumpPlace | None
     dump_line: str | None
+    verdicts: tuple[StageVerdict, ...] = ()
 
 
 def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = None) -> Trail:
@@ -127,6 +129,7 @@ class Walk:
             evidence=evidence[0] if evidence else None,
             dump_place=places[0] if places else None,
             dump_line=self.line_at(places[0]) if places else None,
+            verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (),
         )
 
     def evidence_of(self, match: Mapping[str, Any]) -> ArtifactEvidence | None:

@@ -17,6 +17,9 @@ CHECK = "chain"
 BESIDE = (MANIFEST, RUN_RECORD, JOURNAL)
 """What lies in a stage folder and is no output of the stage."""
 
+STAGES_BEHIND = "the stages behind the release"
+"""What a card names as an input that is no file: the keys of the stages it tells of, from the release back."""
+
 EXPORTED = {".csv": "csv", ".jsonl": "jsonl"}
 
 
@@ -153,7 +156,9 @@ def check_inputs(tree: RunTree, stage: FinishedStage, written: dict[str, Path], 
 def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: Ledger) -> None:
     """Compare what lies where an input was with what the manifest says of it."""
     record, where = stage.manifest.inputs[role], f"{stage.name} <- {role}"
-    if place.is_dir():
+    if record.name == STAGES_BEHIND:
+        found = sha256_of_json(keys_behind(tree, place))
+    elif place.is_dir():
         other = next((one for one in tree.stages.values() if one.folder.resolve() == place.resolve()), None)
         if other is None and not (place / MANIFEST).is_file():
             ledger.note(CHECK, where, "is a folder named by the content of its images; it was not hashed again")
@@ -168,6 +173,20 @@ def follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: 
         CHECK, where, f"{stage.name} was not made from what lies there now", expected=f"SHA-256 {record.sha256}",
         found=f"{found} in {place.parent.name}/{place.name}",
     )  # fmt: skip
+
+
+def keys_behind(tree: RunTree, release: Path) -> list[str]:
+    """List the keys of a release and of the stages it goes back to, each once, the nearest first."""
+    stages = {stage.folder.resolve(): stage for stage in tree.stages.values()}
+    waiting, keys = [release], list[str]()
+    while waiting:
+        stage = stages.get(waiting.pop(0).resolve())
+        if stage is None or stage.manifest.key in keys:
+            continue
+        keys.append(stage.manifest.key)
+        above = [stage.places.get(role) for role, record in sorted(stage.manifest.inputs.items()) if record.stage]
+        waiting += [place if place.is_dir() else place.parent for place in above if place is not None]
+    return keys
 
 
 def content_hash(folder: Path) -> str:

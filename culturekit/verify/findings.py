@@ -1,5 +1,6 @@
 """What a verification says: what is wrong, which numbers were worked out again, and how."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ Verdict: TypeAlias = Literal["verified", "consistent", "not verifiable", "wrong"
 
 UNREADABLE = (
     CultureKitError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError,
-    pl.exceptions.PolarsError,
+    pl.exceptions.PolarsError, sqlite3.Error,
 )  # fmt: skip
 """What reading a file that somebody changed can raise."""
 

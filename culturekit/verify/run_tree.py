@@ -115,6 +115,9 @@ def places_of(folder: Path, manifest: Manifest, ledger: Ledger) -> dict[str, Pat
         return {}
     places = {}
     for role, text in record.inputs.items():
+        if "\0" in text + record.outside.get(role, ""):
+            ledger.finding(CHECK, f"{folder.name}/{RUN_RECORD}", f"the place of {role!r} is one that no file can have")
+            continue
         beside = (folder / text).resolve()
         places[role] = beside if beside.exists() or role not in record.outside else Path(record.outside[role])
     return places

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.annotate.exported_json import annotator_of
@@ -27,6 +27,7 @@ from tests.annotate.projects import (
     write_images,
     write_prompts,
 )
+from tests.effort import SHARED_FIXTURE
 
 GOOD: Answers = {"belongs": "yes", "faithfulness": 4, "realism": 2, "realism_comment": ("blurred",)}
 
@@ -267,7 +268,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=SHARED_FIXTURE)
 @given(data=st.data())
 def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.DataObject) -> None:
     """Whatever stands anywhere in an export, every annotation ends in a table or in quarantine."""

@@ -1,5 +1,6 @@
 """From answers about geographic inclusion to the tables that are scored, worked out by hand."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.aggregate import AggregateOptions
+from culturekit.annotate.inclusion_tables import public_task2
 from culturekit.annotate.quotas import Quotas
 from culturekit.errors import UsageError
 from culturekit.metrics.inclusion.task2_files import read_task2_file
@@ -137,3 +139,20 @@ def test_what_the_table_of_items_lacks_is_said(tmp_path: Path) -> None:
     files = AggregateFiles(tmp_path / "rated/annotations.parquet", made_from=tmp_path / "other.csv")
     with pytest.raises(UsageError, match="does not say what was judged"):
         run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "b")
+
+
+def test_the_public_file_holds_no_formula_and_gives_every_cell_back(tmp_path: Path) -> None:
+    names = ["=1+1.png", "\t=x.png", "＠x.png", " +x.png", "'=x.png", "plain.png"]
+    rows = [
+        {"img_path": name, "object": "=stove", "region": "AF", "annotator_id": f"-{n}", "annotator_loc": "AF",
+         "shown": False, "object_regions": [], "background_regions": [], "source": "@ldm"}
+        for n, name in enumerate(names)
+    ]  # fmt: skip
+    path = tmp_path / "task2.csv"
+    path.write_bytes(public_task2(pl.DataFrame(rows, schema=TASK2.schema)))
+    with path.open(encoding="utf-8", newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not any(cell.lstrip().startswith(("=", "+", "-", "@", "＠")) for cell in cells)
+    again = read_task2_file(path).annotations
+    assert again["img_path"].to_list() == [name.strip() for name in names]
+    assert again["source"].unique().to_list() == ["@ldm"]

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.audit.audit_file import audit_file
@@ -55,7 +55,7 @@ def filled(row: Mapping[str, str]) -> dict[str, str]:
     return {**{key: value for key, value in row.items() if key != "template"}, "prompt": prompt}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None)
 @given(st.lists(ROWS, max_size=8))
 def test_a_mend_leaves_nothing_to_mend(rows: list[dict[str, str]]) -> None:
     with TemporaryDirectory() as name:

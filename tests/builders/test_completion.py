@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,8 +7,10 @@ import polars as pl
 import pytest
 
 from culturekit.builders.completion import CompletionInputs, complete
-from culturekit.builders.completion_questions import CompletionLimits
+from culturekit.builders.completion_questions import CompletionLimits, asked_proposals
 from culturekit.kg.concepts import Concept
+from culturekit.llm import schema_targets
+from culturekit.llm.schemas import TARGETS, schema_of
 from culturekit.records.schemas import COMPLETED, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table
@@ -320,3 +323,31 @@ def test_what_another_concept_knows_takes_its_qid_and_its_own_path(work: Work, t
     table = pl.read_parquet(work.out / "completed.parquet").filter(pl.col("qid") == "Q5")
     assert table["concept", "roots", "hop", "round"].rows() == [("art", ["Q1"], 1, 0), ("cuisine", [DISH], 0, 1)]
     assert rows["Q5"]["gained"] == []
+
+
+def test_the_schema_asks_for_as_many_as_are_wanted_and_kinds_by_name(work: Work, tmp_path: Path) -> None:
+    proposer = Proposer(once(BR=[artifact_said(f"dish {number}") for number in range(6)]))
+    run(work, world(tmp_path / "in", [dish(1, "feijoada")]), proposer, per_round=4)
+    asked = next(request for request in proposer.asked if request.task == "cspace.propose")
+    for target in TARGETS:
+        schema = schema_of(asked.schema_type, target)
+        artifacts = schema["properties"]["artifacts"]
+        assert artifacts["maxItems"] == 4
+        assert artifacts["items"]["properties"]["kind"]["enum"] == ["dish", "drink"]
+        assert schema["properties"]["wrong"]["maxItems"] == 4
+    fates = proposals(work)
+    assert sorted(outcome for outcome, _ in fates.values()) == ["added"] * 4 + ["left out"] * 2
+
+
+def test_what_a_target_does_not_enforce_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(schema_targets.ABILITIES, "vllm", replace(schema_targets.ABILITIES["vllm"], words=frozenset()))
+    asked = asked_proposals(("dish",) * 2, 4)
+    artifacts = schema_of(asked, "vllm")["properties"]["artifacts"]
+    assert "maxItems" not in artifacts
+    assert "at most 4 items" in artifacts["description"]
+
+
+def test_many_kinds_are_named_in_the_question_alone() -> None:
+    for target in TARGETS:
+        many = schema_of(asked_proposals(tuple(f"kind {number}" for number in range(300)), 2), target)
+        assert "enum" not in many["properties"]["artifacts"]["items"]["properties"]["kind"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.command_line import culturekit
 from tests.faults.completion_kills import MODEL, collection, completion_command
 from tests.faults.filter_kills import ROOT, environment, tables
 from tests.llm.server import RunningServer
@@ -29,8 +30,9 @@ def server() -> Iterator[RunningServer]:
 
 
 def ran(command: list[str]) -> "subprocess.CompletedProcess[str]":
-    given = environment()
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=given, cwd=ROOT, timeout=240)
+    program, _, name, *words = command
+    assert (program, name) == (sys.executable, "culturekit")
+    return culturekit(*words, cwd=ROOT, env=environment())
 
 
 def test_plan_pilot_budget_run_and_ledger(given: Path, server: RunningServer, tmp_path: Path) -> None:

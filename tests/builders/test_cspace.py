@@ -16,7 +16,7 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table
-from tests.builders.spaces import rows_of
+from tests.builders.spaces import artifact, cspace, rows_of
 from tests.conftest import HeardProgress, HereEngine
 
 ART = Concept(
@@ -76,6 +76,73 @@ def test_what_has_no_known_country_is_dropped_by_name(work: Work, tmp_path: Path
 def test_an_empty_space_is_refused_with_what_to_do(work: Work, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"space would be empty; expected a kept artifact of art .*found 0 kept"):
         released(work, tmp_path)
+
+
+def test_only_what_was_kept_is_released_and_the_rest_is_counted_by_reason(work: Work, tmp_path: Path) -> None:
+    silent, unsure = "judge m: unavailable", "judge m"
+    rows = [
+        kept("Q5", "Q155"),
+        kept("Q6", "Q155", verdict="review", reason=silent),
+        kept("Q7", "Q155", verdict="review", reason=silent),
+        kept("Q8", "Q155", verdict="review", reason=unsure),
+        kept("Q9", "Q155", verdict="remove", reason="my own look"),
+    ]
+    outcome = release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [ART], Sitelinks())
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "verdict").rows() == [("Q5", "keep")]
+    assert outcome.drops == {
+        "the verdict is remove, not keep: my own look": 1,
+        "waits for review: judge m": 1,
+        "waits for review: judge m: unavailable": 2,
+    }
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.select("key", "detail").rows() == [(f"Q{n}", f"name of Q{n}") for n in (6, 7, 8, 9)]
+    found = str(outcome.notes["findings"])
+    assert "3 artifacts wait for a person to look at" in found
+    assert "1 judge m, 2 judge m: unavailable" in found
+
+
+@pytest.mark.parametrize("form", ["parquet", "parquet,jsonl,csv,public"])
+def test_rows_that_nobody_judged_make_no_artifact(work: Work, tmp_path: Path, form: str) -> None:
+    rows = [kept(f"Q{n}", "Q155", verdict="review", reason="judge m: refused") for n in range(1, 341)]
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    outcome = release(work, [table], [ART], Sitelinks(), read_formats(form))
+    assert read_table(work.out / "cspace.parquet", CSPACE).is_empty()
+    assert outcome.drops == {"waits for review: judge m: refused": 340}
+    assert outcome.notes["findings"]
+
+
+def test_what_waits_is_included_when_that_is_asked_for_and_the_space_says_so(work: Work, tmp_path: Path) -> None:
+    rows = [kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review", reason="judge m: refused")]
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    outcome = release(work, [table], [ART], Sitelinks(), include=["review"])
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "verdict").rows() == [("Q5", "keep"), ("Q6", "review")]
+    assert "findings" not in outcome.notes
+    assert outcome.notes["released_under_review"] == {"judge m: refused": 1}
+    assert "holds 1 artifact that nobody kept" in str(outcome.notes["caveat"])
+
+
+def test_an_artifact_that_one_of_several_tables_wants_reviewed_waits_unless_a_person_decided(
+    work: Work, tmp_path: Path
+) -> None:
+    def table(name: str, *rows: dict[str, object], reviewer: str | None = None) -> Path:
+        (tmp_path / name).mkdir()
+        signed = pl.lit(reviewer, pl.String)
+        return write_table(tmp_path / name, KEPT, rows_of(KEPT, *rows).with_columns(reviewer=signed))
+
+    first = table("first", kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review"))
+    second = table("second", kept("Q5", "Q155", verdict="review"), kept("Q6", "Q155"))
+    release(work, [first, second], [ART], Sitelinks(), include=())
+    assert read_table(work.out / "cspace.parquet", CSPACE).is_empty()
+    person = table("person", kept("Q6", "Q155", reason="review: accepted by Ada on 2026-11-22"), reviewer="Ada")
+    release(work, [first, second, person], [ART], Sitelinks())
+    assert read_table(work.out / "cspace.parquet", CSPACE)["artifact_id"].to_list() == ["Q6"]
+
+
+def test_a_space_without_verdicts_stays_readable(tmp_path: Path) -> None:
+    old = write_table(tmp_path, CSPACE, cspace(artifact(1)))
+    assert "verdict" not in read_table(old, CSPACE).columns
 
 
 def test_completed_artifacts_keep_their_source_and_get_no_sitelink_rank(work: Work, tmp_path: Path) -> None:
@@ -164,4 +231,4 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
     assert run.manifest.options["popularity"]["source"] == "google_cse"
     (answers / "1.json").unlink()
     again = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
-    assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress()).state == "built"
+    assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress(), replace=True).state == "built"

@@ -15,6 +15,7 @@ from culturekit.storage.table_slices import slices_of
 from culturekit.storage.tables import write_table
 from tests.builders.paid_judge import PaidJudge
 from tests.builders.spaces import candidates
+from tests.conftest import HeardProgress
 
 CUISINE = Concept(concept="cuisine", hops=3, roots=(Root(qid="Q2095", label="food"),), countries=("BR", "JP"))
 ROWS = 120
@@ -120,3 +121,10 @@ def test_another_run_asks_only_for_what_brought_no_answer(work: Work, table: Pat
     assert {int(qid[1:]) % 10 for qid in second.sent} == {3, 4, 5, 6, 7}
     assert "quarantined" not in outcome.counts
     assert outcome.counts["drops"] == 18
+
+
+def test_progress_counts_what_is_asked_and_not_what_rules_decide(work: Work, table: Path) -> None:
+    run(work, table, PaidJudge())
+    heard = work.progress
+    assert isinstance(heard, HeardProgress)
+    assert (heard.units[0], heard.total, heard.done) == ("candidates", ROWS - 6, ROWS - 6)

@@ -4,7 +4,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.completion_lookup import KnownItem
@@ -13,6 +13,7 @@ from culturekit.builders.folded_names import folded
 from culturekit.builders.loose_names import loose_key_of
 from culturekit.builders.reconciling import Found, reconcile
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
+from tests.effort import SHARED_FIXTURE
 
 WORDS = ("pate", "pâté", "pâte", "PÂTÉ", "Acai", "açaí", "Straße", "strasse", "かき", "がき", "pate pate")
 
@@ -112,7 +113,7 @@ def test_concept_and_country_decide_between_namesakes(name: str, items: list[Kno
     assert meant(name, *items).how == how
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=SHARED_FIXTURE)
 @given(
     kept=st.lists(st.sampled_from(WORDS), min_size=1, max_size=6),
     dropped=st.lists(st.sampled_from(WORDS), max_size=6),

@@ -68,7 +68,12 @@ def space(rows: Sequence[tuple[str, str, str, str, list[str]]] = ROWS) -> pl.Dat
 
 
 def write_release(
-    folder: Path, frame: pl.DataFrame | None = None, *, files: Mapping[str, str] | None = None, judge: str = "rules"
+    folder: Path,
+    frame: pl.DataFrame | None = None,
+    *,
+    files: Mapping[str, str] | None = None,
+    judge: str = "rules",
+    notes: Mapping[str, object] | None = None,
 ) -> Path:
     """Write a dump's stage, a filter's, and the release itself, each with its manifest; give the release's folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +90,7 @@ def write_release(
         for name, text in (files or {}).items():
             (work.out / name).parent.mkdir(parents=True, exist_ok=True)
             (work.out / name).write_text(text, encoding="utf-8")
-        return Outcome({"cspace": table.height, "drops": 0})
+        return Outcome({"cspace": table.height, "drops": 0}, notes=notes or {})
 
     kept = {"kept": folder / "filter/kept.parquet"}
     finished(folder / "cspace", "release", kept, release, {"popularity": "sitelinks"})

@@ -155,6 +155,30 @@ def test_agreement_and_what_stages_noted_are_told(tmp_path: Path) -> None:
     ]
 
 
+def test_what_nobody_kept_is_stated_with_its_number_and_reason(tmp_path: Path) -> None:
+    pages = ("README.md", "DATASHEET.md", "DATA_CARD.md")
+    verdicts = ["keep", *["review"] * (space().height - 1)]
+    frame = space().with_columns(verdict=pl.Series(verdicts))
+    reasons = {"judge m: refused": 2, "judge m": 1}
+    hand = write_hand(tmp_path / "hand")
+    built(write_release(tmp_path / "run", frame, notes={"released_under_review": reasons}), hand, tmp_path / "card")
+    for page in pages:
+        text = (tmp_path / "card" / page).read_text(encoding="utf-8")
+        assert "holds 3 artifacts that wait for a person to look at" in text
+        assert "| judge m: refused | 2 |" in text
+    croissant = orjson.loads((tmp_path / "card/croissant.json").read_bytes())
+    assert any("holds 3 artifacts that wait" in text for text in croissant["rai:dataLimitations"])
+    assert orjson.loads((tmp_path / "card/facts.json").read_bytes())["counts"]["cspace"]["values"]["verdict"] == {
+        "keep": 1, "review": space().height - 1,
+    }  # fmt: skip
+    built(write_release(tmp_path / "kept", frame.with_columns(verdict=pl.lit("keep"))), hand, tmp_path / "sound")
+    assert "Nothing that waits for a person" in (tmp_path / "sound/README.md").read_text(encoding="utf-8")
+
+
+def test_a_release_of_before_does_not_say_what_waits(one_card: Path) -> None:
+    assert "does not record which of its rows wait" in (one_card / "README.md").read_text(encoding="utf-8")
+
+
 def test_what_a_killed_build_left_is_not_taken_over(tmp_path: Path, work: Work, one_card: Path) -> None:
     (work.out / "data/cspace").mkdir(parents=True)
     (work.out / "data/cspace/left.parquet").write_bytes(b"half a table")

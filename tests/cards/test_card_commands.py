@@ -52,7 +52,8 @@ def test_a_changed_hand_gives_another_card(tmp_path: Path) -> None:
     (hand / TEXT_FILE).write_text(text)
     told = culturekit("card", "check", tmp_path / "card", "--hand", hand, "--json")
     assert (told.exit_code, [found["code"] for found in json.loads(told.stdout)]) == (1, ["hand-changed"])
-    assert json.loads(culturekit(*words).stdout)["state"] == "built"
+    assert isinstance(culturekit(*words).exception, UsageError)
+    assert json.loads(culturekit(*words, "--replace").stdout)["state"] == "built"
     assert "Another reason." in (tmp_path / "card/README.md").read_text()
 
 

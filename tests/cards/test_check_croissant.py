@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import polars as pl
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.cards.check_croissant import check_croissant, check_croissant_paths
@@ -14,7 +14,7 @@ from culturekit.cards.croissant import croissant_of
 from culturekit.cards.facts import facts_of
 from culturekit.cards.hand import read_hand
 from culturekit.pipeline.card_stage import card_stage
-from tests.effort import examples
+from tests.effort import SHARED_FIXTURE, examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
@@ -36,7 +36,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
+@settings(suppress_health_check=SHARED_FIXTURE, max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_any_other_value_anywhere_is_a_finding(one_card: Path, data: st.DataObject) -> None:
     facts, hashes = facts_of(one_card), hashes_of(one_card)

@@ -57,7 +57,7 @@ def test_a_plain_path_stays_in_its_folder(text: str) -> None:
     [
         "../x", "a/../b", "/etc/passwd", "", ".", "a//b", "./a", "a/", "C:/x", "c:x",
         "\\\\host\\x", "a\\..\\b", "~/x", "~root",
-        "file:///etc/passwd", "https://x.example/y", "%2e%2e/x", "a\0b", "a\nb", None, 3, ["a"],
+        "file:///etc/passwd", "https://x.example/y", "%2e%2e/x", "a\0b", "a\nb", "a\ud800b", "a\udcff", None, 3, ["a"],
     ],
 )  # fmt: skip
 def test_a_path_that_could_lead_elsewhere_is_refused(path: object) -> None:
@@ -67,6 +67,11 @@ def test_a_path_that_could_lead_elsewhere_is_refused(path: object) -> None:
 @pytest.mark.parametrize("path", ["README.md", "data/cspace/art.parquet", "a..b/c", "data/cspace/*.parquet", "...x"])
 def test_a_plain_path_is_taken(path: str) -> None:
     assert is_plain(path)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a/\ud800/b", "a\0b", "../x", "/etc/passwd"])
+def test_a_path_that_no_file_inside_can_have_is_not_within(text: str, tmp_path: Path) -> None:
+    assert not is_within(tmp_path, text)
 
 
 @given(JSON)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.cli.completions import complete_metric, complete_recipe, spec_completer
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 
 
 @pytest.fixture
@@ -42,11 +42,12 @@ WORDS = {
 }
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("shell", WORDS)
 def test_each_shell_is_answered(shell: str, here: Path) -> None:
     environment = {**os.environ, "_CULTUREKIT_COMPLETE": f"complete_{shell}", **WORDS[shell]}
     command = [sys.executable, "-m", "culturekit"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=environment, timeout=600)
     assert "evaluation.yaml" in done.stdout, done.stderr
     assert "notes.txt" not in done.stdout
 

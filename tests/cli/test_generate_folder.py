@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.faults.kill_and_resume import content
 from tests.generation.folder.folder_worlds import fill, prompts
@@ -75,7 +75,8 @@ def test_findings_end_with_one_and_a_clean_folder_with_nought(here: Path) -> Non
         assert "to be looked at: 2 files found no prompt" in done.stderr
     for name in ("p9__0.png", "cover.png"):
         (here / "pics" / name).unlink()
-    done = culturekit(*arguments, "--json", cwd=here)
+    assert "input folder (pics) has other content" in culturekit(*arguments, "--json", cwd=here).stderr
+    done = culturekit(*arguments, "--json", "--replace", cwd=here)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["counts"]["ok"] == 4
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 
 
 @pytest.fixture

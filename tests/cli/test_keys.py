@@ -13,6 +13,7 @@ from tests.conftest import SMALL
 CANARY = "c4n4ry7f3a9d21b"
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize(
     "spec",
     [

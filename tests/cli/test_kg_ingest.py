@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,13 @@ import zstandard
 
 from culturekit.records.schemas import ITEMS
 from culturekit.storage.tables import read_table
+from tests.command_line import culturekit
 
 DUMP = b"[\n" + b",\n".join(json.dumps({"id": f"Q{n}", "type": "item"}).encode() for n in range(1, 40)) + b"\n]\n"
 
 
-def run(*arguments: str, given: bytes = b"", cwd: Path) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", "culturekit", "kg", "ingest", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, check=False, cwd=cwd)
+def run(*arguments: str, given: bytes = b"", cwd: Path) -> "subprocess.CompletedProcess[str]":
+    return culturekit("kg", "ingest", *arguments, given=given, cwd=cwd)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, zstandard.ZstdCompressor().compress])
@@ -31,15 +30,17 @@ def test_standard_input_may_be_compressed(pack: object, tmp_path: Path) -> None:
 
 def test_standard_input_is_read_anew_every_time(tmp_path: Path) -> None:
     run("-", "--out", "graph", given=DUMP, cwd=tmp_path)
-    done = run("-", "--out", "graph", given=DUMP.replace(b"Q7", b"Q7000"), cwd=tmp_path)
-    assert b"built" in done.stdout
+    other = DUMP.replace(b"Q7", b"Q7000")
+    assert run("-", "--out", "graph", given=other, cwd=tmp_path).returncode == 2
+    done = run("-", "--out", "graph", "--replace", given=other, cwd=tmp_path)
+    assert "built" in done.stdout
     assert "Q7000" in read_table(tmp_path / "graph/items.parquet", ITEMS)["qid"].to_list()
 
 
 def test_a_cut_stream_publishes_nothing(tmp_path: Path) -> None:
     done = run("-", "--out", "graph", given=gzip.compress(DUMP)[:-5], cwd=tmp_path)
     assert done.returncode == 4
-    assert b"the file ends inside the member" in done.stderr
+    assert "the file ends inside the member" in done.stderr
     assert not (tmp_path / "graph").exists()
 
 
@@ -56,7 +57,7 @@ def test_a_file_that_cannot_tell_whether_it_is_whole_warns(
     (tmp_path / name).write_bytes(pack(DUMP))
     done = run(name, "--out", "graph", cwd=tmp_path)
     assert done.returncode == 0
-    assert (b"--sha256" in done.stderr) == warns
+    assert ("--sha256" in done.stderr) == warns
 
 
 @pytest.mark.parametrize("arguments", [("-", "d.json"), ("-", "--sha256", "0" * 64)])
@@ -65,7 +66,7 @@ def test_standard_input_is_the_whole_dump_and_has_no_checksum_beforehand(
 ) -> None:
     done = run(*arguments, "--out", "graph", cwd=tmp_path)
     assert done.returncode == 2
-    assert b"standard input" in done.stderr
+    assert "standard input" in done.stderr
 
 
 def test_a_dump_without_its_closing_bracket_is_refused_with_the_byte_where_it_ends(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_dump_without_its_closing_bracket_is_refused_with_the_byte_where_it_en
     (tmp_path / "d.json.gz").write_bytes(gzip.compress(cut))
     done = run("d.json.gz", "--out", "graph", cwd=tmp_path)
     assert done.returncode == 4
-    assert f"its end at byte {len(cut):,} of the JSON, in member 0".encode() in done.stderr
+    assert f"its end at byte {len(cut):,} of the JSON, in member 0" in done.stderr
     assert not (tmp_path / "graph").exists()
 
 
@@ -81,4 +82,4 @@ def test_what_is_no_checksum_is_a_mistake_of_the_command_line(tmp_path: Path) ->
     (tmp_path / "d.json").write_bytes(DUMP)
     done = run("d.json", "--sha256", "abc", "--out", "graph", cwd=tmp_path)
     assert done.returncode == 2
-    assert b"expected 64 hexadecimal digits, found 'abc'" in done.stderr
+    assert "expected 64 hexadecimal digits, found 'abc'" in done.stderr

@@ -36,7 +36,7 @@ def test_a_review_goes_round(
     assert "may hold decisions" in told
     assert sheet.read_bytes() == filled
     two = tmp_path / "two.csv"
-    assert run(capsys, monkeypatch, *words, "--decisions", sheet, "--review", two)[0] == 0
+    assert run(capsys, monkeypatch, *words, "--decisions", sheet, "--review", two, "--replace")[0] == 0
     assert len(two.read_text(encoding="utf-8").splitlines()) == len(lines) + 1
 
 
@@ -66,5 +66,11 @@ def test_a_changed_sheet_makes_the_prompts_again(
     run(capsys, monkeypatch, *words)
     first = (out / "prompts.parquet").read_bytes()
     sheet.write_text("artifact_id,concept,country,decision\nQ2,cuisine,BR,reject\n", encoding="utf-8")
-    run(capsys, monkeypatch, *words)
+    code, told = run(capsys, monkeypatch, *words)
+    assert code == 2
+    assert "(d.csv) has other content" in told
+    assert "--replace" in told
+    assert (out / "prompts.parquet").read_bytes() == first
+    code, told = run(capsys, monkeypatch, *words, "--replace")
+    assert code == 0
     assert (out / "prompts.parquet").read_bytes() != first

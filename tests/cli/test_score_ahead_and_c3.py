@@ -19,7 +19,7 @@ from culturekit.records.schemas import (
     SCORES,
 )
 from culturekit.storage.tables import read_table, write_table
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 from tests.metrics.scoring.ahead_world import World, world
 
 

@@ -1,9 +1,6 @@
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ from culturekit.errors import UsageError
 from culturekit.pipeline.begin_evaluation import EvaluationFiles, begin_evaluation
 from culturekit.storage.manifest import read_manifest
 from tests.cli.evaluation_folder import lay_out
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 
 PAGE = Path(__file__).parents[2] / "docs/score-images-you-already-have.md"
 
@@ -33,10 +30,7 @@ def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     for command in commands():
         program, *arguments = shlex.split(command)
         assert program == "culturekit"
-        done = subprocess.run(
-            [sys.executable, "-m", program, *arguments], cwd=here, capture_output=True, text=True, check=False,
-            env=os.environ, timeout=300,
-        )  # fmt: skip
+        done = culturekit(*arguments, cwd=here)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         said.append(done.stdout)
     return here, said

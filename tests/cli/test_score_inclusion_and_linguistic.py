@@ -13,7 +13,7 @@ from culturekit.metrics import MONK_TONES
 from culturekit.records.schemas import ANNOTATIONS, DROPS, IMAGES, PROMPTS, QUALITY, SCORES, SURVEY_CODES, TASK1, TASK2
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table, write_table
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
 from tests.metrics.inclusion.test_survey_themes import VOTES, codes
 from tests.metrics.scoring.linguistic_world import annotations, images, prompts, quality
@@ -66,8 +66,8 @@ def painted(root: Path, table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(sha256=pl.Series([digest_file(root / path) for path in table["path"]]))
 
 
-def scored(root: Path, *arguments: str, out: str) -> tuple[dict[str, object], pl.DataFrame]:
-    done = culturekit("score", *arguments, "--out", out, "--json", cwd=root)
+def scored(root: Path, *arguments: str, out: str, in_workers: bool = False) -> tuple[dict[str, object], pl.DataFrame]:
+    done = culturekit("score", *arguments, "--out", out, "--json", cwd=root, in_workers=in_workers)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), read_table(root / out / "scores.parquet", SCORES)
 
@@ -92,9 +92,10 @@ def test_tones_are_found_in_pictures_and_the_warning_is_written(folder: Path) ->
     assert "cannot see dark skin" in manifest["options"]["warning"]
 
 
+@pytest.mark.endtoend
 def test_workers_do_not_change_tones(folder: Path) -> None:
-    scored(folder, "tones", *BOTH, "--workers", "1", out="one")
-    scored(folder, "tones", *BOTH, "--workers", "2", out="two")
+    scored(folder, "tones", *BOTH, "--workers", "1", out="one", in_workers=True)
+    scored(folder, "tones", *BOTH, "--workers", "2", out="two", in_workers=True)
     assert (folder / "one/scores.parquet").read_bytes() == (folder / "two/scores.parquet").read_bytes()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 from tests.kg.sparql_server import Answer, Endpoint, serving
 from tests.kg.test_sparql_source import mention
 from tests.kg.wikidata_rdf import as_rdf

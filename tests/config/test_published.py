@@ -37,7 +37,7 @@ def test_a_published_space_needs_no_dump() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["dump: [sample]", "concepts: [art]", "judge: rules", "countries: [NO]", "release: [csv]"]
+    "key", ["dump: [sample]", "concepts: [art]", "judge: rules", "countries: [NO]", "release: [csv]", "include: review"]
 )
 def test_what_would_decide_nothing_beside_a_published_space_is_refused(key: str) -> None:
     name = key.partition(":")[0]

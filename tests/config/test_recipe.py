@@ -35,7 +35,7 @@ def test_norway_stays_norway(tmp_path: Path) -> None:
 
 
 def test_every_shipped_recipe_is_right() -> None:
-    assert shipped_recipes() == ["cube"]
+    assert shipped_recipes() == ["cube", "cube-release"]
     for name in shipped_recipes():
         load_recipe(find_recipe(name))
 
@@ -143,3 +143,25 @@ def test_a_recipe_is_found_by_path_or_by_name() -> None:
     assert find_recipe(str(SMALL)) == SMALL
     with pytest.raises(UsageError, match="or one of: cube"):
         find_recipe("cub")
+
+
+RELEASE = "recipe: cube\ndump: [sample]\nconcepts: [art]\n"
+
+
+def test_a_run_that_ends_with_the_release_needs_no_models(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"{RELEASE}prompts: {{kinds: [within-country]}}\ninclude: review\n", encoding="utf-8")
+    recipe = load_recipe(path)
+    assert (recipe.models, recipe.references, recipe.include) == ((), None, "review")
+
+
+def test_what_models_are_missing_for_is_said(tmp_path: Path) -> None:
+    (said,) = problems(f"{RELEASE}quality: embedded\nreferences: {{backend: simulated}}\n", tmp_path)
+    assert "models is missing, so references, quality would decide nothing" in said
+
+
+def test_a_review_names_files_that_are_there(tmp_path: Path) -> None:
+    said = problems(f"{RELEASE}review: {{files: [no.csv], on: today}}\ncard: nowhere\n", tmp_path)
+    assert any("there is no file 'no.csv'" in line for line in said)
+    assert any("review.on" in line for line in said)
+    assert any("`culturekit card init nowhere` begins one" in line for line in said)

@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
-from tests.faults.filter_kills import PRICE, ROOT, SLOW, Kills, environment, killed, tables
+from tests.faults.filter_kills import PRICE, ROOT, SLOW, environment, tables
+from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import RunningServer
 from tests.llm.server.running import server_process
 
@@ -65,14 +66,10 @@ def kill_and_count(folder: Path, *, kills: int, concurrency: int, seed: int, lon
         out = folder / f"round-{result.rounds}"
         with server_process(SLOW, model=MODEL) as server:
             command = completion_command(given, out, server, concurrency=concurrency)
-            seen, patience = 0, longest
-            while killed(command, chance.uniform(0.5, patience) if result.kills < kills else None, fine=(0, 1)):
-                received = server.stats()["requests"]
-                result.kills += 1
-                patience *= 1.3  # on a busy machine starting alone may take longer
-                result.most_twice += min(concurrency, received - seen)
-                seen = received
-            result.bought_twice += server.stats()["bought_twice"]
+            kill_asking(
+                command, server, result, chance=chance, kills=kills, concurrency=concurrency, longest=longest,
+                environment=environment(), fine=(0, 1),
+            )  # fmt: skip
         result.different += [name for name in expected if tables(out).get(name) != expected[name]]
     return result
 

@@ -8,6 +8,7 @@ run records, which say when and how long, and the journals, in which replies sta
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -31,10 +32,11 @@ from culturekit.storage.picture_reading import NoPicture
 from tests.conftest import HeardProgress, HereEngine
 from tests.faults.evaluating_model import SEEN
 from tests.faults.filter_kills import PRICE, ROOT, environment
+from tests.faults.killing import Kills, killed_after
 from tests.llm.server import Fault, Rule, RunningServer, Script
-from tests.llm.server.running import server_process
+from tests.llm.server.running import kept_port, server_process
 
-__all__ = ["CONCURRENCY", "Evaluation", "Kills", "evaluation", "kill_and_count", "run_command"]
+__all__ = ["CONCURRENCY", "Evaluation", "EvaluationKills", "evaluation", "kill_and_count", "run_command"]
 
 CONCURRENCY = 8
 POLL = 0.03
@@ -112,17 +114,12 @@ class Evaluation:
 
 
 @dataclass
-class Kills:
-    """What came of it: kills that hit a run at work, requests bought twice and at most under way, files that differ."""
+class EvaluationKills(Kills):
+    """What came of it, with the stages that kills hit, and how many files were compared."""
 
-    kills: int = 0
-    rounds: int = 0
     requests: int = 0
-    bought_twice: int = 0
-    most_twice: int = 0
     files: int = 0
     at: dict[str, int] = field(default_factory=dict)
-    different: list[str] = field(default_factory=list)
 
 
 def evaluation(folder: Path, *, repeats: int, references: int, sample: str) -> Evaluation:
@@ -185,25 +182,32 @@ def stage_at_work(out: Path) -> str:
 
 def kill_and_count(
     folder: Path, given: Evaluation, *, kills: int, seed: int, longest: float, only_asking: bool = False
-) -> Kills:
+) -> EvaluationKills:
     """Kill and resume until enough kills hit a run at work; a round ends when its run does.
 
     With `only_asking` the undisturbed run is made in this process, and what is killed begins with all of it that asks
     nobody: a short version of the same.
     """
     os.environ[SEEN] = str(given.seen)
+    with kept_port() as port:
+        return killed_rounds(folder, given, port, kills=kills, seed=seed, longest=longest, only_asking=only_asking)
+
+
+def killed_rounds(
+    folder: Path, given: Evaluation, port: int, *, kills: int, seed: int, longest: float, only_asking: bool
+) -> EvaluationKills:
+    """Do it with servers on one port, which stands in the recipe."""
     chance = random.Random(seed)
     whole = folder / "undisturbed"
-    with server_process(SLOW, model=MODEL) as server:
-        port = int(server.url.rpartition(":")[2])
+    with server_process(SLOW, model=MODEL, port=port) as server:
         recipe = given.recipe(server)
         if only_asking:
             run_recipe(load_recipe(recipe), whole, engine=HereEngine(), progress=HeardProgress())
         else:
             ended(run_command(recipe, whole))
-        plain = server.stats()
+        plain = server.settled()
     expected = content(whole)
-    result = Kills(files=len(expected))
+    result = EvaluationKills(files=len(expected))
     while result.kills < kills:
         result.rounds += 1
         out = folder / f"round-{result.rounds}"
@@ -211,7 +215,7 @@ def kill_and_count(
             shutil.copytree(whole, out, ignore=shutil.ignore_patterns(*ASKED))
         with server_process(SLOW, model=MODEL, port=port) as server:
             one_round(run_command(recipe, out), out, server, result, chance=chance, kills=kills, longest=longest)
-            stats = server.stats()
+            stats = server.settled()
             result.requests += stats["requests"]
             result.bought_twice += stats["bought_twice"] - plain["bought_twice"]
         found = content(out)
@@ -220,39 +224,35 @@ def kill_and_count(
 
 
 def one_round(
-    command: list[str], out: Path, server: RunningServer, result: Kills, *, chance: random.Random, kills: int,
+    command: list[str], out: Path, server: RunningServer, result: EvaluationKills, *, chance: random.Random, kills: int,
     longest: float,
 ) -> None:  # fmt: skip
     """Run to the end, with kills on the way; when there were enough, without."""
     seen = 0
     while True:
         enough = result.kills >= kills
-        seconds = 600.0 if enough else chance.uniform(0.3, longest)
+        seconds = math.inf if enough else chance.uniform(0.3, longest)
         more = chance.randrange(1, MOST_REQUESTS) if not enough and chance.random() < ASKING else sys.maxsize
-        if not killed_at(command, server, seconds=seconds if more == sys.maxsize else 600.0, requests=seen + more):
+        if not killed_at(command, server, seconds=seconds if more == sys.maxsize else math.inf, requests=more):
             return
-        received = server.stats()["requests"]
+        sold = server.settled()["online"]["replies"]
         result.kills += 1
-        result.most_twice += min(CONCURRENCY, received - seen)
-        seen = received
+        result.most_twice += min(CONCURRENCY, sold - seen)
+        seen = sold
         stage = stage_at_work(out) or "between stages"
         result.at[stage] = result.at.get(stage, 0) + 1
 
 
 def killed_at(command: list[str], server: RunningServer, *, seconds: float, requests: int) -> bool:
-    """Start a command and kill it after some seconds, or once so many requests came; False when it had ended before."""
-    quiet = subprocess.DEVNULL
+    """Start a command and kill it after some seconds, or once so many requests came; False when it ended before."""
+    quiet, before = subprocess.DEVNULL, server.stats()["requests"]
     process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment(), cwd=ROOT)
     end = time.monotonic() + seconds
     while process.poll() is None:
-        if time.monotonic() >= end or server.stats()["requests"] >= requests:
-            process.kill()
-            process.wait()
-            return True
+        if time.monotonic() >= end or server.stats()["requests"] - before >= requests:
+            break
         time.sleep(POLL)
-    if process.returncode not in {0, 1}:
-        raise RuntimeError(f"the command ended with {process.returncode}")
-    return False
+    return killed_after(process, 0, fine=(0, 1))
 
 
 def main() -> int:

@@ -10,34 +10,23 @@ import random
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from culturekit.records.schemas import CANDIDATES
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import write_table
 from tests.builders.spaces import candidates
+from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import Fault, Rule, RunningServer, Script
 from tests.llm.server.running import server_process
 
 __all__ = [
-    "PRICE", "ROOT", "SLOW", "Kills", "dishes", "environment", "filter_command", "kill_and_count", "killed", "tables",
+    "PRICE", "ROOT", "SLOW", "dishes", "environment", "filter_command", "kill_and_count", "tables",
 ]  # fmt: skip
 
 PRICE = "0.15/0.60"
 ROOT = Path(__file__).parents[2]
 SLOW = Script(rules=(Rule(then=Fault("stall", delay=0.02)),))
-
-
-@dataclass
-class Kills:
-    """What came of it: kills that hit a run at work, replies bought twice and at most under way, tables that differ."""
-
-    kills: int = 0
-    rounds: int = 0
-    bought_twice: int = 0
-    most_twice: int = 0
-    different: list[str] = field(default_factory=list)
 
 
 def dishes(folder: Path, rows: int) -> Path:
@@ -71,21 +60,6 @@ def tables(out: Path) -> dict[str, str]:
     return {path.name: digest_file(path) for path in sorted(out.glob("*.parquet"))}
 
 
-def killed(command: list[str], after: float | None, *, fine: tuple[int, ...] = (0,)) -> bool:
-    """Start a command and kill it; False when it had ended well before, as it does when it is let run."""
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment(), cwd=ROOT)
-    try:
-        code = process.wait(after)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return True
-    if code not in fine:
-        raise RuntimeError(f"the command ended with {code}")
-    return False
-
-
 def kill_and_count(folder: Path, *, kills: int, rows: int, concurrency: int, seed: int, longest: float) -> Kills:
     """Kill and resume until enough kills hit a run at work; a round ends when its run does."""
     chance = random.Random(seed)
@@ -100,14 +74,10 @@ def kill_and_count(folder: Path, *, kills: int, rows: int, concurrency: int, see
         out = folder / f"round-{result.rounds}"
         with server_process(SLOW) as server:
             command = filter_command(table, out, server, concurrency=concurrency)
-            seen, patience = 0, longest
-            while killed(command, chance.uniform(0.5, patience) if result.kills < kills else None):
-                received = server.stats()["requests"]
-                result.kills += 1
-                patience *= 1.2  # on a busy machine starting alone may take longer
-                result.most_twice += min(concurrency, received - seen)
-                seen = received
-            result.bought_twice += server.stats()["bought_twice"]
+            kill_asking(
+                command, server, result, chance=chance, kills=kills, concurrency=concurrency, longest=longest,
+                environment=environment(),
+            )  # fmt: skip
         result.different += [name for name in expected if tables(out).get(name) != expected[name]]
     return result
 

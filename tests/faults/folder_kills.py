@@ -1,14 +1,12 @@
 """Kill the intake of a folder of images at random moments, go on each time, and compare with an undisturbed run.
 
-`python tests/faults/folder_kills.py --images 3000 --kills 30` prints each kill and ends with 0 when every file but the
+`python -m tests.faults.folder_kills --images 3000 --kills 30` prints each kill and ends with 0 when every file but the
 run records is byte-identical.
 """
 
 import argparse
 import io
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,7 @@ import numpy as np
 from PIL import Image
 
 from tests.faults.kill_and_resume import content, differences
+from tests.faults.killing import killed_after
 
 __all__ = ["kill_folder", "many_pictures"]
 
@@ -57,14 +56,11 @@ def kill_folder(scratch: Path, *, images: int, kills: int, seed: int, longest: f
         quiet = subprocess.DEVNULL
         process = subprocess.Popen(command(root, out), stdout=quiet, stderr=quiet, start_new_session=True)
         after = chance.uniform(0.2, longest)
-        try:
-            process.wait(after)
+        if killed_after(process, after, fine=(1,), group=True):
+            moments.append(after)
+        else:
             different += differences(expected, content(out), out.name)
             out = scratch / f"killed-{len(moments)}-{after:.3f}"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            moments.append(after)
     subprocess.run(command(root, out), capture_output=True, check=False)
     return moments, different + differences(expected, content(out), "at the end")
 

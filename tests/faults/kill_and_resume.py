@@ -1,19 +1,19 @@
 """Kill a run with SIGKILL at random moments, resume it each time, and compare the result with an undisturbed run.
 
-`python tests/faults/kill_and_resume.py recipes/cube.yaml --kills 30` prints each kill and ends with 0 when every
+`python -m tests.faults.kill_and_resume recipes/cube.yaml --kills 30` prints each kill and ends with 0 when every
 file but the run records is byte-identical.
 """
 
 import argparse
 import hashlib
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.faults.killing import killed_after
 
 __all__ = ["Result", "content", "kill_and_resume", "run_command"]
 
@@ -45,18 +45,9 @@ def start(recipe: Path, workdir: Path) -> "subprocess.Popen[bytes]":
 
 def kill_once(recipe: Path, workdir: Path, after: float, *, group: bool) -> str | None:
     """Start a run and kill it; say which stage was at work, or None when the run had ended before."""
-    process = start(recipe, workdir)
-    try:
-        process.wait(after)
+    if not killed_after(start(recipe, workdir), after, group=group):
         return None
-    except subprocess.TimeoutExpired:
-        at_work = ", ".join(sorted(path.name for path in workdir.glob(".*.partial"))) if workdir.is_dir() else ""
-        if group:
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-        process.wait()
-        return at_work or "between stages"
+    return ", ".join(sorted(path.name for path in workdir.glob(".*.partial"))) or "between stages"
 
 
 def kill_and_resume(recipe: Path, scratch: Path, *, kills: int, seed: int, longest: float) -> Result:

@@ -5,25 +5,19 @@ been asked, and ends with 0 when nothing was bought twice and the answers are th
 """
 
 import argparse
-import contextlib
-import json
 import os
 import random
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
 
-import msgspec
-
-from tests.llm.server import Fault, JobPlan, Rule, Script, When
+from tests.faults.killing import killed_after
+from tests.llm.server import Fault, JobPlan, Rule, RunningServer, Script, When
+from tests.llm.server.running import kept_port, server_process
 
 __all__ = ["SCRIPT", "Kills", "kill_and_resume"]
 
@@ -54,26 +48,6 @@ class Kills:
     before_storing: int = 0
 
 
-@contextlib.contextmanager
-def server(script: Script, folder: Path, port: int) -> Iterator[str]:
-    """Serve from another process; on the same port, keys and what is drawn by them are the same each time."""
-    told = folder / "script.json"
-    told.write_bytes(msgspec.json.encode(script))
-    command = [sys.executable, "-m", "tests.llm.server", "--script", str(told), "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-
-
-def stats(url: str) -> dict[str, Any]:
-    """Ask the server what it counted."""
-    with urllib.request.urlopen(f"{url}/stats", timeout=10) as reply:
-        return cast(dict[str, Any], json.load(reply))
-
-
 def start(provider: str, url: str, folder: Path) -> "subprocess.Popen[bytes]":
     """Start the process that asks."""
     command = [sys.executable, "-m", "tests.faults.llm_batch_asking", provider, url, str(folder), str(ROWS)]
@@ -81,69 +55,74 @@ def start(provider: str, url: str, folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, env={**os.environ, **keys}, start_new_session=True)
 
 
-def kill_once(provider: str, url: str, folder: Path, *, requests: int, created: bool, after: float) -> str | None:
-    """Kill when the server has had so many more requests, or made a job; say what was asked last, None if it ended."""
-    before = stats(url)
-    process = start(provider, url, folder)
+def kill_once(
+    provider: str, server: RunningServer, folder: Path, *, requests: int, created: bool, after: float
+) -> str | None:
+    """Kill when the server has had so many more requests, or made a job; say what was asked last, None if it ended.
+
+    When this ends, the server has dealt with everything that the killed process had sent it.
+    """
+    before = server.stats()
+    process = start(provider, server.url, folder)
     while process.poll() is None:
-        now = stats(url)
+        now = server.stats()
         reached = now["requests"] - before["requests"] >= requests
         if reached if not created else now["jobs_made"] > before["jobs_made"]:
-            time.sleep(after)
-            process.kill()
-            process.wait()
-            new = Counter(stats(url)["operations"])
-            new.subtract(before["operations"])
-            return ", ".join(f"{count} {name}" for name, count in sorted(new.items()) if count)
+            break
         time.sleep(0.002)
-    assert process.returncode == 0, f"the asking process ended with {process.returncode}"
-    return None
+    if not killed_after(process, after):
+        return None
+    new = Counter(server.settled()["operations"])
+    new.subtract(before["operations"])
+    return ", ".join(f"{count} {name}" for name, count in sorted(new.items()) if count)
 
 
 def kill_and_resume(provider: str, scratch: Path, *, kills: int, seed: int) -> Kills:
-    """Kill and resume until there are enough kills, each round against a server of its own."""
+    """Kill and resume until there are enough kills, each round against a server of its own.
+
+    All servers have one port: keys and what is drawn by them are the same each time.
+    """
     chance = random.Random(seed)
-    port = free_port()
-    expected, lines = undisturbed(provider, scratch / "undisturbed", port)
     result = Kills()
-    while len(result.kills) < kills:
-        folder = scratch / f"round-{result.rounds}"
-        folder.mkdir()
-        with server(SCRIPT, folder, port) as url:
-            while True:
-                if len(result.kills) >= kills:
-                    assert start(provider, url, folder).wait() == 0
-                    break
-                created = chance.random() < 0.4
-                after = 0.0 if created else chance.choice([0.0, chance.uniform(0.0, 0.05)])
-                requests = chance.randint(1, 14)
-                killed = kill_once(provider, url, folder, requests=requests, created=created, after=after)
-                if killed is None:
-                    break
-                result.kills.append(killed)
-                result.before_storing += created
-            counted = stats(url)
-        assert not counted["broken"], counted["broken"]
-        result.rounds += 1
-        result.bought += counted["bought"]
-        result.bought_twice += counted["bought_twice"] + abs(counted["lines_made"] - lines)
-        result.found_again += counted["operations"].get("batches.list", 0)
-        result.unlike += (folder / "answers.json").read_bytes() != expected
+    with kept_port() as port:
+        expected, lines = undisturbed(provider, scratch / "undisturbed", port)
+        while len(result.kills) < kills:
+            folder = scratch / f"round-{result.rounds}"
+            folder.mkdir()
+            with server_process(SCRIPT, port=port) as server:
+                one_round(provider, server, folder, result, chance=chance, kills=kills)
+                counted = server.settled()
+            assert not counted["broken"], counted["broken"]
+            result.rounds += 1
+            result.bought += counted["bought"]
+            result.bought_twice += counted["bought_twice"] + abs(counted["lines_made"] - lines)
+            result.found_again += counted["operations"].get("batches.list", 0)
+            result.unlike += (folder / "answers.json").read_bytes() != expected
     return result
+
+
+def one_round(
+    provider: str, server: RunningServer, folder: Path, result: Kills, *, chance: random.Random, kills: int
+) -> None:
+    """Ask to the end, with kills on the way until there were enough."""
+    while len(result.kills) < kills:
+        created = chance.random() < 0.4
+        after = 0.0 if created else chance.choice([0.0, chance.uniform(0.0, 0.05)])
+        requests = chance.randint(1, 14)
+        killed = kill_once(provider, server, folder, requests=requests, created=created, after=after)
+        if killed is None:
+            return
+        result.kills.append(killed)
+        result.before_storing += created
+    assert start(provider, server.url, folder).wait() == 0
 
 
 def undisturbed(provider: str, folder: Path, port: int) -> tuple[bytes, int]:
     """Ask once without a kill; give the answers, and how many lines that took."""
     folder.mkdir()
-    with server(SCRIPT, folder, port) as url:
-        assert start(provider, url, folder).wait() == 0
-        return (folder / "answers.json").read_bytes(), stats(url)["lines_made"]
-
-
-def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+    with server_process(SCRIPT, port=port) as server:
+        assert start(provider, server.url, folder).wait() == 0
+        return (folder / "answers.json").read_bytes(), server.settled()["lines_made"]
 
 
 def main() -> int:

@@ -14,7 +14,8 @@ from pathlib import Path
 from tests.builders.test_image_judge import png, table
 from tests.builders.test_question_answers import questions
 from tests.builders.test_question_graphs import prompts
-from tests.faults.filter_kills import PRICE, ROOT, SLOW, Kills, environment, killed, tables
+from tests.faults.filter_kills import PRICE, ROOT, SLOW, environment, tables
+from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import RunningServer
 from tests.llm.server.running import server_process
 
@@ -62,16 +63,11 @@ def kill_and_count(folder: Path, *, kills: int, images: int, concurrency: int, s
             result.rounds += 1
             out = folder / name / f"round-{result.rounds}"
             with server_process(SLOW, model=MODEL) as server:
-                whole, seen = finished(command, server, out, concurrency=concurrency), 0
-                while result.kills < before + kills and killed(whole, chance.uniform(0.5, longest), fine=SET_ASIDE):
-                    received = server.stats()["requests"]
-                    result.kills += 1
-                    result.most_twice += min(concurrency, received - seen)
-                    seen = received
-                ended = subprocess.run(whole, capture_output=True, env=environment(), cwd=ROOT, check=False)
-                if ended.returncode not in SET_ASIDE:
-                    raise RuntimeError(ended.stderr.decode())
-                result.bought_twice += server.stats()["bought_twice"]
+                kill_asking(
+                    finished(command, server, out, concurrency=concurrency), server, result, chance=chance,
+                    kills=before + kills, concurrency=concurrency, longest=longest, environment=environment(),
+                    fine=SET_ASIDE,
+                )  # fmt: skip
             result.different += [table for table in expected if tables(out).get(table) != expected[table]]
     return result
 

@@ -5,7 +5,10 @@ import polars as pl
 import pytest
 
 from culturekit.verify.verify_run import verify_run
+from tests.effort import examples
 from tests.faults.evaluation_kills import evaluation, kill_and_count
+
+pytestmark = pytest.mark.endtoend
 
 pytest.importorskip("openai")
 
@@ -38,9 +41,9 @@ def routes_are_scored_counted_and_shown(run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_thirty_kills_of_an_evaluation_of_sampled_images(tmp_path: Path) -> None:
+def test_kills_of_an_evaluation_of_sampled_images(tmp_path: Path) -> None:
     given = evaluation(tmp_path, repeats=8, references=2, sample="32")
-    result = kill_and_count(tmp_path, given, kills=30, seed=9, longest=20.0)
-    assert result.kills >= 30
+    result = kill_and_count(tmp_path, given, kills=examples(30), seed=9, longest=20.0)
+    assert result.kills >= examples(30)
     assert result.different == []
     assert result.bought_twice <= result.most_twice

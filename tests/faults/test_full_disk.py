@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import SMALL
 
+pytestmark = pytest.mark.endtoend
+
 SCRIPT = """
 run() {{
     {python} -m culturekit run {recipe} --workdir {mount}/run --workers 1 > {out}/$1 2>&1
@@ -30,7 +32,9 @@ def can_mount() -> bool:
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("size", ["300k", "2m"])
+@pytest.mark.parametrize(
+    "size", ["300k", "2m", *(pytest.param(f"{n}k", marks=pytest.mark.slow) for n in range(500, 3_300, 400))]
+)
 def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Path, size: str) -> None:
     if not can_mount():
         pytest.skip("needs the right to mount a tmpfs in a namespace of its own")

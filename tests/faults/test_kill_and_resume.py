@@ -3,11 +3,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SMALL
+from tests.effort import examples
 from tests.faults.kill_and_resume import content, kill_and_resume, run_command
 
 CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
 
 
+@pytest.mark.endtoend
 def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
     result = kill_and_resume(SMALL, tmp_path, kills=3, seed=7, longest=3.0)
     assert len(result.kills) == 3
@@ -15,9 +17,9 @@ def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_thirty_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
-    result = kill_and_resume(CUBE, tmp_path, kills=30, seed=3, longest=5.0)
-    assert len(result.kills) == 30
+def test_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
+    result = kill_and_resume(CUBE, tmp_path, kills=examples(30), seed=3, longest=5.0)
+    assert len(result.kills) == examples(30)
     assert result.different == []
 
 

@@ -1,16 +1,17 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.llm_kills import CONCURRENCY, kill_and_count
+from tests.effort import examples
+
+ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(50, marks=pytest.mark.slow)])
-def test_kills_cost_no_more_than_what_was_under_way(kills: int, tmp_path: Path) -> None:
-    result = kill_and_count(tmp_path, kills=kills, seed=3, longest=0.6)
-    assert result.kills == kills
-    assert min(result.lost) >= 0
-    assert max(result.lost) <= CONCURRENCY
-    assert result.twice <= sum(result.lost)
-    assert result.different == []
-    assert result.broken == []
+@pytest.mark.endtoend
+def test_kills_cost_no_more_than_what_was_under_way() -> None:
+    command = [sys.executable, "-m", "tests.faults.llm_kills", "--kills", str(examples(60)), "--seed", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{examples(60)} kills" in done.stdout

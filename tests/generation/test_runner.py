@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from culturekit.errors import UpstreamUnavailable
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
 from culturekit.generation.image_rows import batches
@@ -114,3 +115,14 @@ def test_both_forms_keep_every_pixel_of_noise() -> None:
 def test_requests_without_a_size_leave_it_to_the_backend(tmp_path: Path) -> None:
     requests = list_requests(pl.read_parquet(prompts(tmp_path)), ImagePlan(), 0)
     assert {(request.width, request.height) for request in requests} == {(None, None)}
+
+
+def test_a_backend_that_fails_is_named_and_keeps_its_words(
+    work: Work, tmp_path: Path, backend: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: Sequence[ImageRequest]) -> list[ImageReply]:
+        raise TimeoutError("the card did not answer in 5 s")
+
+    monkeypatch.setattr(backend, "generate", gone)
+    with pytest.raises(UpstreamUnavailable, match="the backend any: TimeoutError: the card did not answer in 5 s"):
+        rows_of(work, tmp_path, ImagePlan(1, 1))

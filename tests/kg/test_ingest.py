@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import IntegrityError
+from culturekit.kg import item_batches
 from culturekit.kg.dump_line import read_line
 from culturekit.kg.ingest import IngestOptions, ingest
 from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
@@ -129,3 +130,30 @@ def test_statements_keep_rank_kind_and_qualifiers(work: Work) -> None:
     assert rows["qualified"].sum() == 2
     assert rows["ended"].sum() == 1
     assert rows.filter(pl.col("value").is_null())["snak"].sort().to_list() == ["novalue", "somevalue"]
+
+
+def test_what_the_store_has_no_number_for_is_left_out_and_counted(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(item_batches, "LARGEST", 20)
+    many = json.loads(entity(5, P31=list(range(100, 130)), P17=[9]))
+    many["sitelinks"] = {f"{number}wiki": {"title": "T"} for number in range(25)}
+    lines = [json.dumps(many), entity(6, P31=[100])]
+    outcome = ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
+    assert outcome.drops == {
+        "sitelink beyond the first 20 of its item": 5,
+        "statement beyond the first 21 of its property": 9,
+    }
+    items = read_table(work.out / "items.parquet", ITEMS)
+    assert items["sitelinks"].to_list() == [20, 0]
+    statements = read_table(work.out / "statements.parquet", STATEMENTS)
+    assert statements.group_by("number", "property").len().sort("number", "property")["len"].to_list() == [1, 21, 1]
+    assert statements.filter(number=5, property="P31")["position"].to_list() == list(range(21))
+
+
+@pytest.mark.slow
+def test_an_item_with_300_000_statements_does_not_end_the_ingest(work: Work, tmp_path: Path) -> None:
+    lines = [entity(5, P31=list(range(1, 300_001))), entity(6, P31=[100])]
+    outcome = ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
+    assert outcome.drops == {"statement beyond the first 65,536 of its property": 300_000 - 65_536}
+    assert read_table(work.out / "statements.parquet", STATEMENTS).height == 65_536 + 1

@@ -15,7 +15,7 @@ from culturekit.kg.rootcheck.drafts import draft_concept, draft_country, name_in
 from culturekit.kg.rootcheck.findings import Finding
 from culturekit.kg.rootcheck.validate import validate_roots
 from culturekit.records.work import Work
-from tests.cli.test_commands import culturekit
+from tests.command_line import culturekit
 
 BROKEN = """\
 concept: things

@@ -10,6 +10,7 @@ from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.journal import Entry, Journal, Reading
 from culturekit.llm.keys import key_of
+from culturekit.llm.repair import REPAIR_MARK, WORDING
 from culturekit.llm.spending import Spent, read_spending
 from culturekit.llm.tokens import estimate, input_bound
 from culturekit.storage.digests import canonical_json
@@ -25,7 +26,7 @@ def outgoings(count: int, rng: np.random.Generator) -> list[Outgoing]:
     lengths = np.exp(rng.normal(3.0, 1.0, count)).astype(int) + 1
     return [
         Outgoing(
-            canonical_json({"system": INSTRUCTIONS, "id": f"Q{number}", "text": " ".join(rng.choice(WORDS, length))}),
+            canonical_json({"content": INSTRUCTIONS, "id": f"Q{number}", "text": " ".join(rng.choice(WORDS, length))}),
             max_tokens=512,
         )
         for number, length in enumerate(lengths)
@@ -51,7 +52,9 @@ def pilot_plan(seed: int) -> tuple[CostPlan, int, int]:
     rows = sorted(int(row) for row in rng.choice(len(requests), 200, replace=False))
     spent = [spent_on(requests[row], truth[row]) for row in rows]
     repaired_in, repaired_out = (sum(tokens) // 10 for tokens in totals(truth, rows))
-    repair = Spent(b"r" * 32, "pilot", repaired_in, repaired_out, True)
+    asked_again = requests[0].body.replace(b'country. "', b"country. " + REPAIR_MARK + b'Error."')
+    repair = Spent(b"r" * 32, "pilot", repaired_in, repaired_out, True, asked_again)
+    assert asked_again != requests[0].body
     plan = plan_cost(requests, IDENTITY, RATE, spent=[*spent, repair])
     left = sorted(set(range(len(requests))) - set(rows))
     sums = [sum(tokens) for tokens in totals(truth, left)]
@@ -114,3 +117,43 @@ def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
     assert plan.input_tokens > 0
     assert read_spending(tmp_path / "nowhere.sqlite") == []
     assert any("30 answered in the journal, 10 to send" in line for line in cost_plan_lines(plan))
+
+
+def journalled(folder: Path, told: list[tuple[Outgoing, Usage]]) -> list[Spent]:
+    """Keep requests with what they took, as a run does."""
+    with Journal(folder) as journal:
+        entries = [
+            Entry(key_of(IDENTITY, outgoing), "one", 1, "online", 200, "reply", b"{}", outgoing.body)
+            for outgoing, _ in told
+        ]
+        for number, (_, usage) in zip(journal.append_all(entries), told, strict=True):
+            journal.note(number, Reading("ok", usage))
+    return read_spending(folder / "replies.sqlite")
+
+
+def asked(task: str, number: int, *, note: str = "") -> Outgoing:
+    """A request as the clients write it: instructions, data, schema."""
+    instructions = f"{task}: {INSTRUCTIONS}{note}"
+    schema = {"schema": {"name": task, "words": "x" * 100}}
+    return Outgoing(canonical_json({"messages": [instructions, f"dish {number * 7919}"], **schema}), max_tokens=256)
+
+
+def test_a_pilot_tells_of_others_of_its_kind_and_not_of_what_else_its_run_asked(tmp_path: Path) -> None:
+    earlier = [(asked("filter", number), Usage(400, 12)) for number in range(30)]
+    repairs = [(asked("filter", number, note=WORDING.format(code="fenced", sentence="", shape="")), Usage(480, 12))
+               for number in range(3)]  # fmt: skip
+    others = [(asked("verify", number), Usage(9_000, 900)) for number in range(50)]
+    spent = journalled(tmp_path, [*earlier, *repairs, *others])
+    plan = plan_cost([asked("filter", number) for number in range(1000, 1100)], IDENTITY, RATE, spent=spent)
+    assert (plan.requests, plan.bought, plan.pilot, plan.basis) == (100, 0, 30, "pilot")
+    assert plan.input_tokens == pytest.approx(100 * (400 + 3 * 480 / 30), rel=0.02)
+    assert plan.output_tokens == pytest.approx(100 * (12 + 3 * 12 / 30), rel=0.02)
+
+
+def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Path) -> None:
+    spent = journalled(tmp_path, [(asked("filter", number), Usage(400, 12)) for number in range(200)])
+    plan = plan_cost([asked("filter", number) for number in range(190, 290)], IDENTITY, RATE, spent=spent)
+    assert (plan.bought, plan.pilot) == (10, 200)
+    assert plan.input_tokens == pytest.approx(90 * 400, rel=0.02)
+    unknown = plan_cost([asked("tag", number) for number in range(50)], IDENTITY, RATE, spent=spent)
+    assert (unknown.pilot, unknown.basis) == (0, "sizes")

@@ -110,6 +110,20 @@ def test_a_five_minute_outage_costs_no_row_and_makes_no_storm() -> None:
     assert after >= 0.8 * 600
 
 
+def test_a_server_that_is_not_there_costs_no_row_and_no_money_however_few_rows_there_are() -> None:
+    def provider(identifier: str, _: int, now: float) -> Turn:
+        if now < 1600.0:
+            return Turn(0.01, Failure("connection", "connection refused", sent=False))
+        return Turn(0.5, answer_for(identifier))
+
+    for rows in (1, 7, 300):
+        wire = SimulatedWire(provider, concurrency=4, budget=0.06)
+        asked = wire.play(questions(rows))
+        assert {question.ended.outcome for question in asked if question.ended} == {"ok"}
+        assert wire.now < 1640.0 + rows
+        assert wire.purse.unsure == 0.0
+
+
 def test_rows_that_always_fail_are_exhausted_while_others_go_on() -> None:
     def provider(identifier: str, _: int, now: float) -> Turn:
         if identifier.endswith("7"):

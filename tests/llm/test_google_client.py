@@ -152,7 +152,7 @@ def test_a_fault_is_one_request_and_one_failure(server: RunningServer, kind: str
     server.follow(Script(rules=(Rule(Fault(kind, delay=None if kind == "stall" else 0.0)),)))
     before = len(server.records())
     with pytest.raises(Failure) as caught:
-        sent(spec(server, "&timeout=0.4"), question())
+        sent(spec(server, "&timeout=2" if kind == "stall" else "&timeout=600"), question())
     expected, status = FAULTS[kind]
     assert caught.value.kind == expected
     assert status in (None, caught.value.status)

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from culturekit.errors import CultureKitError, FolderInUse, IntegrityError
 from culturekit.llm.exchanges import latest_exchanges
 from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Reading
 from tests.llm.test_journal import entry
 
 WRITES_FOR_EVER = """
@@ -37,15 +37,14 @@ with Journal(Path(sys.argv[1])) as journal:
 """
 
 
-def killed_after(folder: Path, start: int, seconds: float) -> set[int]:
-    """Let a process write, kill it, and tell what it was told is on disk."""
+def killed_after(folder: Path, start: int, count: int) -> set[int]:
+    """Let a process write, kill it when it has named some keys, and give all that it named as being on disk."""
     command = [sys.executable, "-c", WRITES_FOR_EVER, str(folder), str(start)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        first = process.stdout.readline()
-        time.sleep(seconds)
+        lines = [process.stdout.readline() for _ in range(count)]
         process.send_signal(signal.SIGKILL)
-        lines = [first, *process.stdout.read().splitlines(keepends=True)]
+        lines += process.stdout.read().splitlines(keepends=True)
     return {int(line) for line in lines if line.endswith(b"\n")}
 
 
@@ -53,7 +52,7 @@ def killed_after(folder: Path, start: int, seconds: float) -> set[int]:
 def test_a_kill_at_any_moment_loses_nothing_that_was_told_to_be_on_disk(tmp_path: Path, kills: int) -> None:
     told: set[int] = set()
     for kill in range(kills):
-        told |= killed_after(tmp_path, kill * 10**6, 0.05 * (kill % 5))
+        told |= killed_after(tmp_path, kill * 10**6, 1 + 47 * (kill % 5))
         if kill % 2:
             assert len(list(latest_exchanges(tmp_path / "replies.sqlite", limit=10))) == 10
     assert len(told) >= kills
@@ -143,6 +142,42 @@ def test_a_full_database_tells_everybody_who_waits_and_goes_on_when_there_is_roo
         found = journal.found([key.to_bytes(32, "big") for key in range(200)], run="one")
         assert len(found) == 200
         assert sum(map(len, found.values())) == 200 + len(ended) - len(failed)
+
+
+def test_a_writer_that_fails_where_nobody_looks_tells_everybody_now_and_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise MemoryError("no room to commit")
+
+    journal = Journal(tmp_path)
+    with pytest.raises(MemoryError, match="no room"), journal:
+        journal.append_all([entry(1)])
+        monkeypatch.setattr(journal.writer, "commit_group", broken)
+        journal.append_all([entry(2)])
+    with pytest.raises(CultureKitError, match="the journal is closed"):
+        journal.append_all([entry(3)])
+    with Journal(tmp_path) as again:
+        assert len(again.found([entry(1).key, entry(2).key], run="one")) == 1
+
+
+def test_notes_that_could_not_be_written_are_no_secret(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left on device"), Journal(tmp_path) as journal:
+        (number,) = journal.append_all([entry(1)])
+        connection = journal.writer.connection
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        for _ in range(2000):
+            journal.note(number, Reading("ok" * 4000))
+            number += 1
+
+
+def test_a_failure_of_the_run_is_not_hidden_by_one_of_the_journal_behind_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), Journal(tmp_path) as journal:
+        (number,) = journal.append_all([entry(1)])
+        journal.writer.connection.execute("PRAGMA query_only = 1")
+        journal.note(number, Reading("ok"))
+        raise KeyboardInterrupt
 
 
 def damage(path: Path, *, at: int, with_bytes: bytes) -> None:

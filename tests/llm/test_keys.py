@@ -49,6 +49,7 @@ CHANGED: dict[str, Any] = {
     "sample": 1,
     "max_tokens": 65,
     "weighed": ("Yes", "No"),
+    "asks": Other,
 }
 NOT_SENT = {"task"}
 """Ours alone: it leaves in no body. Two tasks that send the same bytes ask the same question."""
@@ -59,7 +60,7 @@ def compose(request: Request) -> Outgoing:
     body = {
         "system": request.instructions,
         "user": dict(request.data),
-        "schema": msgspec.json.schema(request.reply),
+        "schema": msgspec.json.schema(request.schema_type),
         "allowed": {name: list(values) for name, values in request.allowed.items()},
         "images": [one.sha256 for one in request.images],
         "max_tokens": request.max_tokens,

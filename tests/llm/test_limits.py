@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from culturekit.llm.client import Failure, Quota
+from culturekit.llm.client import Failure, Quota, Usage
 from culturekit.llm.limits import Limiter
 from tests.llm.fake_client import answer_for, questions
 from tests.llm.server.quota_windows import QuotaWindow
@@ -84,3 +84,19 @@ def test_a_hint_stops_everything_to_the_millisecond() -> None:
     limiter = Limiter(Quota(), 4)
     limiter.failed(Failure("busy", "", status=429, wait=1.5), 100.0, sent=99.0)
     assert 101.5 <= limiter.due(100.0) <= 101.51
+
+
+def test_no_count_of_tokens_holds_the_pace_up_for_longer_than_a_minute() -> None:
+    limiter = Limiter(Quota(tokens=600.0), 4)
+    expected = limiter.sent(100, 20, 100.0)
+    assert limiter.due(100.0) <= 160.0
+    limiter.succeeded(expected, 100, Usage(10**15, 10), 101.0)
+    assert limiter.due(101.0) <= 161.0
+
+
+@pytest.mark.parametrize("wait", [86_400.0, 1e9])
+def test_a_hint_beyond_patience_ends_the_run_whatever_it_came_with(wait: float) -> None:
+    wire = SimulatedWire(lambda *_: Turn(0.1, Failure("blocked", "", status=451, wait=wait)), concurrency=2)
+    wire.play(questions(20))
+    assert "asks to wait" in str(wire.dispatch.ending)
+    assert wire.now < 1002.0

@@ -45,7 +45,9 @@ def test_a_stated_price_is_read(text: str) -> None:
     assert (rate.input, rate.output) == (float(left), float(right))
 
 
-@pytest.mark.parametrize("text", ["", "0.15", "a/b", "1/2/3", "-1/2", "nan/1", "1e3/2", "inf/inf"])
+@pytest.mark.parametrize(
+    "text", ["", "0.15", "a/b", "1/2/3", "-1/2", "nan/1", "1e3/2", "inf/inf", "100000/1", f"1/{'9' * 400}"]
+)
 def test_a_price_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="a price cannot be read"):
         parse_price(text)
@@ -63,6 +65,15 @@ def test_costs_are_exact_and_add_up(counts: list[tuple[int, int, int]]) -> None:
         Fraction(0),
     )
     assert sum(picodollars_of(usage, rate) for usage in usages) == exact * 10**6
+
+
+@pytest.mark.parametrize("cached", [101, 10**9, 10**30, -1, -(10**9)])
+def test_no_more_is_cached_than_was_sent_and_no_cost_is_negative(cached: int) -> None:
+    rate = Rate(0.15, 0.6, cached=0.075)
+    least, most = picodollars_of(Usage(100, 10, cached_tokens=100), rate), picodollars_of(Usage(100, 10), rate)
+    assert least <= picodollars_of(Usage(100, 10, cached_tokens=cached), rate) <= most
+    assert picodollars_of(Usage(-100, -10, cached_tokens=cached), rate) == 0
+    assert cost_of(Usage(-100, -10), rate, mode="batch") == 0.0
 
 
 def test_a_batch_costs_its_share_and_discounts_are_not_multiplied() -> None:

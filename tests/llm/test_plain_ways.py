@@ -4,10 +4,15 @@ import json
 import sys
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.llm import chat_completions, gemini_api, responses_api
+from culturekit.llm.batches import google_lines, openai_lines
 from culturekit.llm.chat_completions import any_reply
+from culturekit.llm.client import Failure
+from culturekit.llm.failures import failure_of
 from culturekit.llm.plain_completions import plain_reply
 from culturekit.llm.strict_json import plain_object, read_json
 from culturekit.llm.untrusted import PLAIN, cleaned, is_plain, plainly_written, written
@@ -87,3 +92,51 @@ def test_a_plain_object_is_read_as_any_is(text: str) -> None:
 def test_no_key_stands_twice_in_a_plain_object() -> None:
     assert plain_object('{"a":"b","a":"c"}') is None
     assert plain_object('{"id": "Q1", "verdict": "keep"}') == {"id": "Q1", "verdict": "keep"}
+
+
+TWICE = [
+    (b'"usage":', b'"usage":{"prompt_tokens":1,"completion_tokens":1},"usage":'),
+    (b'"choices":', b'"choices":[],"choices":'),
+    (b'"choices":', b'"\\u0063hoices":[], "choices":'),
+    (b'"content":', b'"content" : "no","content":'),
+    (b'"prompt_tokens":', b'"prompt_tokens":9,"prompt_tokens":'),
+    (b'"odd":', b'"odd":{"a":1,"a":2},"more":'),
+]
+
+
+@pytest.mark.parametrize(("place", "instead"), TWICE, ids=[instead.decode() for _, instead in TWICE])
+def test_a_key_that_stands_twice_around_the_answer_is_refused_as_within_it(place: bytes, instead: bytes) -> None:
+    counts = {"prompt_tokens": 90, "completion_tokens": 12}
+    choice = {"index": 0, "message": {"content": "{}"}, "finish_reason": "stop"}
+    raw = msgspec.json.encode({"odd": ":", "choices": [choice], "usage": counts, "model": "m"})
+    assert chat_completions.read(raw).stop == "end"
+    reply = chat_completions.read(raw.replace(place, instead, 1))
+    assert (reply.stop, reply.detail, reply.text) == ("unreadable", "a key stands twice in it", "")
+
+
+def test_other_protocols_refuse_a_key_that_stands_twice_too() -> None:
+    output = [{"type": "message", "content": [{"type": "output_text", "text": "{}"}]}]
+    for read, body, key in (
+        (responses_api.read, {"status": "completed", "output": output}, b'"status":'),
+        (gemini_api.read, {"candidates": [{"content": {"parts": [{"text": "{}"}]}}]}, b'"candidates":'),
+    ):
+        raw = msgspec.json.encode(body)
+        assert read(raw).stop == "end"
+        assert read(raw.replace(key, key + b"null," + key, 1)).detail == "a key stands twice in it"
+
+
+def test_a_line_of_a_batch_with_a_key_twice_or_an_impossible_status_is_none() -> None:
+    def judged(status: int, body: bytes) -> Failure:
+        return failure_of(status, {}, body)
+
+    good = b'{"custom_id":"a","response":{"status_code":200,"body":{}}}'
+    assert openai_lines.result_of(good, judged) is not None
+    assert openai_lines.result_of(good.replace(b'"custom_id"', b'"custom_id":"b","custom_id"'), judged) is None
+    assert openai_lines.result_of(good.replace(b"200", b"%d" % 10**30), judged) is None
+    assert openai_lines.result_of(good.replace(b"200", b"-200"), judged) is None
+    good = b'{"key":"a","error":{"code":13,"message":"no"}}'
+    found = google_lines.result_of(good, judged)
+    assert found is not None and found.kind == "server"
+    assert google_lines.result_of(good.replace(b'"key"', b'"key":"b","key"'), judged) is None
+    beyond = google_lines.result_of(good.replace(b"13", b"%d" % 10**30), judged)
+    assert beyond is not None and (beyond.kind, beyond.status) == ("server", 0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.llm.retry_hints import wait_of
+from culturekit.llm.retry_hints import LONGEST_HINT, wait_of
 
 NOW = 1_790_000_000.25
 INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo"}
@@ -30,6 +30,9 @@ INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo"}
         ({}, [INFO], None),
         ({}, {"not": "a list"}, None),
         ({"retry-after": "2"}, [INFO | {"retryDelay": "3s"}], 3.0),
+        ({"retry-after": "9" * 400}, None, None),
+        ({"retry-after": "1" + "0" * 300}, None, LONGEST_HINT),
+        ({}, [INFO | {"retryDelay": {"seconds": 10**400}}], None),
     ],
 )
 def test_the_longest_wait_asked_for_counts(headers: dict[str, str], details: object, wait: float | None) -> None:

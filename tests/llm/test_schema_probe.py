@@ -19,9 +19,10 @@ def probed(folder: Path, script: Script, *, times: int = 1) -> tuple[int, float]
     """Probe; give the number of requests that the server saw, and how long it asks to be left alone."""
     with running_server(script) as server, Journal(folder) as journal:
         asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm&price=1/2")
+        hold = DurableHold(journal, asked.identity, 900.0)
         for _ in range(times):
-            probe_once(asked, journal, Purse(asked.rate, asked.identity, Budget(1.0)), run="r")
-        return len(server.records()), DurableHold(journal, asked.identity).left()
+            probe_once(asked, journal, Purse(asked.rate, asked.identity, Budget(1.0)), hold, run="r")
+        return len(server.records()), hold.left()
 
 
 def test_a_server_that_enforces_schemas_is_asked_once_and_not_warned_of(

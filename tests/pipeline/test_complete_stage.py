@@ -13,12 +13,11 @@ from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.complete_stage import complete_stage
 from culturekit.pipeline.cube.stages import cube_stages
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world
-from tests.conftest import SMALL, HeardProgress
+from tests.conftest import SMALL, HeardProgress, HereEngine
 from tests.faults.filter_kills import ROOT, environment
 from tests.llm.server.running import server_process
 
@@ -72,7 +71,7 @@ def test_a_recipe_completes_between_filter_and_release_where_it_says_so(tmp_path
 
 def test_offline_a_completion_asks_every_pair_once_and_adds_nothing(tmp_path: Path) -> None:
     recipe = load_recipe(SMALL, ["completion.rounds=2"])
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         runs = run_recipe(recipe, tmp_path, engine=engine, progress=HeardProgress(), until="cspace")
     completion = next(run for run in runs if run.name == "completion")
     assert completion.manifest.notes["ended"] == {"dry": 8}
@@ -97,7 +96,7 @@ def ran(workdir: Path, spec: str, budget: float, until: str = "completion") -> "
     for setting in settings:
         command += ["--set", setting]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment(), cwd=ROOT, timeout=300
+        command, capture_output=True, text=True, check=False, env=environment(), cwd=ROOT, timeout=600
     )
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 pytest.importorskip("distributed")
 
 from distributed import Client, LocalCluster
+from distributed.comm import CommClosedError
 
 from culturekit.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.pipeline import shared_ground
@@ -301,3 +303,13 @@ def test_a_cluster_of_this_machine_has_as_many_workers_as_asked_for(tmp_path: Pa
 def test_what_makes_no_sense_is_said(tmp_path: Path, spec: str, workers: int | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         engine_for(spec, workers=workers, folder=tmp_path)
+
+
+def test_how_many_workers_a_lost_scheduler_has_is_said_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise CommClosedError("in <TCP (closed)>: stream is closed")
+
+    engine = DaskEngine("tcp://127.0.0.1:9", folder=tmp_path)
+    monkeypatch.setattr(engine, "client", SimpleNamespace(nthreads=gone))
+    with pytest.raises(UpstreamUnavailable, match="lost; found CommClosedError: in <TCP"):
+        _ = engine.workers

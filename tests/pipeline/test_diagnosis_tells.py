@@ -8,9 +8,8 @@ import pytest
 
 from culturekit.config.load import load_recipe
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
-from tests.conftest import SMALL, HeardProgress
+from tests.conftest import SMALL, HeardProgress, HereEngine
 
 SETTINGS = (
     "images.repeats=25",
@@ -24,7 +23,7 @@ SETTINGS = (
 def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of an even model, one with a favourite, and one without culture."""
     root = tmp_path_factory.mktemp("diagnosed")
-    with LocalEngine(2) as engine:
+    with HereEngine() as engine:
         run_recipe(load_recipe(SMALL, SETTINGS), root, engine=engine, progress=HeardProgress(), until="scores")
     return root
 
@@ -50,7 +49,7 @@ def test_the_hubs_of_a_model_with_a_favourite_are_of_that_country(hubs: pl.DataF
 @pytest.mark.slow
 def test_a_collapsed_model_has_a_few_large_hubs(diagnosed: Path, tmp_path: Path) -> None:
     collapsed = load_recipe(SMALL, (*SETTINGS, "models.1.backend=simulated?collapse=0.9&modes=2"))
-    with LocalEngine(2) as engine:
+    with HereEngine() as engine:
         run_recipe(collapsed, tmp_path, engine=engine, progress=HeardProgress(), until="scores")
     hubs = pl.read_parquet(tmp_path / "diagnosis/hubs.parquet").filter(pl.col("rank") == 1)
     share = dict(hubs.select("model", "share").iter_rows())

@@ -9,14 +9,13 @@ from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.filter_stage import filter_stage
 from culturekit.pipeline.judge_stage import judge_stage
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.test_image_judge import png
 from tests.builders.test_image_judge import table as images_table
-from tests.conftest import SMALL, HeardProgress
+from tests.conftest import SMALL, HeardProgress, HereEngine
 from tests.faults.filter_kills import dishes
 
 LOCAL = "openai:judge-1?base_url=http://127.0.0.1:9/v1"
@@ -61,7 +60,7 @@ def test_images_are_judged_as_a_stage(tmp_path: Path) -> None:
     (tmp_path / "said.jsonl").write_text(json.dumps(line), encoding="utf-8")
     question = ImageQuestion("inclusion", "region", "Is the country right?", answers=("yes", "no"))
     stage = judge_stage(images, [question], f"replay:{tmp_path}/said.jsonl?miss=default")
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run = run_stage(stage, tmp_path / "judgments", engine=engine, progress=HeardProgress())
         assert run_stage(stage, tmp_path / "judgments", engine=engine, progress=HeardProgress()).state == "reused"
     assert run.manifest.counts == {"judgments": 1, "images": 2, "drops": 1}
@@ -73,7 +72,7 @@ def test_a_plan_knows_what_the_filter_costs_once_its_candidates_are_there(tmp_pa
     assert recipe.llm.options() == LlmOptions(budget=20.0, concurrency=64)
     before = {step.name: step for step in plan_recipe(recipe, tmp_path)}["filter"]
     assert (before.units, before.requests, before.tokens, before.dollars) == (None, None, None, None)
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run_recipe(recipe, tmp_path, engine=engine, progress=HeardProgress(), until="candidates")
     after = {step.name: step for step in plan_recipe(recipe, tmp_path)}["filter"]
     assert after.units is not None

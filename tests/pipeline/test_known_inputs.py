@@ -18,7 +18,7 @@ def nothing(work: Work) -> Outcome:
 
 def state(path: Path, out: Path) -> str:
     what = Stage("s", "s", 1, nothing, {"dump": path})
-    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress()).state
+    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress(), replace=True).state
 
 
 @pytest.fixture

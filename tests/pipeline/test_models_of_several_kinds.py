@@ -15,13 +15,12 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.model_pilots import pilot_models
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.planning.planned_stage import PlannedStage
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.storage.manifest import read_manifest
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.generation.diffusion.tiny_pipelines import tiny
 from tests.generation.services.paid_images import KEY, google, openai
 from tests.llm.server.running import RunningServer, server_process
@@ -69,7 +68,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         ]
         recipe = load_recipe(CUBE, [*SMALLER, "diagnosis.floor_repeats=1", f"models={json.dumps(models)}"])
         folder = root / "run"
-        with LocalEngine(2) as engine:
+        with HereEngine() as engine:
             hands: dict[str, Any] = {"engine": engine, "progress": HeardProgress()}
             run_recipe(recipe, folder, until="prompts", **hands)
             before = planned(recipe, folder)

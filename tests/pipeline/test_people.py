@@ -15,7 +15,6 @@ from culturekit.errors import CultureKitError, UsageError
 from culturekit.pipeline.cube.people import people_stages
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.stages import cube_stages
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.storage.manifest import read_manifest
@@ -29,7 +28,7 @@ PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
 @pytest.fixture(scope="module")
 def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs") / "people"
-    with LocalEngine(2) as engine:
+    with HereEngine() as engine:
         run_recipe(load_recipe(PEOPLE), root, engine=engine, progress=HeardProgress())
     return root
 
@@ -232,7 +231,7 @@ def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_ru
     run = Path(shutil.copytree(people_run, tmp_path / "people"))
     asked = recipe(tmp_path, files=f"[{people_run}/simulated-answers/answers.json]", out_of_region=1, prompts=24)
     for stage in people_stages(CubeRun(asked, run))[:-1]:
-        done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress())
+        done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress(), replace=True)
         assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
     for name in ("taken-in/annotations", "ratings/rating_table"):
         assert table(run, name).equals(table(people_run, name))

@@ -31,8 +31,8 @@ def stage(wanted: int, *, cut: bool = False) -> Stage:
     return Stage("buy", "buy", 1, buy, {}, {"wanted": wanted})
 
 
-def run(what: Stage, out: Path, *, fresh: bool = False) -> StageRun:
-    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress(), fresh=fresh)
+def run(what: Stage, out: Path, *, fresh: bool = False, replace: bool = True) -> StageRun:
+    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress(), fresh=fresh, replace=replace)
 
 
 def bought(ended: StageRun) -> object:

@@ -62,11 +62,13 @@ def test_nothing_but_stages_and_the_recipe_is_left(small_run: Path) -> None:
     assert [path.name for path in small_run.iterdir() if path.is_file()] == ["recipe.json"]
 
 
+@pytest.mark.endtoend
 def test_one_worker_gives_the_same_bytes_as_two(small_recipe: Recipe, small_run: Path, tmp_path: Path) -> None:
     run(small_recipe, tmp_path / "alone", workers=1)
     assert content(tmp_path / "alone") == content(small_run)
 
 
+@pytest.mark.endtoend
 def test_stages_killed_in_their_last_moment_end_in_the_same_bytes(
     small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

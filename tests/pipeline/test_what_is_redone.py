@@ -17,12 +17,11 @@ from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
 from culturekit.pipeline import filter_stage as filter_stages
 from culturekit.pipeline import graph_stages, index_stages
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.stages.stage import input_records, key_of
 from culturekit.storage.package_data import shipped
-from tests.conftest import SMALL, HeardProgress
+from tests.conftest import SMALL, HeardProgress, HereEngine
 
 SPACE = ("graph", "candidates", "filter", "cspace", "prompts")
 
@@ -34,7 +33,7 @@ def recipe_of(folder: Path, **changes: object) -> Recipe:
 
 
 def done_again(recipe: Recipe, folder: Path) -> set[str]:
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         runs = run_recipe(recipe, folder / "run", engine=engine, progress=HeardProgress(), until="prompts")
     return {run.name for run in runs if run.state != "reused"}
 
@@ -121,8 +120,12 @@ def test_another_judge_who_says_the_same_changes_no_prompt(world: Path) -> None:
     said = world / "said.jsonl"
     said.write_text('{"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "keep"}}', encoding="utf-8")
     assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace"}
+
+
+def test_a_judge_who_settles_nothing_leaves_nothing_to_make_prompts_of(world: Path) -> None:
+    said = world / "said.jsonl"
     said.write_text('{"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "review"}}', encoding="utf-8")
-    assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace"}
+    assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace", "prompts"}
 
 
 def test_other_words_for_prompts_build_prompts_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 import multiprocessing
 import os
 import signal
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -58,10 +57,9 @@ def test_a_patient_run_waits_its_turn(
     tmp_path: Path, holder: "tuple[multiprocessing.process.BaseProcess, Connection]"
 ) -> None:
     process, pipe = holder
-    started = time.monotonic()
     pipe.send("go")
     with hold(tmp_path / ".lock", wait=True):
-        assert time.monotonic() - started < 30
+        assert (tmp_path / ".lock").exists()
     process.join()
 
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import socket
 import threading
@@ -92,7 +93,7 @@ def test_a_pipe_that_takes_a_files_place_is_not_waited_for(root: Path, monkeypat
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.append(reason(root, "pipe.png")), daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(600)
     assert found == [IRREGULAR]
 
 
@@ -129,3 +130,17 @@ def test_absent_empty_large_and_forbidden_have_their_reasons(root: Path) -> None
     if os.geteuid():
         (root / "a.png").chmod(0)
         assert reason(root, "a.png") == UNOPENED
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM])
+def test_what_the_machine_lacks_is_not_said_of_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    (tmp_path / "a.png").write_bytes(b"picture")
+
+    def refused(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        read_bytes_inside(tmp_path, "a.png")

@@ -31,6 +31,7 @@ def test_rows_are_written_in_key_order_so_that_equal_rows_give_equal_bytes(tmp_p
     assert os.listdir(tmp_path) == ["pets.parquet"]
 
 
+@pytest.mark.endtoend
 def test_the_number_of_threads_does_not_show_in_the_bytes(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; import polars as pl\n"

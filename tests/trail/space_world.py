@@ -20,7 +20,9 @@ from culturekit.pipeline import filter_stage as filter_stages
 from culturekit.pipeline.filter_stage import filter_stage
 from culturekit.pipeline.graph_stages import extract_stage, release_stage
 from culturekit.pipeline.ingest_stage import ingest_stage
+from culturekit.pipeline.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.records.choices import Included
 from culturekit.records.schemas import CANDIDATES, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -84,6 +86,8 @@ class World:
     wording: str | None = None
     keyed: tuple[tuple[str, str, str], ...] = ()
     completion: Completion | None = None
+    include: tuple[Included, ...] = ()
+    decisions: Mapping[str, str] | None = None
 
     def with_item(self, qid: str, label: str, said: Statements) -> "World":
         """The same world, one line of its dump another."""
@@ -117,7 +121,13 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
         if world.completion is not None:
             done(completion_of(kept, world.completion), folder)
             kept = folder / "completion/completed.parquet"
-        done(release_stage([kept], concepts, "sitelinks"), folder)
+        if world.decisions is not None:
+            sheet = folder / "sheet.csv"
+            rows = [f"{qid},cuisine,{word}" for qid, word in world.decisions.items()]
+            sheet.write_text("\n".join(["qid,concept,decision", *rows]), encoding="utf-8")
+            done(review_stage(kept, ReviewFiles((sheet,), by="Ada", on="2026-11-22")), folder)
+            kept = folder / "review/kept.parquet"
+        done(release_stage([kept], concepts, "sitelinks", include=world.include), folder)
     return folder
 
 

@@ -82,6 +82,40 @@ FOUR: dict[tuple[str, str, str], tuple[list[str], list[str]]] = {
 }
 
 
+UNSURE = World(verdicts={"Q1": "review", "Q7": "remove"})
+
+
+def test_what_a_release_takes_in_besides_what_was_kept(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = compared(tmp_path, UNSURE, replace(UNSURE, include=("review",)), work, monkeypatch)
+    assert told(found) == {("added", "Q1", "artifact"): (["config"], [])}
+    assert because(found, "Q1") == "config: include of the run"
+    assert found.rows["stage"].to_list() == ["release"]
+    other = replace(UNSURE, include=("review",)).with_item("Q3", "Sushi roll", UNSURE.items["Q3"][1])
+    both = told(compared(tmp_path / "both", UNSURE, other, work, monkeypatch))
+    assert both == {("added", "Q1", "artifact"): (["config"], []), ("renamed", "Q3", "name"): (["dump"], [])}
+
+
+def test_what_people_decided(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = replace(UNSURE, decisions={"Q1": "accept", "Q3": "reject"})
+    found = compared(tmp_path, UNSURE, second, work, monkeypatch)
+    assert told(found) == {
+        ("added", "Q1", "artifact"): (["config"], []),
+        ("removed", "Q3", "artifact"): (["config"], []),
+    }
+    assert because(found, "Q1") == "config: review of the run"
+    assert found.rows["stage"].to_list() == ["review", "review"]
+    both = told(compared(tmp_path / "both", FIRST, second, work, monkeypatch))
+    assert both == {("removed", "Q3", "artifact"): (["config"], [])}
+    dump = second.with_item("Q6", "Risotto bianco", second.items["Q6"][1])
+    assert told(compared(tmp_path / "dump", UNSURE, dump, work, monkeypatch)) == {
+        ("added", "Q1", "artifact"): (["config"], []),
+        ("removed", "Q3", "artifact"): (["config"], []),
+        ("renamed", "Q6", "name"): (["dump"], []),
+    }
+
+
 def test_one_wording(tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     first = replace(FIRST, keyed=KEYED)
     found = compared(tmp_path, first, replace(first, wording=OTHER_WORDS), work, monkeypatch)
@@ -203,7 +237,7 @@ def test_code_that_drops_a_name(tmp_path: Path, work: Work, monkeypatch: pytest.
     sides = [SpaceBehind.of(run) for run in (a, b, c)]
     alone = compare_spaces(sides[0], sides[1], work)
     assert told(alone) == {("removed", "Q4", "artifact"): (["code"], [])}
-    assert because(alone, "Q4") == "code: stage filter, version 2 -> 1"
+    assert because(alone, "Q4") == "code: stage filter, version 3 -> 1"
     assert told(compare_spaces(sides[0], sides[2], work)) == {
         ("removed", "Q4", "artifact"): (["code"], []),
         ("reclassified", "Q3", "country"): (["dump"], []),

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import MATCHES
@@ -18,7 +17,7 @@ from culturekit.trail.find_score import find_score
 from culturekit.trail.tell import trail_lines
 from culturekit.trail.upstream import upstream
 from culturekit.trail.walk_back import walk_back, walk_images
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 
 COUNTRY = "metric=vs&model=broad&concept=art&kernel=country"
 
@@ -147,7 +146,7 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
     stage = score_stage(
         {"matches": small_run / "matches-broad/matches.parquet"}, {}, QvsOptions(within="country"), prompts=prompts
     )
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run_stage(stage, tmp_path / "scores", engine=engine, progress=HeardProgress())
     trail = walk_back(*find_score(f"{tmp_path}/scores?metric=vs&model=broad&concept=art&country=JP"))
     assert (trail.score["country"], trail.behind.images, trail.behind.prompts) == ("JP", 24, 1)

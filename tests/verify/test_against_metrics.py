@@ -12,14 +12,13 @@ import pytest
 
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.verify.forging import change_table, renew_inputs
 
 COUNTRIES = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "BR": "Americas"}
@@ -117,7 +116,7 @@ class World:
         stage = score_stage(
             {"matches": self.root / "matches/matches.parquet"}, more.pop("quality", {}), options, **more
         )
-        with LocalEngine(1) as engine:
+        with HereEngine() as engine:
             run_stage(stage, self.root / "scores", engine=engine, progress=HeardProgress())
         return verify_run(self.root / "scores")
 

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.errors import UsageError
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.trail.upstream import recorded
 from culturekit.verify.verify_run import verify_run
 from tests.verify.test_tamperings import VALUE
 
@@ -45,6 +46,19 @@ def test_an_unfinished_folder_in_a_run_is_a_finding(run_copy: Path) -> None:
     assert told.exit_code == 1
     assert "drafts: not a finished stage" in told.stdout
     assert "todo.txt: lies beside the stages" in told.stdout
+
+
+def test_a_run_record_that_names_a_place_no_file_can_have_is_a_finding(run_copy: Path) -> None:
+    path = run_copy / "scores/run.json"
+    record = json.loads(path.read_text())
+    role = sorted(record["inputs"])[0]
+    record["inputs"][role] = "../a\0b"
+    path.write_text(json.dumps(record))
+    told = runner.invoke(app, ["verify", str(run_copy)])
+    assert told.exit_code == 1, told.output
+    assert f"the place of {role!r} is one that no file can have" in told.stdout
+    with pytest.raises(IntegrityError, match="does not say where"):
+        recorded(run_copy / "scores", role)
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -9,14 +9,13 @@ import pytest
 
 from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.score_questions import QuestionOptions
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
 from culturekit.records.schemas import IMAGES, JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
 from tests.builders.spaces import rows_of
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.verify.forging import change_table, reseal
 
 PARENTS = {"q1": list[str](), "q2": ["q1"], "q3": ["q1", "q2"]}
@@ -69,7 +68,7 @@ def scored(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         quality={"quality-m": write_table(tmp_path / "quality", QUALITY, rows_of(QUALITY, *quality))},
         questions=write_table(tmp_path / "questions", QUESTIONS, rows_of(QUESTIONS, *asked)),
     )
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run_stage(stage, tmp_path / "faithfulness", engine=engine, progress=HeardProgress())
     return tmp_path / "faithfulness"
 

@@ -11,7 +11,6 @@ from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.family import Correction
 from culturekit.families.inputs import Files, ValueTables
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.stages.stage import Stage
@@ -20,12 +19,12 @@ from culturekit.verify.comparisons import hochberg, holm
 from culturekit.verify.stability import tau_b
 from culturekit.verify.student import share_below, t_quantile
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.verify.forging import change_table, read_json, reseal
 
 
 def made(stage: Stage, folder: Path) -> Path:
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run_stage(stage, folder, engine=engine, progress=HeardProgress())
     return folder
 

@@ -7,14 +7,13 @@ import polars as pl
 import pytest
 
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.routes_stage import routes_stage
 from culturekit.records.schemas import JUDGMENTS, MATCHES, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.conftest import HeardProgress
+from tests.conftest import HeardProgress, HereEngine
 from tests.metrics.scoring.test_score_routes import NEAREST, TAGS, judged, without_label
 from tests.verify.forging import change_table, reseal
 
@@ -42,7 +41,7 @@ def made(folder: Path, options: QvsOptions, *, judgments: bool = True) -> Path:
         quality={"": kept(folder, "quality", QUALITY, quality)},
         judgments={"": kept(folder, "judgments", JUDGMENTS, said)} if judgments else {},
     )
-    with LocalEngine(1) as engine:
+    with HereEngine() as engine:
         run_stage(stage, folder / "routes", engine=engine, progress=HeardProgress())
     return folder / "routes"
 

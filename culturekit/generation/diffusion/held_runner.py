@@ -16,6 +16,8 @@ from culturekit.generation.image_rows import Maker, Shard, batches, image_row, p
 from culturekit.generation.services.slot_journal import SlotJournal
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
+from culturekit.storage.seals import is_sealed, seal_pictures
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
@@ -91,7 +93,11 @@ def make_held(
     for one in opened:
         finish(one)
     todo = (Batch(one, batch) for one in opened for batch in one.batches)
-    with backend.lanes(work.engine.workers) as lanes, ThreadPoolExecutor(work.engine.workers) as writers:
+    with (
+        explained_outside(f"the backend {shards[0].maker.backend}"),
+        backend.lanes(work.engine.workers) as lanes,
+        ThreadPoolExecutor(work.engine.workers) as writers,
+    ):
         for answered in in_lanes(lanes, todo, lambda batch: batch.requests):
             yield keep(answered, backend, writers)
 
@@ -135,6 +141,7 @@ def finish(opened: OpenShard) -> None:
         return
     rows = [opened.journal.rows[slot_of(request)] for request in opened.shard.requests]
     save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=False)), opened.shard.part)
+    seal_pictures(opened.shard.part, opened.shard.out, rows)
     opened.journal.remove()
 
 
@@ -143,11 +150,11 @@ def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> 
 
     Gives None where all images are there.
     """
-    opened = [open_shard(shard, backend) for shard in shards if not shard.part.exists()]
+    opened = [open_shard(shard, backend) for shard in shards if not is_sealed(shard.part)]
     missing = [(one, batch, request) for one in opened for batch in one.batches for request in one.missing(batch)]
     if not missing:
         return None
-    with backend.lanes(work.engine.workers) as lanes:
+    with explained_outside(f"the backend {shards[0].maker.backend}"), backend.lanes(work.engine.workers) as lanes:
         for one, batch, request in missing[:PILOT]:
             started = time.perf_counter()
             reply = lanes[0].generate(batch)[batch.index(request)]

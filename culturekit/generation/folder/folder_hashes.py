@@ -14,6 +14,7 @@ from culturekit.errors import IntegrityError
 from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
+from culturekit.storage.system_errors import machine_fails
 
 __all__ = ["changed_meanwhile", "content_of", "hashed"]
 
@@ -94,6 +95,8 @@ def hash_file(place: tuple[Path, PictureFile]) -> str:
     except FileNotFoundError as error:
         raise changed_meanwhile(root, file.name) from error
     except OSError as error:
+        if machine_fails(error):
+            raise
         return f"!file cannot be read: {error.strerror}"
 
 

@@ -21,6 +21,7 @@ from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_reading import NoPicture, picture_from, read_bytes_inside
 from culturekit.storage.picture_writing import encoded
+from culturekit.storage.seals import seal_pictures
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["FOLDER_SCHEMA", "Handling", "Intake", "Shard", "Taking", "take_shard"]
@@ -71,6 +72,7 @@ def take_shard(shard: Shard) -> int:
         row = table_row(intake.row, duplicate_of=intake.duplicate_of)
         rows.append({**row, **taken(intake.row, row["image_id"], shard)})
     save_parquet(pl.DataFrame(rows, schema=FOLDER_SCHEMA), shard.part)
+    seal_pictures(shard.part, shard.out, rows)
     return len(rows)
 
 

@@ -11,6 +11,8 @@ import orjson
 import polars as pl
 
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.spreadsheet_cells import unguarded
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["Row", "bounded", "rows_of"]
 
@@ -60,6 +62,7 @@ def read_parquet(path: Path) -> Iterator[Row]:
     try:
         yield from pl.read_parquet(path).iter_rows(named=True)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("a list of images is not readable Parquet", where=str(path), found=str(error)) from error
 
 
@@ -74,7 +77,7 @@ def delimited(text: str, path: Path, *, tab: bool) -> Iterator[tuple[int, Row]]:
         header = [name.strip() for name in next(reader, [])]
         for cells in reader:
             if len(cells) == len(header):
-                yield reader.line_num, dict(zip(header, cells, strict=True))
+                yield reader.line_num, dict(zip(header, map(unguarded, cells), strict=True))
             elif cells:
                 found = f"{len(cells)} cells, but the first line names {len(header)} columns"
                 problems.append(Problem(found, path.name, reader.line_num))

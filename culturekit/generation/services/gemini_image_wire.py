@@ -10,7 +10,7 @@ from culturekit.generation.services.image_replies import KEPT, reply_with, reply
 from culturekit.llm.client import Outgoing, Reply, Request, Usage
 from culturekit.llm.error_bodies import shortened
 from culturekit.llm.gemini_api import usage as told_usage
-from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["GeminiImages", "compose", "read"]
@@ -82,7 +82,7 @@ def read(raw: bytes, settings: GeminiImages) -> Reply:
     if blocked and blocked != "BLOCK_REASON_UNSPECIFIED":
         return reply_without("blocked", f"prompt: {blocked}", usage)
     if not candidates:
-        return reply_without("unreadable", "no candidates in the reply" if body else "not a JSON object")
+        return reply_without("unreadable", "no candidates in the reply" if body else why_no_object(raw))
     return without_picture(candidates[0], usage)
 
 

@@ -8,9 +8,9 @@ from culturekit.generation.services.image_client import ImagePrice
 from culturekit.generation.services.image_question import Candidate
 from culturekit.generation.services.image_replies import KEPT, URL, reply_with, reply_without
 from culturekit.llm.client import Outgoing, Reply, Request
-from culturekit.llm.counted_here import told_usage
+from culturekit.llm.counted_here import stated_usage
 from culturekit.llm.error_bodies import shortened
-from culturekit.llm.json_values import decoded, record, records, text
+from culturekit.llm.json_values import decoded, record, records, text, why_no_object
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["FORMATS", "ImageSettings"]
@@ -34,7 +34,7 @@ class ImageSettings:
     def replied(self, body: Mapping[str, Any], candidates: list[Candidate], facts: Mapping[str, Any]) -> Reply:
         """Write a reply that has pictures."""
         made = sum(bool(candidate.picture) for candidate in candidates)
-        told = told_usage(body.get("usage"), "", sent="input_tokens", came="output_tokens")
+        told = stated_usage(body.get("usage"), "", sent="input_tokens", came="output_tokens")
         usage = None if self.price is None else self.price.counted(told, made)
         return reply_with(candidates, text(body.get("model")), facts, usage or told)
 
@@ -53,7 +53,7 @@ def read(raw: bytes, settings: ImageSettings) -> Reply:
     body = record(decoded(raw))
     candidates = [candidate_of(item) for item in records(body.get("data"))]
     if not candidates:
-        return reply_without("unreadable", "no images in the reply" if body else "not a JSON object")
+        return reply_without("unreadable", "no images in the reply" if body else why_no_object(raw))
     if not any(candidate.picture for candidate in candidates):
         return reply_without("blocked", candidates[0].reason)
     return settings.replied(body, candidates, {name: body[name] for name in SAID_OF_ITSELF if name in body})
@@ -109,7 +109,7 @@ def read_responses(raw: bytes, settings: ImageSettings) -> Reply:
         return reply_without("blocked" if "filter" in reason else "length", reason)
     if calls:
         return reply_without("blocked", f"the image tool ended as {text(calls[0].get('status')) or 'nothing known'}")
-    return reply_without("unreadable", "no output in the reply" if body else "not a JSON object")
+    return reply_without("unreadable", "no output in the reply" if body else why_no_object(raw))
 
 
 FORMATS: Mapping[str, tuple[Callable[..., Outgoing], Callable[..., Reply]]] = {

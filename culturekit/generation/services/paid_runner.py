@@ -22,7 +22,7 @@ from culturekit.generation.runner import ImagePlan, list_requests
 from culturekit.generation.services.image_client import ImageService, check_image_price
 from culturekit.generation.services.image_question import Call, calls_of, question_of
 from culturekit.generation.services.paid_rows import PAID_SCHEMA, RowMaker
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import LlmOptions, ask_options
 from culturekit.llm.client import Request
 from culturekit.llm.journal import Journal
 from culturekit.llm.keys import key_of
@@ -31,6 +31,7 @@ from culturekit.llm.run_tag import run_tag
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.manifest import JOURNAL
+from culturekit.storage.seals import is_sealed, seal_pictures
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["buy_images", "planned_calls"]
@@ -67,7 +68,7 @@ def buy_images(
         for start in range(0, len(calls), CALLS_PER_PART)
     }
     work.progress.begin(sum(map(len, calls)), "images")
-    left = {path: some for path, some in parts.items() if not path.is_file()}
+    left = {path: some for path, some in parts.items() if not is_sealed(path)}
     work.progress.advance(sum(len(call) for path, some in parts.items() if path not in left for call in some))
     if left:
         check_image_price(client)
@@ -98,6 +99,7 @@ def buy_parts(work: Work, left: dict[Path, list[Call]], maker: RowMaker, journal
                 work.progress.advance(len(call))
             rows = [row for future in waiting for row in future.result()]
             save_parquet(pl.DataFrame(rows, schema=PAID_SCHEMA), path)
+            seal_pictures(path, work.out, rows)
 
 
 @contextmanager
@@ -117,10 +119,10 @@ def answers(
 ) -> Generator[Answered]:
     """Answer calls in their order, one by one or in batches."""
     from culturekit.llm.batches.answering import answer_batch
-    from culturekit.llm.engine import AskEngine, AskOptions
+    from culturekit.llm.engine import AskEngine
     from culturekit.llm.spent_in_run import spent_in_run
 
-    options = AskOptions(concurrency=llm.concurrency, budget=llm.budget)
+    options = ask_options(client, llm)
     if llm.batch:
         spent = spent_in_run(journal.path, tag)
         yield from answer_batch(client, client.batches(), journal, requests, options, tag, work.progress, spent=spent)

@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 
 from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.services.picture_addresses import Place, Refused, place_of
+from culturekit.llm.timed_socket import TimedSocket
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 
@@ -107,12 +108,12 @@ def answer_of(place: Place, *, until: float, limits: FetchLimits) -> bytes | str
         kind = (response.getheader("Content-Type") or "").strip().lower()
         if not kind.startswith(TYPES) or kind.startswith("image/svg"):
             raise Refused(f"it is no picture but {kind.partition(';')[0][:60] or 'of no stated type'}")
-        return whole(response, until=until, limits=limits)
+        return whole(response, limits=limits)
     finally:
         connection.close()
 
 
-def whole(response: http.client.HTTPResponse, *, until: float, limits: FetchLimits) -> bytes:
+def whole(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
     """Read a picture to its end, within the limits."""
     parts, size = [], 0
     while part := response.read1(PIECE):
@@ -120,8 +121,6 @@ def whole(response: http.client.HTTPResponse, *, until: float, limits: FetchLimi
         size += len(part)
         if size > limits.bytes:
             raise Refused(f"it has more than {limits.bytes:,} bytes")
-        if time.monotonic() > until:
-            raise TimeoutError
     stated = response.getheader("Content-Length")
     if response.length or (stated is not None and stated.isdigit() and size < int(stated)):
         raise ConnectionError("it was cut off")
@@ -133,14 +132,12 @@ def connected(place: Place, until: float) -> http.client.HTTPConnection:
     left = min(max(until - time.monotonic(), 0.001), LONGEST_SILENCE)
     connection = http.client.HTTPConnection(place.host, place.port, timeout=left)
     raw = socket.create_connection((place.number, place.port), timeout=left)
-    if place.scheme == "https":
-        try:
-            connection.sock = trusted().wrap_socket(raw, server_hostname=place.host)
-        except BaseException:
-            raw.close()
-            raise
-    else:
-        connection.sock = raw
+    try:
+        sock = trusted().wrap_socket(raw, server_hostname=place.host) if place.scheme == "https" else raw
+    except BaseException:
+        raw.close()
+        raise
+    connection.sock = TimedSocket(sock, until=until, silence=LONGEST_SILENCE)
     return connection
 
 

@@ -21,6 +21,7 @@ from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.matching.match_margins import leads
 from culturekit.records.schemas import HUBS, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
@@ -128,4 +129,5 @@ def match_held_out(shard: HeldOutShard) -> int:
         )
     shown = compared.artifacts["artifact_id"].gather(rows["artifact"])
     save_parquet(pl.concat(parts).with_columns(shown=shown), shard.part)
+    seal(shard.part)
     return rows.height

@@ -16,6 +16,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_writing import encoded
+from culturekit.storage.seals import seal_pictures
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
@@ -85,6 +86,7 @@ def shuffle_shard(shard: ShuffleShard) -> int:
     images = taken_images(shard.images, shard.options).slice(shard.start, shard.stop - shard.start)
     rows = [shuffled_row(row, shard) for row in images.iter_rows(named=True)]
     save_parquet(pl.DataFrame(rows, schema=columns()), shard.part)
+    seal_pictures(shard.part, shard.out, rows)
     return shard.stop - shard.start
 
 

@@ -23,6 +23,8 @@ from culturekit.index.embedding.pictures import promised_bytes
 from culturekit.index.encoder import ImageEncoder, Prepared
 from culturekit.storage.arrays import save_array
 from culturekit.storage.picture_reading import NoPicture, picture_from
+from culturekit.storage.seals import is_sealed, seal
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["Arrays", "PictureFile", "PictureShard", "embed_shard", "encoded", "plan_shards", "prepared", "save_shard"]
@@ -62,8 +64,8 @@ class PictureShard:
 
     @property
     def done(self) -> bool:
-        """Tell whether an earlier run finished it: the vectors are written last."""
-        return self.part("vectors.npy").exists()
+        """Tell whether an earlier run finished it: the seal of the vectors vouches for all."""
+        return is_sealed(self.part("vectors.npy"))
 
 
 def plan_shards(
@@ -115,11 +117,12 @@ def encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
     """Encode one batch; an encoder that classifies says what it saw, too."""
     if not pictures:
         return {}
-    if getattr(encoder, "give", "") == "features":
-        both = encoder.describe(pictures)  # type: ignore[attr-defined]
-        arrays = {"vectors": both.features, "probabilities": both.probabilities}
-    else:
-        arrays = {"vectors": encoder.encode_prepared(pictures)}
+    with explained_outside(f"the encoder {encoder.identity.name}"):
+        if getattr(encoder, "give", "") == "features":
+            both = encoder.describe(pictures)  # type: ignore[attr-defined]
+            arrays = {"vectors": both.features, "probabilities": both.probabilities}
+        else:
+            arrays = {"vectors": encoder.encode_prepared(pictures)}
     shape = (len(pictures), encoder.identity.dim)
     vectors = arrays["vectors"]
     if vectors.shape != shape or not np.isfinite(vectors).all():
@@ -134,16 +137,20 @@ def encoded(encoder: ImageEncoder, pictures: Sequence[Prepared]) -> Arrays:
 
 
 def save_shard(shard: PictureShard, batches: Sequence[Arrays], unreadable: Sequence[tuple[int, NoPicture]]) -> None:
-    """Keep what came of a shard; the vectors last, for they say that it is done."""
+    """Keep what came of a shard, and seal it."""
+    written = []
     if unreadable:
         rows = [(place, none.reason, none.detail) for place, none in unreadable]
-        save_parquet(pl.DataFrame(rows, schema=UNREADABLE, orient="row"), shard.part("unreadable.parquet"))
+        written.append(shard.part("unreadable.parquet"))
+        save_parquet(pl.DataFrame(rows, schema=UNREADABLE, orient="row"), written[0])
     full = [arrays for arrays in batches if arrays]
     names = sorted(full[0], key=lambda name: name == "vectors") if full else ["vectors"]
     dim = encoder_of(shard.encoder).identity.dim
     for name in names:
         arrays: list[Any] = [batch[name] for batch in full] or [np.empty((0, dim))]
-        save_array(shard.part(f"{name}.npy"), np.concatenate(arrays).astype(np.float32, copy=False))
+        written.append(shard.part(f"{name}.npy"))
+        save_array(written[-1], np.concatenate(arrays).astype(np.float32, copy=False))
+    seal(shard.part("vectors.npy"), written)
 
 
 def embed_shard(shard: PictureShard) -> int:

@@ -11,6 +11,8 @@ from culturekit.index.encoder import TextEncoder, TooLong, Vectors
 from culturekit.records.work import Engine, Progress
 from culturekit.storage.arrays import save_array, save_rows
 from culturekit.storage.digests import digest
+from culturekit.storage.seals import is_sealed, seal
+from culturekit.storage.system_errors import explained_outside
 
 __all__ = ["embed_texts"]
 
@@ -66,9 +68,11 @@ def joined(parts: Sequence[Path], whole: Path, *, shape: tuple[int, int]) -> Vec
 
 def text_part(encoder: TextEncoder, texts: Sequence[str], part: Path) -> Path:
     """Embed a run of texts, unless an earlier run did."""
-    if not part.exists():
-        vectors = encoder.encode_texts(texts)
+    if not is_sealed(part):
+        with explained_outside(f"the encoder {encoder.identity.name}"):
+            vectors = encoder.encode_texts(texts)
         if vectors.shape != (len(texts), encoder.identity.dim) or not np.isfinite(vectors).all():
             raise UsageError("the encoder gave no vector of finite numbers for a text", where=encoder.identity.name)
         save_array(part, vectors.astype(np.float32, copy=False))
+        seal(part)
     return part

@@ -8,6 +8,8 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CANDIDATES, CSPACE
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table
 
 __all__ = ["artifact_names", "country_names"]
@@ -48,8 +50,9 @@ def artifact_names(
 def alias_rows(path: Path) -> list[tuple[str, str]]:
     """Read a table of aliases."""
     try:
-        table = pl.read_csv(path, infer_schema=False) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
+        table = read_csv_texts(path) if path.suffix.lower() == ".csv" else pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("the aliases cannot be read", where=str(path), expected="Parquet or CSV",
                          found=str(error).partition("\n")[0]) from error  # fmt: skip
     absent = {"artifact_id", "alias"} - set(table.columns)

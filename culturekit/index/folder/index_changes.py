@@ -12,6 +12,8 @@ from culturekit.index.folder.index_folder import OpenIndex, open_index, write_in
 from culturekit.index.folder.index_parts import ids_name, part_names, read_graves, take_over
 from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["compact_index", "listed_artifacts", "remove_artifacts"]
@@ -23,15 +25,17 @@ def listed_artifacts(path: Path) -> list[str]:
     """Read the ids of artifacts: the column artifact_id of a Parquet or CSV table, or a text file with one a line."""
     if path.suffix in {".parquet", ".csv"}:
         try:
-            table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema=False)
+            table = pl.read_parquet(path) if path.suffix == ".parquet" else read_csv_texts(path)
             return sorted(set(table["artifact_id"].cast(pl.String).drop_nulls()))
         except (pl.exceptions.PolarsError, OSError) as error:
+            raise_system_error(error, path)
             raise UsageError(
                 "the artifacts cannot be read", where=str(path), expected="a column artifact_id", found=str(error)
             ) from error
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
+        raise_system_error(error, path)
         raise UsageError("the artifacts cannot be read", where=str(path), found=str(error)) from error
     return sorted({line.strip() for line in lines} - {""})
 

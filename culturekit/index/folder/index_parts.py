@@ -1,7 +1,6 @@
 """The parts of an index: what was built, what was appended since, and what no longer counts."""
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_rows import in_index_order
 from culturekit.records.schemas import TOMBSTONES, VECTOR_IDS
 from culturekit.storage.arrays import save_rows
+from culturekit.storage.atomic import copy_file
 from culturekit.storage.tables import read_table, save_parquet
 
 __all__ = ["ids_name", "part_names", "read_graves", "rows_of_parts", "save_part_of_index", "take_over"]
@@ -73,4 +73,4 @@ def take_over(folder: Path, out: Path) -> None:
         try:
             os.link(path, to)
         except OSError:
-            shutil.copyfile(path, to)
+            copy_file(path, to)

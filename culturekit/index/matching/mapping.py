@@ -30,7 +30,7 @@ from culturekit.records.schemas import DROPS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_array
 from culturekit.storage.shard_runs import run_shards
-from culturekit.storage.tables import save_parquet, write_frames, write_table
+from culturekit.storage.tables import merge_parts, save_parquet, write_frames, write_table
 
 __all__ = ["MappingInputs", "MappingOptions", "map_images"]
 
@@ -206,7 +206,7 @@ class Told:
     def listening(self, shards: list[MatchShard]) -> Iterator[pl.DataFrame]:
         """Give the rows of the shards, in order."""
         for shard in shards:
-            rows = pl.read_parquet(shard.part)
+            rows = merge_parts([shard.part], MATCHES.schema)
             first = rows.filter(pl.col("rank") == 1)
             self.rows += rows.height
             self.images += first.height

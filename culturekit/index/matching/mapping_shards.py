@@ -15,6 +15,7 @@ from culturekit.index.matching.match_batch import Matched
 from culturekit.index.matching.match_table import match_table
 from culturekit.index.search.adjustment import hubness
 from culturekit.storage.arrays import save_array
+from culturekit.storage.seals import seal
 from culturekit.storage.tables import save_parquet
 
 __all__ = ["HubShard", "MatchShard", "TrialShard", "find_hubs", "match_shard", "ranges", "try_shard"]
@@ -96,6 +97,7 @@ def match_shard(shard: MatchShard) -> int:
         method=shard.method,
     )
     save_parquet(table, shard.part)
+    seal(shard.part)
     return images.height
 
 
@@ -119,6 +121,7 @@ def try_shard(shard: TrialShard) -> int:
         lowest[:, : two.shape[1]] = np.where(np.isfinite(two), two, lowest[:, : two.shape[1]])
         margins[rows], wrong[rows] = lowest[:, 0] - lowest[:, 1], found.artifacts[:, 0] != truth[rows]
     save_parquet(pl.DataFrame({"artifact": truth, "margin": margins, "wrong": wrong}), shard.part)
+    seal(shard.part)
     return shown.height
 
 
@@ -130,6 +133,7 @@ def find_hubs(shard: HubShard) -> int:
     blocks = list(scope.blocks())[shard.first : shard.first + BLOCKS_PER_SHARD]
     values = [hubness(scope, bank, how, begin, end) for begin, end in blocks] if how is not None else []
     save_array(shard.part, np.concatenate(values))
+    seal(shard.part)
     return sum(end - begin for begin, end in blocks)
 
 

@@ -15,11 +15,11 @@ from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Ve
 from culturekit.index.models.inception_network import FEATURES, Inception
 from culturekit.index.models.inception_resizing import RESIZINGS, Resizing, resized
 from culturekit.index.models.torch_device import Batches, TorchOptions, chosen_device, usual_batch
-from culturekit.index.weights.safetensors_file import read_header
 from culturekit.index.weights.weight_kinds import recognised
 from culturekit.index.weights.weights_identity import check_safetensors
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest_file
+from culturekit.storage.model_files import read_header
 
 __all__ = ["Described", "InceptionEncoder", "Options", "make"]
 
@@ -154,7 +154,7 @@ def make(spec: Spec) -> ImageEncoder:
             "--kind fid-inception --out inception.safetensors",
         )
     check_safetensors([path])
-    shapes = {name: tuple(entry["shape"]) for name, entry in read_header(path).items() if name != "__metadata__"}
+    shapes = {name: entry.shape for name, entry in read_header(path).tensors.items()}
     known = recognised(shapes)
     if known is None or known.kind not in ("fid-inception", "inception"):
         raise IntegrityError(

@@ -7,6 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.storage.spreadsheet_cells import read_csv_texts
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["TextColumns", "TextsFound", "texts_of"]
 
@@ -71,9 +73,10 @@ def opened(path: Path) -> pl.DataFrame:
     suffix = path.suffix.lower()
     try:
         if suffix == ".csv":
-            return pl.read_csv(path, infer_schema=False)
+            return read_csv_texts(path)
         return pl.read_ndjson(path) if suffix in {".jsonl", ".ndjson"} else pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
+        raise_system_error(error, path)
         raise UsageError("the texts cannot be read", where=str(path), expected="Parquet, CSV or JSON lines",
                          found=str(error).partition("\n")[0]) from error  # fmt: skip
 

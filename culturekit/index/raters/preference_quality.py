@@ -12,8 +12,8 @@ from culturekit.index.models.open_clip_source import find_source
 from culturekit.index.models.torch_device import TorchOptions, needed_package
 from culturekit.index.raters.cosine_quality import CosineQuality, PairEncoder
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.index.weights.safetensors_file import read_header
 from culturekit.registry import Spec
+from culturekit.storage.model_files import read_header
 
 __all__ = ["HpsOptions", "make_hps", "make_pick"]
 
@@ -58,7 +58,7 @@ def make_hps(spec: Spec) -> QualityScorer:
 
 def version_of(weights: Path, given: str, spec: Spec) -> str:
     """Name the version, as `.0` or `.1`; nothing where neither the weights nor the SPEC say it."""
-    noted = read_header(weights).get("__metadata__", {}).get("culturekit.kind", "")
+    noted = read_header(weights).notes.get("culturekit.kind", "")
     found = noted.removeprefix("hpsv") if noted.startswith("hpsv") else ""
     if found and given and found != given:
         raise UsageError("the weights are of another version", where=str(spec), expected=given, found=found)

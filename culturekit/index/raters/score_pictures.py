@@ -20,7 +20,9 @@ from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["score_pictures"]
@@ -154,7 +156,8 @@ def score_shard(shard: QualityShard) -> int:
         found = [prepared_picture(shard.root, path, sha256, scorer) for _, path, sha256, _ in some]
         prepared = [picture for picture in found if not isinstance(picture, NoPicture)]
         texts = [image[3] for image, picture in zip(some, found, strict=True) if not isinstance(picture, NoPicture)]
-        values = iter(scorer.score_prepared(prepared, texts if scorer.needs_prompts else ()).tolist())
+        with explained_outside(f"the scorer {shard.scorer}"):
+            values = iter(scorer.score_prepared(prepared, texts if scorer.needs_prompts else ()).tolist())
         rows += [
             (image[0], scorer.name, None, picture.reason, picture.detail or None)
             if isinstance(picture, NoPicture)
@@ -162,6 +165,7 @@ def score_shard(shard: QualityShard) -> int:
             for image, picture in zip(some, found, strict=True)
         ]
     save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    seal(shard.part)
     return len(shard.images)
 
 

@@ -16,11 +16,11 @@ from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.index.encoder import Prepared
 from culturekit.index.models.torch_device import chosen_device, same_bits
 from culturekit.index.spread.lpips_network import Backbone, Lpips
-from culturekit.index.weights.safetensors_file import read_header
 from culturekit.index.weights.weight_kinds import LPIPS, recognised
 from culturekit.index.weights.weights_identity import check_safetensors
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
+from culturekit.storage.model_files import read_header
 
 __all__ = ["LpipsMeasure", "Options", "make"]
 
@@ -161,7 +161,7 @@ def one_file(target: str, spec: Spec) -> Path:
             f"--out {path.with_suffix('.safetensors')}",
         )
     check_safetensors([path])
-    shapes = {name: tuple(entry["shape"]) for name, entry in read_header(path).items() if name != "__metadata__"}
+    shapes = {name: entry.shape for name, entry in read_header(path).tensors.items()}
     known = recognised(shapes)
     if known is None or known.kind not in ("lpips", "lpips-backbone"):
         raise IntegrityError(

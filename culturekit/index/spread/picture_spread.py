@@ -17,7 +17,9 @@ from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
+from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["measure_spread"]
@@ -84,10 +86,12 @@ def measure_shard(shard: SpreadShard) -> int:
     measure = measure_of(shard.measure)
     rows = []
     for batch in shard.batches:
-        distance, reason = distance_of(batch, shard.root, measure)
+        with explained_outside(f"the measure {shard.measure}"):
+            distance, reason = distance_of(batch, shard.root, measure)
         place = (batch.model, batch.concept, batch.prompt_id, batch.repeat, batch.number, len(batch.pictures))
         rows.append((measure.name, *place, distance, reason))
     save_parquet(pl.DataFrame(rows, PART, orient="row"), shard.part)
+    seal(shard.part)
     return len(shard.batches)
 
 

@@ -5,18 +5,13 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from culturekit.errors import IntegrityError
 from culturekit.storage.atomic import whole_file
 
-__all__ = ["StoredTensor", "read_header", "write_tensors"]
+__all__ = ["StoredTensor", "write_tensors"]
 
 ALIGNMENT = 8
 """Tensor data begins at a multiple of this many bytes."""
-
-LARGEST_HEADER = 100 * 2**20
-"""Bytes of a header that the format allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +52,3 @@ def width(tensor: StoredTensor) -> int:
     for side in tensor.shape:
         numbers *= side
     return tensor.size // numbers if numbers else 0
-
-
-def read_header(path: Path) -> dict[str, Any]:
-    """Read what a safetensors file says of itself: notes under `__metadata__`, and each tensor's type and shape."""
-    try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if not 2 <= length <= min(LARGEST_HEADER, path.stat().st_size - 8):
-                raise ValueError(f"a header of {length} bytes")
-            header = json.loads(file.read(length))
-        if not isinstance(header, dict):
-            raise ValueError("a header that is no object")
-    except (struct.error, ValueError) as error:
-        raise IntegrityError("not a safetensors file", where=str(path), found=str(error)) from error
-    return header

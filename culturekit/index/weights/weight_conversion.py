@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from culturekit.errors import CultureKitError, IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
-from culturekit.index.weights.safetensors_file import read_header
 from culturekit.index.weights.weight_kinds import KINDS, Kind
 from culturekit.storage.atomic import STRAY
 from culturekit.storage.digests import digest_file
+from culturekit.storage.model_files import read_header
 
 __all__ = ["ConvertedWeights", "convert_weights", "known_kind"]
 
@@ -110,10 +110,10 @@ def refuse_overwriting(out: Path, sha256: str) -> None:
     if not out.exists():
         return
     try:
-        notes = read_header(out).get("__metadata__", {}) if out.is_file() else {}
+        source = read_header(out).notes.get("culturekit.source_sha256") if out.is_file() else None
     except IntegrityError:
-        notes = {}
-    if not isinstance(notes, dict) or notes.get("culturekit.source_sha256") != sha256:
+        source = None
+    if source != sha256:
         raise UsageError("something else stands there", where=str(out), hint="Name another file, or move this one.")
 
 

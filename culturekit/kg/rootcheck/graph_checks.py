@@ -12,6 +12,7 @@ from culturekit.errors import IntegrityError
 from culturekit.kg.rootcheck.findings import Finding, Named, finding
 from culturekit.kg.statement_flags import EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
+from culturekit.storage.system_errors import raise_system_error
 
 __all__ = ["Described", "check_against", "look_up"]
 
@@ -52,6 +53,7 @@ def look_up(folder: Path, numbers: Sequence[int]) -> Described:
             .collect()
         )
     except (OSError, pl.exceptions.PolarsError) as error:
+        raise_system_error(error, folder)
         raise IntegrityError("not a graph store", where=str(folder), found=str(error)) from error
     stating = {name: set(stated.filter(pl.col("property") == name)["number"].to_list()) for name in EDGE_PROPERTIES}
     return Described(graph, dict(labels.iter_rows()), stating)

@@ -7,14 +7,19 @@ somewhere comes to nothing.
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import BinaryIO, Literal, Protocol, TypeAlias
+from typing import Annotated, BinaryIO, Literal, Protocol, TypeAlias
+
+import msgspec
 
 from culturekit.llm.client import FailureKind, Outgoing, Request
 
-__all__ = ["ENDED", "BatchClient", "BatchLimits", "BatchResult", "BatchRow", "Job", "JobState"]
+__all__ = ["ENDED", "BatchClient", "BatchLimits", "BatchResult", "BatchRow", "Job", "JobState", "Status"]
 
 JobState: TypeAlias = Literal["waiting", "running", "done", "failed", "expired", "cancelled"]
 """`waiting` and `running` go on by themselves; the others are for good, and may have results all the same."""
+
+Status: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=999)]
+"""Of HTTP, or of google.rpc; any other number is none."""
 
 ENDED: frozenset[JobState] = frozenset({"done", "failed", "expired", "cancelled"})
 

@@ -26,6 +26,7 @@ from culturekit.llm.money import dollars
 from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
 from culturekit.llm.replaying import Replay
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Progress
 
 __all__ = ["Allowed", "BatchRunner"]
@@ -42,6 +43,11 @@ class Allowed(Protocol):
     @property
     def tries(self) -> int:
         """How often a row is asked at most."""
+        ...
+
+    @property
+    def watch(self) -> ReplyWatch | None:
+        """What ends the run when most of what comes cannot be used."""
         ...
 
     @property
@@ -70,8 +76,9 @@ class BatchRunner:
         """Take what is asked; nothing is sent."""
         self.client, self.batches, self.journal, self.run, self.options = client, batches, journal, run, options
         self.purse = Purse(client.rate, client.identity, Budget(options.budget, spent))
+        self.purse.look_back(journal)
         replay = Replay(journal, self.purse, client, run=run, tries=options.tries)
-        self.rows = Rows(requests, Standing(client.identity, batches, journal, replay))
+        self.rows = Rows(requests, Standing(client.identity, batches, journal, replay), options.watch)
         self.caller = Caller(clock, pauses, patience=options.patience, model=client.model)
         self.progress = progress
         self.book = JobBook(journal)
@@ -156,9 +163,10 @@ class BatchRunner:
     def tell(self, jobs: int) -> None:
         """Say how it goes."""
         if self.progress is not None:
-            cost = "cost unknown" if self.purse.rate is None else f"${self.purse.budget.spent:,.4f}"
+            paid = self.purse.paid
+            cost = "cost unknown" if paid is None else f"${paid:,.4f}"
             done, total = self.rows.done(), len(self.rows.requests)
-            self.progress.tell(f"{done:,} of {total:,} rows, {cost}, {jobs:,} batch jobs under way")
+            self.progress.tell(f"{cost}, {done:,} of {total:,} rows, {jobs:,} batch jobs under way")
 
     def fruitless(self, why: str) -> None:
         """Pause after a job that came to nothing, and give up when patience ends."""

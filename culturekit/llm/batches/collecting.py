@@ -11,10 +11,11 @@ from culturekit.errors import UpstreamUnavailable
 from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
-from culturekit.llm.client import Client, Failure, FailureKind, Usage
+from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Usage
+from culturekit.llm.counted_here import MOST_TOKENS, fully_counted
 from culturekit.llm.endings import run_ended_by
 from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry, Reading
+from culturekit.llm.journal_entry import Entry
 from culturekit.llm.purse import Purse
 
 __all__ = ["Collector", "Gathered", "closed_results", "gather"]
@@ -148,7 +149,7 @@ class Collector:
         while some := list(islice(pairs, AT_ONCE)):
             fresh = self.fresh(record, some)
             ending = ending or next((result for _, result, _ in fresh if result.kind == "fatal"), None)
-            spent += self.keep(record, fresh)
+            spent += self.keep(record, fresh, share=record.reserved / len(rows))
         self.book.move(record, "collected")
         if ending is not None:
             raise run_ended_by(Failure("fatal", ending.detail, status=ending.status), self.caller.model)
@@ -162,7 +163,7 @@ class Collector:
         }
         return [(row, result, body) for (row, result), body in some if (row.key, row.attempt) not in known]
 
-    def keep(self, record: BatchRecord, fresh: Sequence[tuple[Planned, BatchResult, bytes]]) -> float:
+    def keep(self, record: BatchRecord, fresh: Sequence[tuple[Planned, BatchResult, bytes]], *, share: float) -> float:
         """Write results down in one commit; only then look into them for what they cost."""
         kept = [(row, result, body) for row, result, body in fresh if result.kind != "fatal"]
         model = self.client.model
@@ -171,11 +172,20 @@ class Collector:
             for row, result, body in kept
         ]
         numbers = self.journal.append_all(entries) if entries else []
-        spent = 0.0
-        for number, (_, result, _) in zip(numbers, kept, strict=True):
-            usage = self.client.read(result.billed).usage if result.billed else Usage()
-            usd = self.purse.cost(usage, "batch")
-            spent += usd or 0.0
-            if result.kind != "reply":
-                self.journal.note(number, Reading(result.kind, usage, usd))
-        return spent
+        return sum(
+            self.spent_on(number, result, body, share) for number, (_, result, body) in zip(numbers, kept, strict=True)
+        )
+
+    def spent_on(self, number: int, result: BatchResult, body: bytes, share: float) -> float:
+        """Give what a result cost, or its share of what the job can cost at most where the counts are in doubt."""
+        usage = Usage()
+        if result.billed:
+            usage = fully_counted(
+                self.client.read(result.billed), Outgoing(body, max_tokens=MOST_TOKENS), self.client.identity
+            ).usage
+        if result.kind != "reply":
+            self.journal.note(number, self.purse.reading(result.kind, usage, "batch"))
+        usd = self.purse.cost(usage, "batch") or 0.0
+        if usage.doubt:
+            self.purse.warn_of_doubt(usage.doubt)
+        return usd if usage.counted == "provider" else max(usd, share)

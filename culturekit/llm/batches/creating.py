@@ -45,7 +45,8 @@ class Creator:
         )
         try:
             job = await self.caller.call(
-                lambda: self.batches.create(plan.lines, upload=upload, tag=tag), retried=frozenset({"busy"})
+                lambda: self.batches.create(plan.lines, upload=upload, tag=tag),
+                retried=frozenset({"busy"}),
             )
         except Failure as failure:
             if failure.kind in UNCLEAR:
@@ -64,8 +65,8 @@ class Creator:
             if record.upload:
                 await self.caller.call(lambda: self.batches.withdraw(record.upload))
             settled = record.begun + self.caller.pauses.settle
-            if (left := settled - self.caller.clock.now()) > 0:
-                await self.caller.clock.sleep(left)
+            if (left := settled - self.caller.clock.now()) > 0:  # a clock that was ahead is not waited for
+                await self.caller.clock.sleep(min(left, self.caller.pauses.settle))
             found = await self.listed(record)
         if not found:
             return self.book.move(record, "void")

@@ -14,6 +14,7 @@ from culturekit.llm.batches.google_lines import error_of, inline_requests, reque
 from culturekit.llm.client import Failure, Outgoing, Request
 from culturekit.llm.failures import failure_of
 from culturekit.llm.google_client import GoogleClient, google_sdk
+from culturekit.llm.json_values import decoded, record, records
 from culturekit.llm.schemas import schema_of
 from culturekit.storage.digests import canonical_json
 
@@ -152,10 +153,7 @@ class GoogleBatches:
         except Failure as failure:
             if failure.status != 200:
                 raise
-        try:
-            value = msgspec.json.decode(self.client.without_key(self.received))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            value = None
+        value = decoded(self.client.without_key(self.received))
         if not isinstance(value, dict):
             raise Failure("server", "an answer that cannot be read", status=200)
         return value
@@ -181,7 +179,7 @@ def batch_form(request: Request, outgoing: Outgoing) -> Outgoing:
     """Write a request for a batch: the field of the JSON schema is ignored there, so the schema goes into the other."""
     body = msgspec.json.decode(outgoing.body)
     body["generationConfig"].pop("responseJsonSchema", None)
-    body["generationConfig"]["responseSchema"] = schema_of(request.reply, "google-schema")
+    body["generationConfig"]["responseSchema"] = schema_of(request.schema_type, "google-schema")
     return replace(outgoing, body=canonical_json(body))
 
 
@@ -192,10 +190,10 @@ def judged(status: int, body: bytes) -> Failure:
 
 def job_of(operation: Mapping[str, Any]) -> Job:
     """Read what the provider says of a batch."""
-    told = operation.get("metadata") or {}
-    output = told.get("output") or operation.get("response") or {}
-    inline = (output.get("inlinedResponses") or {}).get("inlinedResponses") or []
-    trouble = operation.get("error") or told.get("error") or {}
+    told = record(operation.get("metadata"))
+    output = record(told.get("output")) or record(operation.get("response"))
+    inline = records(record(output.get("inlinedResponses")).get("inlinedResponses"))
+    trouble = record(operation.get("error")) or record(told.get("error"))
     state = STATES.get(str(told.get("state", "")).rpartition("_STATE_")[2], "waiting")
     failure = error_of("", msgspec.json.encode(trouble), judged)
     return Job(
@@ -203,7 +201,7 @@ def job_of(operation: Mapping[str, Any]) -> Job:
         "failed" if trouble and state in {"waiting", "running"} else state,
         tag=str(told.get("displayName") or ""),
         created=seconds_of(told.get("createTime")),
-        counted=counted(told.get("batchStats") or {}),
+        counted=counted(record(told.get("batchStats"))),
         outputs=(str(output["responsesFile"]),) if output.get("responsesFile") else (),
         inline=tuple(msgspec.json.encode(element) for element in inline),
         kind=failure.kind if failure.kind in {"busy", "fatal"} else "server",
@@ -214,7 +212,10 @@ def job_of(operation: Mapping[str, Any]) -> Job:
 def counted(stats: Mapping[str, Any]) -> int | None:
     """Count the rows that have a result; the provider writes its numbers as texts."""
     done = [stats.get("successfulRequestCount"), stats.get("failedRequestCount")]
-    return None if done == [None, None] else sum(int(number or 0) for number in done)
+    try:
+        return None if done == [None, None] else sum(int(number or 0) for number in done)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def seconds_of(text: object) -> float:

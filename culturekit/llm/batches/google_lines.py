@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from culturekit.llm.batches.batch_client import BatchResult
+from culturekit.llm.batches.batch_client import BatchResult, Status
 from culturekit.llm.batches.openai_lines import Fails
 from culturekit.llm.client import FailureKind
+from culturekit.llm.json_values import each_key_once
 
 __all__ = ["error_of", "inline_requests", "request_line", "result_of"]
 
@@ -29,7 +30,7 @@ STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}
 class Trouble(msgspec.Struct):
     """The status of a request that failed."""
 
-    code: int = 0
+    code: Status = 0
     message: str = ""
 
 
@@ -67,7 +68,9 @@ def result_of(line: bytes, fails: Fails) -> BatchResult | None:
     """Read a line or an element of results; None where it cannot be read or has no key."""
     try:
         row = msgspec.json.decode(line, type=ResultLine)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not each_key_once(line):
         return None
     name = row.key or (row.metadata or {}).get(KEY)
     if name is None:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from culturekit.llm.batches.batch_client import BatchResult
+from culturekit.llm.batches.batch_client import BatchResult, Status
 from culturekit.llm.client import Failure, FailureKind
+from culturekit.llm.json_values import each_key_once
 
 __all__ = ["Fails", "request_line", "result_of"]
 
@@ -19,7 +20,7 @@ NOT_DONE: Mapping[str, FailureKind] = {"batch_expired": "timeout", "batch_cancel
 class Response(msgspec.Struct):
     """The reply to one line, its body untouched."""
 
-    status_code: int = 0
+    status_code: Status = 0
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -48,7 +49,9 @@ def result_of(line: bytes, fails: Fails) -> BatchResult | None:
     """Read a line of results; None where it cannot be read."""
     try:
         row = msgspec.json.decode(line, type=ResultLine)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not each_key_once(line):
         return None
     response, trouble = row.response, row.error
     if response is not None and response.status_code == 200:

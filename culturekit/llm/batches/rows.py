@@ -6,6 +6,7 @@ from dataclasses import replace
 from culturekit.llm.batches.standing import Ask, Standing
 from culturekit.llm.client import Request
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import ReplyWatch
 
 __all__ = ["Rows"]
 
@@ -16,8 +17,9 @@ AT_ONCE = 500
 class Rows:
     """All rows, each known by its place. Of requests that come as a sequence only keys are held."""
 
-    def __init__(self, requests: Iterable[Request], standing: Standing) -> None:
-        """Take what is asked; a row is looked at when it is needed."""
+    def __init__(self, requests: Iterable[Request], standing: Standing, watch: ReplyWatch | None = None) -> None:
+        """Take what is asked; a row is looked at when it is needed. `watch` hears how rows end."""
+        self.watch = watch
         self.requests: Sequence[Request] = requests if isinstance(requests, Sequence) else list(requests)
         self.standing = standing
         self.keys: list[bytes] = [b""] * len(self.requests)
@@ -44,7 +46,11 @@ class Rows:
         """Give what has to be asked, each once, in order, a stretch of rows at a time.
 
         What is under way in a job is not asked; the job's number goes into `awaited`.
+
+        Raises:
+            UnusableReplies: most of what came cannot be used, repairs that were to be asked now included.
         """
+        repairs = 0
         given: set[bytes] = set()
         places = [place for place, ended in enumerate(self.ended) if not ended]
         for start in range(0, len(places), AT_ONCE):
@@ -52,13 +58,18 @@ class Rows:
             for place, step in self.look(places[start : start + AT_ONCE]):
                 if isinstance(step, Answered):
                     self.ended[place] = 1
+                    if self.watch is not None:
+                        self.watch.count(step)
                     continue
+                repairs += step.row.repairing
                 self.bought[place] = 1
                 if step.key in under_way:
                     awaited.add(under_way[step.key])
                 elif step.key not in given:
                     given.add(step.key)
                     asks.append(step)
+            if asks and self.watch is not None and self.watch.stops_before(repairs):
+                raise self.watch.error(self.standing.identity.model, repairs=repairs)
             yield asks
 
     def answers(self) -> Iterator[Answered]:

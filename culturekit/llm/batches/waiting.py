@@ -1,6 +1,7 @@
 """Calls to a provider of batches: hints obeyed, pauses that grow, and an end to patience."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,10 +9,13 @@ from typing import Protocol, TypeVar
 
 from culturekit.llm.client import Failure
 from culturekit.llm.endings import given_up
+from culturekit.llm.wait_notices import APART, LONG_HOLD, answers_again, retrying, spoken
 
 __all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
 
 PASSING = frozenset({"busy", "server", "timeout", "connection"})
+
+logger = logging.getLogger(__name__)
 
 Thing = TypeVar("Thing")
 
@@ -29,11 +33,15 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The clock on the wall."""
+    """The clock on the wall as it was in the beginning; from then on it never jumps."""
+
+    def __init__(self) -> None:
+        """Look at the wall once."""
+        self.began = time.time() - time.monotonic()
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return time.time()
+        return self.began + time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -67,6 +75,9 @@ class Caller:
         self.pauses = pauses
         self.patience = patience
         self.closed_until = 0.0
+        self.last = ""
+        self.failing_since: float | None = None
+        self.spoke = -APART
 
     async def call(self, ask: Callable[[], Awaitable[Thing]], *, retried: frozenset[str] = PASSING) -> Thing:
         """Ask again while what went wrong may pass.
@@ -78,23 +89,47 @@ class Caller:
         began = self.clock.now()
         pause = 0.0
         while True:
-            await self.turn()
+            await self.turn(began)
             try:
-                return await ask()
+                answer = await ask()
             except Failure as failure:
                 pause = self.pauses.after(pause)
                 self.hold(failure.wait if failure.wait is not None else pause)
-                if failure.kind not in retried:
+                self.last = failure.detail
+                if failure.sent and failure.kind not in retried:
                     raise
-                if self.closed_until - began > self.patience:
-                    held = self.closed_until - self.clock.now()
-                    ending = given_up(self.model, patience=self.patience, held_for=held, last=failure.detail)
-                    raise ending from failure
+                self.fails()
+            else:
+                self.answers()
+                return answer
 
-    async def turn(self) -> None:
-        """Wait until the provider wants to hear from us again."""
+    async def turn(self, began: float) -> None:
+        """Wait until the provider wants to hear from us again.
+
+        Raises:
+            UpstreamUnavailable: that is later than patience lasts.
+        """
+        held = self.closed_until - self.clock.now()
+        if self.closed_until - began > self.patience:
+            raise given_up(self.model, patience=self.patience, held_for=held, last=self.last)
+        if held >= LONG_HOLD:
+            logger.warning("%s: nothing is sent for %s; Ctrl-C keeps everything", self.model, spoken(held))
         while (left := self.closed_until - self.clock.now()) > 0:
             await self.clock.sleep(left)
+
+    def fails(self) -> None:
+        """Say that calls fail."""
+        now = self.clock.now()
+        self.failing_since = self.failing_since or now
+        if now - self.spoke >= APART:
+            self.spoke = now
+            logger.warning("%s: %s", self.model, retrying(self.last, self.patience))
+
+    def answers(self) -> None:
+        """Say that calls succeed again."""
+        if self.failing_since is not None:
+            logger.warning("%s: %s", self.model, answers_again(self.clock.now() - self.failing_since))
+        self.failing_since, self.spoke = None, -APART
 
     def hold(self, seconds: float) -> None:
         """Let nothing be sent for a while."""

@@ -111,11 +111,13 @@ def unit_vectors(name: str, vectors: ArrayLike | None) -> NDArray[np.float64] | 
     if rows.ndim not in {1, 2}:
         raise argument_error(name, "of shape (n, dim) or (dim,)", f"shape {rows.shape}")
     rows = np.atleast_2d(rows)
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
+    largest = np.abs(rows).max(axis=1, initial=0)
+    bad = np.flatnonzero(~(np.isfinite(largest) & (largest > 0)))
     if len(bad):
         raise argument_error(f"{name}[{bad[0]}]", "finite and not all zero: it has no direction", rows[bad[0]])
-    return np.asarray(rows / norms[:, None])
+    # Squares of huge or tiny numbers leave the range; a power of two takes no digit from any number.
+    moderate = np.ldexp(rows, -np.frexp(largest)[1][:, None])
+    return np.asarray(moderate / np.sqrt(np.einsum("ij,ij->i", moderate, moderate))[:, None])
 
 
 def check_widths(**vectors: NDArray[np.float64] | None) -> None:

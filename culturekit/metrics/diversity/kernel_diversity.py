@@ -53,11 +53,13 @@ def vendi_features(X: ArrayLike, *, q: float = 1.0) -> float:  # noqa: N803 - th
     """
     check_order(q)
     features = matrix("X", X)
-    norms = np.linalg.norm(features, axis=1)
-    if not norms.all():
-        row = int(np.argmin(norms))
+    largest = np.abs(features).max(axis=1)
+    if not largest.all():
+        row = int(np.argmin(largest))
         raise argument_error(f"X[{row}]", "a vector other than zero", features[row])
-    unit = features / norms[:, None]
+    # Squares of huge or tiny numbers leave the range; a power of two takes no digit from any number.
+    moderate = np.ldexp(features, -np.frexp(largest)[1][:, None])
+    unit = moderate / np.linalg.norm(moderate, axis=1)[:, None]
     gram = unit @ unit.T if unit.shape[0] <= unit.shape[1] else unit.T @ unit
     return float(effective_number(spectrum(gram, items=len(unit)), q=q))
 

@@ -17,6 +17,7 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.region_names import NO_REGION, region_code
 from culturekit.records.schemas import DROPS, TASK2
+from culturekit.storage.spreadsheet_cells import unguarded
 
 __all__ = ["REAL", "Task2File", "read_task2", "read_task2_file"]
 
@@ -107,7 +108,8 @@ def numbered_rows(path: Path, sources: Mapping[str, str]) -> Iterator[tuple[int,
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             check_columns(path, reader.fieldnames or (), sources)
-            for row in reader:
+            for cells in reader:
+                row = {name: unguarded(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
                 source = row.get("source") or source_of(row["img_path"] or "", sources)
                 yield reader.line_num, {**row, "source": source}
     except (UnicodeDecodeError, csv.Error) as error:

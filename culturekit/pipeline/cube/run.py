@@ -9,9 +9,9 @@ from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.registry import parse_spec
 
-__all__ = ["COMPLETION", "REFERENCE_PROMPTS", "CubeRun"]
+__all__ = ["COMPLETION", "REFERENCE_PROMPTS", "REVIEW", "CubeRun"]
 
-COMPLETION, REFERENCE_PROMPTS = "completion", "reference-prompts"
+COMPLETION, REVIEW, REFERENCE_PROMPTS = "completion", "review", "reference-prompts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,16 @@ from pathlib import Path
 from culturekit.builders.completion import CompletionInputs
 from culturekit.builders.completion_questions import CompletionLimits
 from culturekit.builders.prompt_options import PromptOptions
-from culturekit.config.checks import dump_path
+from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
+from culturekit.config.recipe_parts import Review
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.pipeline.card_stage import card_stage
 from culturekit.pipeline.complete_run import CompleteRun
-from culturekit.pipeline.cube.run import COMPLETION, CubeRun
+from culturekit.pipeline.cube.run import COMPLETION, REVIEW, CubeRun
 from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages.stage import Stage
 
@@ -33,20 +35,24 @@ def asked_stage(run: CubeRun) -> Stage:
     recipe = run.recipe
     if recipe.prompts.file is not None:
         return taken_prompts_stage(Path(recipe.prompts.file), run.space, recipe.images.kinds)
-    return prompts_stage(run.space, prompt_options(run), seed=recipe.seed)
+    if recipe.cspace is not None:
+        return prompts_stage(run.space, prompt_options(run), seed=recipe.seed, released=Path(recipe.cspace))
+    return prompts_stage(run.space, prompt_options(run), seed=recipe.seed, concepts=scoped_concepts(recipe))
 
 
 def making_stages(run: CubeRun) -> list[Stage]:
     """List the stages that make the cultural space from a dump."""
     recipe, workdir = run.recipe, run.workdir
     concepts = scoped_concepts(recipe)
+    included = () if recipe.include is None else (recipe.include,)
     return [
         ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
         extract_stage(workdir / "graph", concepts),
         filter_run(run).stage(),
         *([] if recipe.completion is None else [completion_run(run).stage(COMPLETION)]),
-        release_stage([released_from(run)], concepts, recipe.popularity, recipe.release),
-        *([] if recipe.card is None else [card_stage(workdir / "cspace", Path(recipe.card))]),
+        *([] if recipe.review is None else [review_stage(judged_table(run), review_files(recipe.review), name=REVIEW)]),
+        release_stage([released_from(run)], concepts, recipe.popularity, recipe.release, include=included),
+        *([] if recipe.card is None else [card_stage(workdir / "cspace", hand_path(recipe.card))]),
     ]
 
 
@@ -67,7 +73,18 @@ def prompt_options(run: CubeRun) -> PromptOptions:
 
 
 def released_from(run: CubeRun) -> Path:
-    """Name the table that is released: the completed one, where there is one."""
+    """Name the table that is released: the one that people have reviewed, where they have."""
+    return run.workdir / REVIEW / "kept.parquet" if run.recipe.review is not None else judged_table(run)
+
+
+def review_files(review: Review) -> ReviewFiles:
+    """Name what people sent back."""
+    project = None if review.project is None else Path(review.project)
+    return ReviewFiles(tuple(Path(name) for name in review.files), project, review.by, review.on)
+
+
+def judged_table(run: CubeRun) -> Path:
+    """Name the table of what a judge kept: the completed one, where there is one."""
     folder = "filter/kept.parquet" if run.recipe.completion is None else f"{COMPLETION}/completed.parquet"
     return run.workdir / folder
 

@@ -24,8 +24,10 @@ __all__ = ["cube_stages"]
 
 
 def cube_stages(recipe: Recipe, workdir: Path) -> list[Stage]:
-    """List the stages of a run, each after what it reads."""
+    """List the stages of a run, each after what it reads; without models it ends with release and prompts."""
     run = CubeRun(recipe, workdir)
+    if not recipe.models:
+        return space_stages(run)
     stages = [
         *space_stages(run),
         *index_stages(run),

@@ -15,7 +15,7 @@ from culturekit.pipeline.planning.work import planned_images, planned_work
 from culturekit.stages.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 
-__all__ = ["plan_lines", "plan_recipe"]
+__all__ = ["plan_lines", "plan_recipe", "state_of", "total_of"]
 
 PLANNERS: Mapping[str, Callable[[ToPlan], PlannedStage]] = {
     "filter": planned_filter,
@@ -69,7 +69,7 @@ def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
     wide = max([20, *(len(step.name) for step in steps)])
     head = f"{'work':>18} {'MB':>8} {'minutes':>8} {'requests':>9} {'tokens':>13} {'USD':>8}"
     yield f"{'stage':<{wide}} {'state':<14} {head}"
-    for step in steps:
+    for step in [*steps, total_of(steps)]:
         work = "" if step.units is None else f"{step.units:,} {step.unit}"
         size = "" if step.bytes is None else f"{step.bytes / 1e6:,.1f}"
         minutes = "" if step.seconds is None else f"{step.seconds / 60:,.2f}"
@@ -81,3 +81,24 @@ def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
             f"{requests:>9} {tokens:>13} {dollars:>8}"
         )
     yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."
+    unknown = [step.name for step in steps if step.dollars is None]
+    if unknown:
+        yield f"The total lacks the dollars of {', '.join(unknown)}: plan again when more stages have run."
+
+
+def total_of(steps: Sequence[PlannedStage]) -> PlannedStage:
+    """Add up what is known of all stages; the state says whether that is everything."""
+
+    def added(name: str) -> float:
+        return sum(getattr(step, name) or 0 for step in steps)
+
+    known = all(None not in (step.requests, step.tokens, step.dollars) for step in steps)
+    return PlannedStage(
+        "total",
+        "all" if known else "at least",
+        bytes=round(added("bytes")),
+        seconds=added("seconds"),
+        requests=round(added("requests")),
+        tokens=round(added("tokens")),
+        dollars=added("dollars"),
+    )

@@ -47,7 +47,7 @@ def routes_stage(
         write_table(work.out, DISAGREEMENTS, found.disagreements)
         return replace(outcome, counts={**outcome.counts, "disagreements": found.disagreements.height})
 
-    return Stage(name, "score-routes", 1, run, inputs, asdict(options), packages=("numpy", "polars", "scipy"))
+    return Stage(name, "score-routes", 2, run, inputs, asdict(options), packages=("numpy", "polars", "scipy"))
 
 
 def role_of(kind: str, name: str) -> str:

@@ -19,5 +19,6 @@ def stability_stage(scores: Mapping[str, Path], *, name: str = "scores") -> Stag
         dict(scores),
         {"instruments": sorted(scores)},
         lambda _: score_stability({key: read_table(path, SCORES) for key, path in sorted(scores.items())}),
+        version=2,
         name=name,
     )

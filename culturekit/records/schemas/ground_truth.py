@@ -7,6 +7,7 @@ __all__ = [
     "CANDIDATES",
     "COMPLETED",
     "CSPACE",
+    "DECISIONS",
     "DESCRIPTORS",
     "DIFF",
     "DIFFERENCES",
@@ -56,6 +57,8 @@ CANDIDATE_OPTIONS = "valueless list[str]"
 
 COMPLETION_COLUMNS = "source str, round u8, proposer str?, gained list[str]"
 
+REVIEW_COLUMNS = "reviewer str?, reviewed_on str?"
+
 CANDIDATES = declare("candidates", key="concept qid", columns=CANDIDATE_COLUMNS, optional=CANDIDATE_OPTIONS)
 """One row per (qid, concept): `hop` is the smallest, `path` one shortest, root first and qid last. `p495` and `p17` say
 which property states each country, as the item has it; `country_qids` are what follows from them under the concept's
@@ -72,15 +75,16 @@ KEPT = declare(
     "kept",
     key="concept qid",
     columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str",
-    optional=f"{CANDIDATE_OPTIONS}, {COMPLETION_COLUMNS}",
+    optional=f"{CANDIDATE_OPTIONS}, {COMPLETION_COLUMNS}, {REVIEW_COLUMNS}",
 )
-"""The candidates that a judge kept, or wants reviewed; a completed table is one of these with more columns."""
+"""The candidates that a judge kept (`verdict` is keep), or that wait for a person to look at (`review`); a completed or
+reviewed table is one of these with more columns. `reviewer` and `reviewed_on` say which person decided, and when."""
 
 COMPLETED = declare(
     "completed",
     key="concept qid",
     columns=f"{CANDIDATE_COLUMNS}, verdict str, reason str, {COMPLETION_COLUMNS}",
-    optional=CANDIDATE_OPTIONS,
+    optional=f"{CANDIDATE_OPTIONS}, {REVIEW_COLUMNS}",
 )
 """The kept candidates and what a model added. `qid` is `LLM:` and a slug where no graph knows the artifact; `source` is
 `wikidata` or `llm`. `gained` names, by ISO code, the countries that were added; `round` and `proposer` say when first
@@ -108,6 +112,17 @@ ROUNDS = declare(
 """One row per question to a proposer: what came of its reply, and `ended` where it was the last of its cell. `raw` is
 the reply itself where it could not be used. `taken_back` counts additions of the round before."""
 
+DECISIONS = declare(
+    "decisions",
+    key="concept qid reviewer",
+    columns="""
+    concept str, qid str, reviewer str, decided_on str, decision str, comment str?, reason str, file str,
+    counts bool
+    """,
+)
+"""What people decided about kept candidates: accept or reject. `reason` is why the candidate was in the table before;
+`counts` is false where reviewers disagree, so that the candidate still waits."""
+
 DROPS = declare("drops", key="key stage concept", columns="key str, concept str?, stage str, reason str, detail str?")
 """What a stage left out, and why; nothing else disappears."""
 
@@ -134,10 +149,11 @@ CSPACE = declare(
     country str, country_name str, continent str, source str,
     popularity f64?, popularity_source str?, path list[str]
     """,
-    optional="country_order u16, aliases list[str]?",
+    optional="country_order u16, aliases list[str]?, verdict str?",
 )
 """One row per artifact and country; `artifact_id` is the QID, or `LLM:` and a slug. `country_order` is 0
-for the country that the item states first, P495 before P17. `aliases` are other names of the artifact."""
+for the country that the item states first, P495 before P17. `aliases` are other names of the artifact. `verdict` is
+`keep`, or `review` where a release took in what no judge or person kept; null where nobody says."""
 
 PROMPTS = declare(
     "prompts",

@@ -9,7 +9,7 @@ import polars as pl
 
 from culturekit.builders.public_cube import is_public_cube, read_public_cube
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.records.schemas import CANDIDATES, CSPACE, DROPS, KEPT
+from culturekit.records.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import Manifest, read_manifest
@@ -20,6 +20,9 @@ __all__ = ["Row", "SpaceBehind", "rows_of", "space_file"]
 
 NEEDED = ("release", "filter", "extract", "ingest")
 """Kinds of stages without which a row cannot be walked back to the dump."""
+
+FIRST_STRICT_RELEASE = 3
+"""The version of the release stage that began to leave out what waits for a person."""
 
 WITHIN = ("cspace.parquet", "cspace/cspace.parquet", "release/cspace.parquet")
 
@@ -59,6 +62,23 @@ class SpaceBehind:
     def candidates(self, qids: Iterable[str]) -> dict[tuple[str, str], Row]:
         """Read candidates by item and concept."""
         return rows_of(self.folders["extract"] / "candidates.parquet", CANDIDATES, "qid", qids)
+
+    @property
+    def takes_review(self) -> bool:
+        """Whether the release took in what waits for a person to look at."""
+        strict = self.manifests["release"].version >= FIRST_STRICT_RELEASE
+        return not strict or "review" in (self.option("release", "include") or ())
+
+    def decisions(self, qids: Iterable[str]) -> dict[tuple[str, str], str]:
+        """Read what people decided about candidates, as verdicts, by item and concept."""
+        if "review" not in self.folders:
+            return {}
+        wanted = pl.Series(sorted(set(qids)), dtype=pl.String).implode()
+        table = read_table(self.folders["review"] / "decisions.parquet", DECISIONS)
+        decided = table.filter(pl.col("counts"), pl.col("qid").is_in(wanted))
+        verdict = pl.when(pl.col("decision") == "accept").then(pl.lit("keep")).otherwise(pl.lit("remove"))
+        rows = decided.select("qid", "concept", verdict.alias("verdict")).iter_rows()
+        return {(qid, concept): word for qid, concept, word in rows}
 
     def verdicts(self, qids: Iterable[str]) -> dict[tuple[str, str], tuple[str, str]]:
         """Read what became of candidates, and why, by item and concept."""

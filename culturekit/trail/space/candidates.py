@@ -52,7 +52,7 @@ class MixedCandidates:
         config = self.configs.of("extract", concept, mixture)
         if config is None:
             return {}
-        graph, heirs = mixture.side_of("dump"), mixture.successors_side()
+        graph, heirs = mixture.side_of("dump"), mixture.side_of_key("successors")
         wanted = (*self.identity(graph, heirs), config.content)
         for side in (mixture.side, 1 - mixture.side) if self.same_code else ():
             own = self.configs.of("extract", concept, Mixture(side))

@@ -16,7 +16,7 @@ from culturekit.trail.space.candidates import MixedCandidates
 from culturekit.trail.space.completions import KIND, Completions
 from culturekit.trail.space.dump_evidence import DumpDifferences
 from culturekit.trail.space.evidence import Evidence
-from culturekit.trail.space.factors import CAUSES, Factor, factors_between
+from culturekit.trail.space.factors import CAUSES, REVIEW, Factor, factors_between
 from culturekit.trail.space.journals import JournalEntries
 from culturekit.trail.space.replay import Change, Replay
 from culturekit.trail.space.verdicts import MixedVerdicts
@@ -157,6 +157,8 @@ class Walk:
         columns = (*COLUMNS, "path", "label")
         if any(differ([table.get(pair) for table in self.candidates.tables], columns) for pair in pairs):
             return "ingest" if any(factor.cause == "dump" for factor in found.causes) else "extract"
+        if any(factor.key == REVIEW for factor in found.causes):
+            return REVIEW
         verdicts = [[table.get(pair) for pair in pairs] for table in self.verdicts.tables]
         return "filter" if verdicts[0] != verdicts[1] else "release"
 

@@ -6,11 +6,24 @@ from typing import Any, Literal, TypeAlias
 
 from culturekit.trail.space.behind import SpaceBehind
 
-__all__ = ["CAUSES", "WITH_CONCEPTS", "Cause", "Factor", "factors_between", "judge_of", "judged_for_money"]
+__all__ = [
+    "CAUSES",
+    "INCLUDE",
+    "REVIEW",
+    "WITH_CONCEPTS",
+    "Cause",
+    "Factor",
+    "factors_between",
+    "judge_of",
+    "judged_for_money",
+]
 
 Cause: TypeAlias = Literal["dump", "config", "wording", "model", "code"]
 
 CAUSES: tuple[Cause, ...] = ("dump", "config", "wording", "model", "code")
+
+INCLUDE, REVIEW = "include", "review"
+"""The keys of what a release takes in besides what was kept, and of what people decided about candidates."""
 
 STAGES = ("ingest", "extract", "filter", "release")
 WITH_CONCEPTS = ("extract", "filter", "release")
@@ -70,6 +83,11 @@ def config_factors(before: SpaceBehind, after: SpaceBehind) -> Iterator[Factor]:
                     yield Factor("config", f"{name}.{key}", name)
     if before.input_hash("extract", "successors") != after.input_hash("extract", "successors"):
         yield Factor("config", "successors")
+    if hash_of(before, "review") != hash_of(after, "review"):
+        yield Factor("config", REVIEW)
+    includes = [side.option("release", "include") for side in (before, after)]
+    if None not in includes and includes[0] != includes[1]:
+        yield Factor("config", INCLUDE)
     for role in ("countries", "own-countries"):
         if any(before.input_hash(kind, role) != after.input_hash(kind, role) for kind in WITH_CONCEPTS):
             yield Factor("config", f"{role}.yaml", replayable=False)

@@ -23,9 +23,9 @@ class Mixture:
         """Tell from which run something comes as a whole."""
         return self.side ^ (self.exchanged is not None and self.exchanged.cause == cause)
 
-    def successors_side(self) -> int:
-        """Tell from which run the successors of countries come."""
-        return self.side ^ (self.exchanged is not None and self.exchanged.key == "successors")
+    def side_of_key(self, key: str) -> int:
+        """Tell from which run an option or a file of the user comes that stands in no root config."""
+        return self.side ^ (self.exchanged is not None and self.exchanged.key == key)
 
     def key_of(self, concept: str) -> str:
         """Name the key of a concept's config that is exchanged; empty for none."""

@@ -10,6 +10,7 @@ from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries
 from culturekit.trail.space.behind import Row, SpaceBehind
 from culturekit.trail.space.candidates import MixedCandidates
+from culturekit.trail.space.factors import INCLUDE
 from culturekit.trail.space.mixtures import Mixture
 from culturekit.trail.space.verdicts import UNKNOWN, MixedVerdicts
 
@@ -70,7 +71,8 @@ class Replay:
         verdict = self.verdicts.of(candidate, concept, mixture)
         if verdict == UNKNOWN:
             return UNKNOWN
-        if verdict == "remove":
+        takes_review = self.sides[mixture.side_of_key(INCLUDE)].takes_review
+        if verdict == "remove" or (verdict == "review" and not takes_review):
             return {}
         return released(candidate, config.concept)
 

@@ -16,7 +16,7 @@ from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_bytes
 from culturekit.trail.space.behind import Row, SpaceBehind
 from culturekit.trail.space.candidates import MixedCandidates
-from culturekit.trail.space.factors import judge_of, judged_for_money
+from culturekit.trail.space.factors import REVIEW, judge_of, judged_for_money
 from culturekit.trail.space.mixtures import Mixture
 
 __all__ = ["UNKNOWN", "MixedVerdicts"]
@@ -36,6 +36,7 @@ class MixedVerdicts:
         self.sides = sides
         self.candidates = candidates
         self.tables = [side.verdicts(candidates.qids) for side in sides]
+        self.decided = [side.decisions(candidates.qids) for side in sides]
         self.judges = [judge_again(side) for side in sides]
         self.words = [words_of(side) for side in sides]
         self.hashes = [side.option("filter", "wording") for side in sides]
@@ -47,6 +48,9 @@ class MixedVerdicts:
         ruled = rule_verdict(row, config.concept if config else None)
         if ruled is not None:
             return ruled.verdict
+        decided = self.decided[mixture.side_of_key(REVIEW)].get((row["qid"], concept))
+        if decided is not None:
+            return decided
         judge, words = mixture.side_of("model"), mixture.side_of("wording")
         question = self.question(row, concept, mixture, words)
         if question is None:

@@ -57,7 +57,7 @@ def buy(
         llm=llm or LlmOptions(concurrency=4),
         **stated,
     )
-    return run_stage(stage, folder / "out", engine=HereEngine(), progress=HeardProgress(), fresh=fresh)
+    return run_stage(stage, folder / "out", engine=HereEngine(), progress=HeardProgress(), fresh=fresh, replace=True)
 
 
 def images_of(folder: Path) -> pl.DataFrame:

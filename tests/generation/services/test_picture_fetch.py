@@ -1,7 +1,4 @@
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.services.picture_addresses import Refused, is_public, place_of
 from culturekit.generation.services.picture_fetch import Fetched, FetchLimits, fetched
 from tests.llm.server import RunningServer, Script, running_server
+from tests.llm.server.dripping import HEADER, dripping
 from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Pictures
 
@@ -67,37 +65,14 @@ def test_what_is_not_a_picture_is_not_kept(store: PictureStore, pictures: Pictur
     assert not list(store.folder.rglob("*"))
 
 
-def test_a_slow_host_is_left(store: PictureStore) -> None:
-    with dripping() as url:
+PICTURE = HEADER + b"image/png\r\nContent-Length: 40000\r\n"
+
+
+@pytest.mark.parametrize("begin", [b"", HEADER, PICTURE + b"\r\n", PICTURE + b"Connection: close\r\n\r\n"])
+def test_a_slow_host_is_left(store: PictureStore, begin: bytes) -> None:
+    with dripping(begin) as url:
         came = fetched(url, store, base_url="http://127.0.0.1:1/v1", limits=FetchLimits(seconds=0.5, tries=1))
     assert "TimeoutError" in came.reason
-
-
-@contextmanager
-def dripping() -> Iterator[str]:
-    """Serve a picture that never ends."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    ended = threading.Event()
-
-    def serve() -> None:
-        connection, _ = listening.accept()
-        with connection:
-            connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 40000\r\n\r\n")
-            try:
-                while not ended.wait(0.05):
-                    connection.sendall(b"x")
-            except OSError:
-                pass
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/x.png"
-    finally:
-        ended.set()
-        thread.join()
-        listening.close()
 
 
 PUBLIC = "https://api.openai.com/v1"

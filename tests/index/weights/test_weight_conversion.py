@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.index.weights.safetensors_file import read_header
 from culturekit.index.weights.weight_conversion import ConvertedWeights, convert_weights, known_kind
 from culturekit.index.weights.weight_kinds import recognised
+from culturekit.storage.model_files import read_header
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
@@ -82,7 +82,7 @@ def test_tensors_come_through_bit_for_bit_and_the_file_says_where_from(tmp_path:
     assert all(torch.equal(read[name], tensor) for name, tensor in weights().items())
     assert made.sha256 == hash_of(made.path)
     assert (made.kind, made.tensors) == ("open-clip", len(CLIP_SHAPES))
-    assert read_header(made.path)["__metadata__"] == {
+    assert read_header(made.path).notes == {
         "culturekit.kind": "open-clip",
         "culturekit.variant": "ViT of width 8, depth 1, patch 4",
         "culturekit.source": "checkpoint.pt",
@@ -293,7 +293,7 @@ def test_while_weights_are_read_nothing_gets_out(tmp_path: Path) -> None:
 def test_the_notes_of_a_file_are_read_without_any_package(tmp_path: Path) -> None:
     for content in (b"", b"\xff" * 20, struct.pack("<Q", 10**6) + b"{}", struct.pack("<Q", 2) + b"[]"):
         (tmp_path / "broken.safetensors").write_bytes(content)
-        with pytest.raises(IntegrityError, match="not a safetensors file"):
+        with pytest.raises(IntegrityError, match="no safetensors file"):
             read_header(tmp_path / "broken.safetensors")
 
 

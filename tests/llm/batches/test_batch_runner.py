@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import BudgetReached, UpstreamUnavailable, UsageError
 from culturekit.llm.batches.answering import answer_batch
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, Job
-from culturekit.llm.client import Failure, Rate, Request
+from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskOptions
 from culturekit.llm.journal import Journal
 from culturekit.llm.journal_entry import Entry
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.tokens import input_bound
-from tests.effort import examples
+from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
 
@@ -216,6 +216,40 @@ def test_a_busy_provider_is_waited_for_as_long_as_it_says(desk: Desk) -> None:
     assert set(desk.shop.bought.values()) == {1}
 
 
+@pytest.mark.parametrize("kind", ["busy", "server", "timeout"])
+def test_a_hint_of_a_day_ends_the_run_at_once_and_the_next_run_asks(desk: Desk, kind: FailureKind) -> None:
+    desk.shop.creations = [Failure(kind, "full", status=503, wait=86_400.0)]
+    began = desk.clock.time
+    with pytest.raises(UpstreamUnavailable, match="asks to wait 86400 s, longer than the patience"):
+        desk.ask(questions(2))
+    assert desk.clock.time - began < 60.0
+    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert set(desk.shop.bought.values()) == {1}
+
+
+def test_a_clock_that_was_two_years_ahead_holds_nothing_up(desk: Desk) -> None:
+    ticks, two_years = iter(range(10**6)), 2 * 365 * 86_400.0
+
+    def dies_before_creation() -> None:
+        if next(ticks) == 2:
+            raise Killed
+
+    desk.clock.time += two_years
+    with pytest.raises(Killed):
+        desk.ask(questions(2), tick=dies_before_creation)
+    desk.clock.time -= two_years
+    began = desk.clock.time
+    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert desk.clock.time - began < 300.0
+
+
+def test_a_server_that_is_not_there_is_said_and_asked_again(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.shop.creations = [Failure("connection", "connection refused", sent=False)] * 3
+    assert {answer.outcome for answer in desk.ask(questions(2))} == {"ok"}
+    assert "connection refused: server does not answer, retrying for 15 minutes" in caplog.text
+    assert "the server answers again" in caplog.text
+
+
 def test_pauses_between_looks_grow_up_to_a_minute(desk: Desk) -> None:
     desk.shop.plans = [Plan(polls=20)]
     desk.ask(questions(2))
@@ -309,7 +343,7 @@ class KilledJournal(Journal):
         return numbers
 
 
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=SHARED_FIXTURE)
 @given(
     kills=st.lists(st.integers(0, 60), max_size=6),
     files=st.booleans(),

@@ -52,7 +52,8 @@ What the counts mean. A reply is billed when the work is done, also when the cli
 do; `delivered` are the replies handed over whole, so a client's ledger equals `delivered` and `batch`, to the token.
 `bought` counts replies a client could use, by the hash of what was asked; `bought_twice` those bought again. `early`
 counts requests for a row that came before the end of the last hint given for that row; `early_model` for any row of
-the model, where requests that were under way when the hint was given count too.
+the model, where requests that were under way when the hint was given count too. After a kill, `server.settled()` waits
+until everything that the dead had asked for is counted.
 """
 
 from tests.llm.server.answers import Answer, Model

@@ -41,7 +41,7 @@ async def _serve(service: Service, port: int, state: Path | None, save_every: fl
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server, _ = await serve(service, port)
+    server = await serve(service, port)
     # records are kept for ever and hold no cycles: looking for some among hundreds of thousands only costs time
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)

@@ -44,7 +44,7 @@ class Application:
     def _own(self, arrived: Arrived) -> Departing:
         match arrived.method, arrived.path:
             case "GET", "/stats":
-                return json_departing(self.service.statistics.summary())
+                return json_departing({**self.service.statistics.summary(), "busy": self.service.busy})
             case "GET", "/stats/records":
                 since = int(arrived.query.get("since", "0"))
                 return _json(msgspec.to_builtins(self.service.statistics.records[since:]))

@@ -20,12 +20,17 @@ class Connection(asyncio.Protocol):
     """Reads requests one after the other and performs what the handler decides for each."""
 
     def __init__(
-        self, handle: Callable[[Arrived], Departing], clock: Callable[[], float], open_: set["Connection"]
+        self,
+        handle: Callable[[Arrived], Departing],
+        clock: Callable[[], float],
+        open_: set["Connection"],
+        work: set["asyncio.Task[None]"],
     ) -> None:
-        """Remember who answers."""
+        """Remember who answers, and where open connections and unfinished work are listed."""
         self._handle = handle
         self._clock = clock
         self._open = open_
+        self._work = work
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._performing: asyncio.Task[None] | None = None
@@ -118,7 +123,10 @@ class Connection(asyncio.Protocol):
             if departing.delay is None:
                 await asyncio.get_running_loop().create_future()
             # the work goes on when the client has left: its tokens are made and billed all the same
-            await asyncio.shield(asyncio.create_task(_work(departing)))
+            work = asyncio.create_task(_work(departing))
+            self._work.add(work)
+            work.add_done_callback(self._work.discard)
+            await asyncio.shield(work)
             sent = await self._deliver(departing)
         finally:
             if not sent and departing.on_left is not None:

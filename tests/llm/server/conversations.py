@@ -35,13 +35,13 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def openai_client(server: RunningServer, *, timeout: float = 20.0) -> openai.AsyncOpenAI:
+def openai_client(server: RunningServer, *, timeout: float = 600.0) -> openai.AsyncOpenAI:
     """Make a client that tries once."""
     return openai.AsyncOpenAI(base_url=server.openai_url, api_key="a key", max_retries=0, timeout=timeout)
 
 
 @asynccontextmanager
-async def google_client(server: RunningServer, *, timeout: float = 20.0) -> AsyncIterator[genai.Client]:
+async def google_client(server: RunningServer, *, timeout: float = 600.0) -> AsyncIterator[genai.Client]:
     """Make a client that tries once, for a block."""
     options = types.HttpOptions(base_url=server.google_url, api_version="v1beta", timeout=int(timeout * 1000))
     client = genai.Client(api_key="a key", http_options=options)
@@ -54,7 +54,7 @@ async def google_client(server: RunningServer, *, timeout: float = 20.0) -> Asyn
 
 @asynccontextmanager
 async def google_talk(
-    script: Script | None = None, *, timeout: float = 20.0
+    script: Script | None = None, *, timeout: float = 600.0
 ) -> AsyncIterator[tuple[RunningServer, genai.Client]]:
     """Make a server that follows a script and a client that talks to it, for a block."""
     with running_server(script) as server:

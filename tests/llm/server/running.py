@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from tests.llm.server.script import Script
 from tests.llm.server.service import Service
 from tests.llm.server.statistics import Record
 
-__all__ = ["RunningServer", "running_server", "serve", "server_process"]
+__all__ = ["RunningServer", "kept_port", "running_server", "serve", "server_process"]
 
 _ROOT = Path(__file__).parents[3]
 
@@ -52,6 +53,17 @@ class RunningServer:
         summary: dict[str, Any] = orjson.loads(self._ask("GET", "/stats"))
         return summary
 
+    def settled(self) -> dict[str, Any]:
+        """Give everything in sum, once all that those who asked have left behind is read, answered and counted.
+
+        Whoever asked must have ended, or be waiting for nothing.
+        """
+        while (stats := self.stats())["busy"]:
+            if self.process is not None and self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with {self.process.returncode}")
+            time.sleep(0.005)
+        return stats
+
     def records(self, since: int = 0) -> list[Record]:
         """Give the requests received so far, from one of them on."""
         return msgspec.json.decode(self._ask("GET", f"/stats/records?since={since}"), type=list[Record])
@@ -62,19 +74,19 @@ class RunningServer:
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(self.url + path, data=body, method=method)
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=600) as reply:
             content: bytes = reply.read()
         return content
 
 
-async def serve(service: Service, port: int) -> tuple[asyncio.Server, set[Connection]]:
-    """Listen on loopback; give the server and its open connections."""
+async def serve(service: Service, port: int) -> asyncio.Server:
+    """Listen on loopback."""
     application = Application(service)
-    open_: set[Connection] = set()
     listening = socket.create_server(("127.0.0.1", port), backlog=1024)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(application.handle, service.now, open_), sock=listening)
-    return server, open_
+    return await loop.create_server(
+        lambda: Connection(application.handle, service.now, service.connections, service.work), sock=listening
+    )
 
 
 @contextmanager
@@ -87,25 +99,34 @@ def running_server(
     held: dict[str, Any] = {}
 
     async def main() -> None:
-        server, open_ = await serve(service, port)
+        server = await serve(service, port)
         held["port"] = server.sockets[0].getsockname()[1]
         held["loop"], held["stop"] = asyncio.get_running_loop(), asyncio.Event()
         started.set()
         await held["stop"].wait()
         server.close()
-        for connection in list(open_):
+        for connection in list(service.connections):
             connection.abort()
         await asyncio.sleep(0)
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), name="model server", daemon=True)
     thread.start()
-    if not started.wait(30):
-        raise RuntimeError("the server did not start within 30 seconds")
+    if not started.wait(600):
+        raise RuntimeError("the server did not start within ten minutes")
     try:
         yield RunningServer(f"http://127.0.0.1:{held['port']}", service)
     finally:
         held["loop"].call_soon_threadsafe(held["stop"].set)
         thread.join()
+
+
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """Keep a port of loopback for servers that come one after the other: nobody else is given it in between."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield int(kept.getsockname()[1])
 
 
 @contextmanager

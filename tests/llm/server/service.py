@@ -1,5 +1,6 @@
 """The state of a running server: its script and where it stands, its statistics, what it holds for its clients."""
 
+import asyncio
 import math
 import time
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.llm.server.answers import Model
+from tests.llm.server.connection import Connection
 from tests.llm.server.error_replies import hint_headers
 from tests.llm.server.made_replies import fraction_of, made_value
 from tests.llm.server.questions import Question
@@ -35,6 +37,8 @@ class Service:
     attempts: Counter[str] = field(default_factory=Counter)
     windows: dict[str, QuotaWindow] = field(default_factory=dict)
     promised: dict[str, float] = field(default_factory=dict)
+    connections: set[Connection] = field(default_factory=set)
+    work: "set[asyncio.Task[None]]" = field(default_factory=set)
     lately: Question | None = None
     epoch: float = 0.0
     first: int = 0
@@ -63,6 +67,15 @@ class Service:
     def now(self) -> float:
         """Say how many seconds the script has been followed."""
         return self.clock() - self.epoch
+
+    @property
+    def busy(self) -> int:
+        """How much of what arrived is not settled: connections but the asker's, and answers that are being made.
+
+        New connections are taken in the order in which they came. Once everybody who asked is dead and this is 0,
+        nothing is sold any more that was not counted.
+        """
+        return len(self.connections) - 1 + len(self.work) + self.statistics.in_flight
 
     def begin(self, arrived: Arrived, operation: str, provider: str) -> Record:
         """Open the record of a request."""

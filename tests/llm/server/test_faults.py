@@ -101,6 +101,10 @@ def _judged(text: str) -> str:
     return "an answer" if value["verdict"] in {"keep", "drop"} else "no such value"
 
 
+HASTY = 2.0
+"""Seconds until a client gives up that is never answered; the others wait as long as it takes."""
+
+
 async def _seen_by_openai(client: openai.AsyncOpenAI) -> str:
     try:
         body = await ask_openai(client, "Q1")
@@ -154,16 +158,19 @@ def said() -> dict[str, tuple[str, str]]:
     async def talk() -> dict[str, tuple[str, str]]:
         found = {}
         with running_server() as server:
-            async with openai_client(server, timeout=3) as first, google_client(server, timeout=3) as second:
+            async with (
+                openai_client(server) as first, openai_client(server, timeout=HASTY) as hasty_first,
+                google_client(server) as second, google_client(server, timeout=HASTY) as hasty_second,
+            ):  # fmt: skip
                 for kind in FAULT_KINDS:
                     text = '{"id":"{id}","verdict":"keep","reason":""}' if kind == "says" else ""
                     fault = Fault(kind, text=text, delay=None if kind == "stall" else 0.0)
                     rule = Rule(fault, When(attempts=(1, 1)))
                     server.follow(Script(rules=(rule,)))
-                    one = await _seen_by_openai(first)
+                    one = await _seen_by_openai(hasty_first if kind == "stall" else first)
                     assert await _seen_by_openai(first) == "stop: an answer"
                     server.follow(Script(rules=(rule,)))
-                    found[kind] = (one, await _seen_by_google(second))
+                    found[kind] = (one, await _seen_by_google(hasty_second if kind == "stall" else second))
                     assert await _seen_by_google(second) == "stop: an answer"
             stats = server.stats()
         assert stats["broken"] == []
@@ -239,8 +246,8 @@ def test_what_is_billed_is_what_was_worked_on() -> None:
     async def talk(kind: str) -> dict[str, Any]:
         fault = Fault(kind, delay=None if kind == "stall" else 0.0)
         with running_server(Script(rules=(Rule(fault, times=1),))) as server:
-            async with openai_client(server, timeout=2) as client:
-                await _seen_by_openai(client)
+            async with openai_client(server) as client, openai_client(server, timeout=HASTY) as hasty:
+                await _seen_by_openai(hasty if kind == "stall" else client)
                 await _seen_by_openai(client)
             return server.stats()
 
@@ -268,11 +275,11 @@ def test_requests_that_ask_no_model_go_wrong_too() -> None:
     async def talk() -> dict[str, str]:
         found = {}
         with running_server() as server:
-            async with openai_client(server, timeout=3) as client:
+            async with openai_client(server) as client, openai_client(server, timeout=HASTY) as hasty:
                 for kind in FAULT_KINDS:
                     fault = Fault(kind, delay=None if kind == "stall" else 0.0)
                     server.follow(Script(rules=(Rule(fault, times=1),)))
-                    found[kind] = await seen(client)
+                    found[kind] = await seen(hasty if kind == "stall" else client)
         assert server.service is not None
         assert server.service.statistics.broken == []
         return found
@@ -287,7 +294,7 @@ def test_requests_that_ask_no_model_go_wrong_too() -> None:
 def test_streams_go_wrong_too() -> None:
     async def heard(kind: str) -> tuple[str, str, bool]:
         with running_server(Script(rules=(Rule(Fault(kind)),))) as server:
-            async with openai_client(server, timeout=3) as client:
+            async with openai_client(server) as client:
                 text, end = "", ""
                 try:
                     stream = await client.chat.completions.create(**chat_body("Q1"), stream=True)

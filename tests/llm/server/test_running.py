@@ -12,6 +12,7 @@ import pytest
 
 from tests.llm.server import Answer, Fault, JobPlan, Question, Rule, Script, running_server, server_process
 from tests.llm.server.conversations import ask_openai, batch_file, chat_body, openai_client
+from tests.llm.server.running import kept_port
 
 
 def test_a_process_remembers_what_it_sold_and_what_it_holds(tmp_path: Path) -> None:
@@ -69,20 +70,46 @@ def test_a_model_may_say_anything_and_end_in_any_way() -> None:
 
 def test_a_client_that_leaves_is_billed_and_pays_again() -> None:
     async def talk() -> None:
-        with running_server(Script(rules=(Rule(Fault("stall", delay=0.4), times=1),))) as server:
-            async with openai_client(server, timeout=0.1) as client:
-                with pytest.raises(openai.APITimeoutError):
-                    await ask_openai(client, "Q1")
+        with running_server(Script(rules=(Rule(Fault("stall", delay=1.5), times=1),))) as server:
+            async with openai_client(server) as client:
+                asking = asyncio.create_task(ask_openai(client, "Q1"))
+                while not server.stats()["in_flight"]:
+                    await asyncio.sleep(0)
+                asking.cancel()
+                await asyncio.wait([asking])
             async with openai_client(server) as client:
                 await ask_openai(client, "Q1")
-                await asyncio.sleep(0.5)
-            stats = server.stats()
+            stats = server.settled()
         assert stats["fates"] == {"left": 1, "sent": 1}
         assert (stats["online"]["replies"], stats["delivered"]["replies"]) == (2, 1)
         assert stats["bought_twice"] == 1
         assert stats["in_flight"] == 0
 
     asyncio.run(talk())
+
+
+def test_a_settled_server_has_counted_what_those_who_died_had_asked() -> None:
+    body = json.dumps(chat_body("Q1")).encode()
+    head = b"POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\n"
+    with running_server(Script(rules=(Rule(Fault("stall", delay=0.3)),))) as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        for _ in range(20):
+            with socket.create_connection((host, int(port))) as connection:
+                connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        stats = server.settled()
+    assert (stats["online"]["replies"], stats["in_flight"], stats["busy"]) == (20, 0, 0)
+
+
+def test_a_kept_port_is_given_to_nobody_else() -> None:
+    with kept_port() as port:
+        for _ in range(2):
+            with running_server(port=port) as server:
+                assert server.url.endswith(f":{port}")
+                assert server.stats()["requests"] == 0
+        others = [socket.create_server(("127.0.0.1", 0)) for _ in range(200)]
+        assert port not in {other.getsockname()[1] for other in others}
+        for other in others:
+            other.close()
 
 
 def test_another_script_is_followed_from_now_on() -> None:

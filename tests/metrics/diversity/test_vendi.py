@@ -13,6 +13,7 @@ from vendi_score import vendi as vendi_score
 
 from culturekit.errors import UsageError
 from culturekit.metrics import STANDARD_KERNELS, vendi
+from culturekit.metrics.diversity.kernel_diversity import vendi_features
 from culturekit.metrics.diversity.labels import Missing
 
 Triple = tuple[str | None, str | None, str | None]
@@ -267,3 +268,10 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     with pytest.raises(UsageError) as caught:
         vendi(ONE, weights=[0.001] * 500)
     assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e308, 5e-324])
+def test_features_of_any_size_have_the_score_of_their_directions(scale: float) -> None:
+    rows = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0]])
+    mixed = rows * np.array([[scale], [1.0], [scale], [1.0]])
+    assert vendi_features(mixed) == pytest.approx(vendi_features(rows), rel=1e-12)

@@ -1,0 +1,38 @@
+"""What the command line makes of failures that nothing before it explained."""
+
+import polars as pl
+import pytest
+
+from culturekit import cli
+from culturekit.cli import app as commands
+
+
+class PanicException(BaseException):
+    """As polars raises it."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "words"),
+    [
+        (OSError(28, "No space left on device", "/tmp/x"), 3, "/tmp/x: the system refused: No space left on device"),
+        (OSError("without a number"), 3, "OSError: without a number"),
+        (TimeoutError("nobody is there"), 3, "TimeoutError: nobody is there"),
+        (pl.exceptions.ComputeError("Input/output error (os error 5)"), 3, "Input/output error"),
+        (PanicException("No space left on device (os error 28)"), 3, "No space left on device"),
+        (PanicException("index out of bounds"), 70, "a mistake in culturekit"),
+        (ValueError("ours"), 70, "a mistake in culturekit"),
+    ],
+)
+def test_the_outside_is_3_and_we_are_70(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: BaseException, code: int, words: str
+) -> None:
+    def failing(**_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(commands, "app", failing)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    said = capsys.readouterr().err
+    assert left.value.code == code
+    assert words in said
+    assert ("Traceback" in said) == (code == 70)

@@ -1,0 +1,112 @@
+"""The page "Publish a release", typed as it stands: a newcomer's path first, then every choice by hand."""
+
+import csv
+import io
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from culturekit.cli import main
+from culturekit.records.schemas import CSPACE, DECISIONS, QUOTAS
+from culturekit.storage.manifest import read_manifest
+from culturekit.storage.tables import read_table
+
+PAGE = (Path(__file__).parents[2] / "docs/publish-a-release.md").read_text(encoding="utf-8")
+INSTALL, NEEDS_A_KEY, LEAVES_WITH_1 = "pip install culturekit", "export GOOGLE_API_KEY", "leaves with 1"
+
+
+def typed(text: str) -> Iterator[tuple[list[str], int]]:
+    """Read the commands of a part of the page, and the exit code that each is said to leave with."""
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        if NEEDS_A_KEY in block:
+            continue
+        for line in block.replace("\\\n", " ").splitlines():
+            command, _, comment = line.removeprefix("$ ").partition("  #")
+            if command.strip() != INSTALL:
+                yield shlex.split(command), int(LEAVES_WITH_1 in comment)
+
+
+def culturekit(words: list[str]) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", words)
+        with pytest.raises(SystemExit) as leaving:
+            main()
+    return int(leaving.value.code or 0)
+
+
+def follow(text: str) -> None:
+    for words, expected in typed(text):
+        assert words[0] == "culturekit"
+        assert culturekit(words) == expected, " ".join(words)
+
+
+def fill_in(sheet: Path, decision: str) -> None:
+    """Write one decision into every row, as a person would in a spreadsheet."""
+    rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"), newline="")))
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows([{**row, "decision": decision} for row in rows])
+
+
+FIRST, _, REST = PAGE.partition("\n## 1. ")
+BEFORE_SHEET, _, AFTER_SHEET = FIRST.partition("Open `review.csv`")
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = tmp_path_factory.mktemp("newcomer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        follow(BEFORE_SHEET)
+        fill_in(here / "review.csv", "reject")
+        follow(AFTER_SHEET)
+    return here
+
+
+def test_a_newcomer_comes_from_a_dump_to_a_card_in_eight_commands(newcomer: Path) -> None:
+    assert INSTALL in FIRST
+    assert len(list(typed(FIRST))) + 1 <= 8
+    run = newcomer / "runs/cube-release"
+    assert (run / "card/README.md").is_file()
+    space = read_table(run / "cspace/cspace.parquet", CSPACE)
+    assert set(space["verdict"]) == {"keep"}
+    decided = read_table(run / "review/decisions.parquet", DECISIONS)
+    assert decided.select("reviewer", "decided_on", "decision").rows() == [("Ada", "2026-11-22", "reject")]
+    manifests = {name: read_manifest(run / name) for name in ("cspace", "card")}
+    assert "findings" not in manifests["cspace"].notes  # type: ignore[union-attr]
+    described = json.loads((run / "card/facts.json").read_bytes())
+    assert [stage["stage"] for stage in described["stages"]].count("review") == 1
+
+
+def test_a_run_without_models_says_that_there_is_nothing_to_report_or_trace(
+    newcomer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(newcomer / "runs/cube-release")
+    assert culturekit(["culturekit", "report", run, "--out", str(tmp_path / "page")]) == 2
+    assert "evaluated no model" in capsys.readouterr().err
+    assert culturekit(["culturekit", "trace", f"{run}#0"]) == 2
+    assert "there are no scores" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_every_other_command_of_the_page_works_as_typed(newcomer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(newcomer)
+    for language, name, begin in (("yaml", "de.yaml", "language:"), ("csv", "quotas.csv", "concept,"),
+                                  ("yaml", "mine.yaml", "recipe:")):  # fmt: skip
+        (block,) = (text for text in re.findall(rf"```{language}\n(.*?)```", REST, re.DOTALL) if text.startswith(begin))
+        Path(name).write_text(block, encoding="utf-8")
+    judged, by_hand = REST.split("What comes back becomes verdicts:")
+    follow(judged)
+    fill_in(Path("sheet.csv"), "reject")
+    released, drawn = by_hand.split("## 4. Draw a benchmark")
+    follow(released)
+    public = [row for row in json.loads(Path("cspace/cube.json").read_bytes()) if row["country"] == "Brazil"]
+    Path("cube_1k.json").write_text(json.dumps(public[:2]), encoding="utf-8")
+    follow(drawn)
+    quotas = read_table(Path("cube-1k/quotas.parquet"), QUOTAS)
+    assert quotas.filter(concept="landmarks", country="NG").row(0) == ("landmarks", "NG", 10, 0, 0)

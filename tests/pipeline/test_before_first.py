@@ -1,0 +1,67 @@
+"""What a later stage would miss is said before the first stage begins."""
+
+from pathlib import Path
+
+import pytest
+
+from culturekit.config.load import load_recipe
+from culturekit.errors import ConfigError
+from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
+from culturekit.pipeline.planning.planned_stage import PlannedStage
+from culturekit.pipeline.run_recipe import run_recipe
+from tests.conftest import SMALL, HeardProgress, HereEngine
+
+MISSING = {
+    "judge=openai:gpt-4o-mini": "there is no key",
+    "judge=openai:gpt-4o-mini?api_key=${NOBODY_SET_THIS}": "NOBODY_SET_THIS is not set",
+    "judge=openai:nobody-knows?base_url=http://127.0.0.1:9/v1": "the price of nobody-knows is not known",
+    "tags={judge: 'google:gemini-2.5-flash'}": "there is no key",
+    "faithfulness={vqascore: 'openai:mine?base_url=http://127.0.0.1:9/v1'}": "the price of mine is not known",
+    "encoder=transformers:/no/such/weights": "there are no weights",
+    "quality=clipscore:transformers:./no/such/weights": "there are no weights",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("setting", MISSING)
+def test_nothing_is_done_where_a_later_stage_misses_something(setting: str, tmp_path: Path) -> None:
+    recipe = load_recipe(SMALL, [setting])
+    with pytest.raises(ConfigError, match=MISSING[setting]) as caught:
+        run_recipe(recipe, tmp_path / "run", engine=HereEngine(), progress=HeardProgress())
+    assert caught.value.exit_code == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_all_that_is_missing_is_said_once_with_its_stages(tmp_path: Path) -> None:
+    settings = ["judge=openai:gpt-4o-mini", "encoder=transformers:/no/such/weights", "completion={rounds: 1}"]
+    with pytest.raises(ConfigError) as caught:
+        run_recipe(load_recipe(SMALL, settings), tmp_path, engine=HereEngine(), progress=HeardProgress())
+    assert caught.value.problems[0].where == "filter, completion"
+    assert len(caught.value.problems) == 2
+
+
+def test_a_stage_that_is_not_run_needs_nothing(tmp_path: Path) -> None:
+    recipe = load_recipe(SMALL, ["judge=openai:gpt-4o-mini"])
+    runs = run_recipe(recipe, tmp_path, engine=HereEngine(), progress=HeardProgress(), until="graph")
+    assert [run.name for run in runs] == ["graph"]
+
+
+def test_a_plan_ends_with_the_sum_of_what_is_known() -> None:
+    known = PlannedStage("filter", "to do", requests=30, tokens=700, dollars=0.25, seconds=60.0)
+    total = total_of([known, known])
+    assert (total.state, total.requests, total.tokens, total.dollars) == ("all", 60, 1_400, 0.5)
+    open_yet = PlannedStage("tags-a", "to do", requests=None, tokens=None, dollars=None)
+    lines = list(plan_lines([known, open_yet]))
+    assert lines[3].split()[:3] == ["total", "at", "least"]
+    assert "0.25" in lines[3]
+    assert "lacks the dollars of tags-a" in lines[-1]
+
+
+def test_the_plan_of_a_recipe_adds_up(tmp_path: Path) -> None:
+    steps = plan_recipe(load_recipe(SMALL), tmp_path)
+    assert total_of(steps).seconds == pytest.approx(sum(step.seconds or 0 for step in steps))

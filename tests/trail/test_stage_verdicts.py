@@ -1,0 +1,141 @@
+"""From an artifact to the reply that decided it: through a filter, through a completion, or to why there is none."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from culturekit.builders.completion import CompletionInputs
+from culturekit.cli.app import app
+from culturekit.kg.concepts import load_concept
+from culturekit.kg.ingest import IngestOptions
+from culturekit.pipeline.complete_stage import complete_stage
+from culturekit.pipeline.filter_stage import filter_stage
+from culturekit.pipeline.graph_stages import extract_stage, release_stage
+from culturekit.pipeline.ingest_stage import ingest_stage
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.stages.stage import Stage
+from culturekit.trail.evidence import EvidenceTables
+from culturekit.trail.stage_verdicts import verdict_lines
+from tests.builders import completing_model
+from tests.conftest import HeardProgress, HereEngine
+from tests.llm.server import Answer, Fault, Question, Rule, RunningServer, Script, When, running_server
+
+pytest.importorskip("openai")
+
+SAMPLE = Path(__file__).parents[2] / "culturekit/kg/sample/wikidata-sample.json.gz"
+PROSE_ONCE = Rule(then=Fault("prose"), when=When(row_matches="^Q[0-9]*[02468]$", attempts=(1, 1)))
+
+
+def says(question: Question) -> Answer | str | None:
+    if "verdict" in (question.schema or {}).get("properties", {}):
+        return json.dumps({"id": question.row, "verdict": "remove" if question.row.endswith("7") else "keep"})
+    return completing_model.answer(question)
+
+
+def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
+    spec = f"openai:judge-1?base_url={server.openai_url}&price=0.15/0.60"
+    concepts = [load_concept("cuisine")]
+    candidates = folder / "candidates/candidates.parquet"
+    yield ingest_stage([SAMPLE], IngestOptions())
+    yield extract_stage(folder / "graph", concepts)
+    yield filter_stage(candidates, concepts, spec, graph=folder / "graph")
+    yield complete_stage(CompletionInputs(folder / "filter/kept.parquet", graph=folder / "graph"), concepts, spec)
+    yield release_stage([folder / "completion/completed.parquet"], concepts, "sitelinks")
+
+
+@pytest.fixture(scope="module")
+def paid_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """From dump to space with a filter and a completion that were paid for."""
+    folder = tmp_path_factory.mktemp("paid")
+    with pytest.MonkeyPatch.context() as keys, running_server(Script(rules=(PROSE_ONCE,)), model=says) as server:
+        keys.setenv("OPENAI_API_KEY", "sk-of-nobody")
+        for stage in stages(folder, server):
+            run_stage(stage, folder / stage.name, engine=HereEngine(), progress=HeardProgress())
+    return folder
+
+
+def culturekit(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def told(run: Path, artifact_id: str) -> list[str]:
+    tables = EvidenceTables(run / "cspace")
+    evidence = tables.of([(artifact_id, "cuisine")])[artifact_id, "cuisine"]
+    return list(verdict_lines(tables.verdicts(evidence)))
+
+
+def test_an_artifact_of_the_dump_is_walked_to_its_verdict_question_and_reply(paid_run: Path) -> None:
+    kept = pl.read_parquet(paid_run / "filter/kept.parquet").filter(pl.col("qid").str.contains("[02468]$"))
+    qid, label = kept.select("qid", "label").row(0)
+    verdict, asked, answered = told(paid_run, qid)[:3]
+    assert verdict == "verdict    keep, by filter: judge judge-1"
+    assert f'"id":"{qid}"' in asked and json.dumps(label, ensure_ascii=False) in asked
+    assert "filter/journal entry" in answered and "(repaired)" in answered and "verdict" in answered
+
+
+def test_an_artifact_of_the_completion_is_walked_to_who_proposed_it_and_the_check_of_it(paid_run: Path) -> None:
+    completed = pl.read_parquet(paid_run / "completion/completed.parquet").filter(source="llm")
+    artifact_id = completed["qid"][0]
+    proposal = pl.read_parquet(paid_run / "completion/proposals.parquet").filter(
+        artifact_id=artifact_id, outcome="added"
+    )
+    lines = told(paid_run, artifact_id)
+    assert lines[0].startswith("verdict    added, by completion: proposed for ")
+    assert all("completion/journal entry" in lines[place] for place in (2, 4))
+    assert f'"id":"cuisine/{proposal["country"][0]}"' in lines[1]
+    assert f'"id":"{proposal["proposal_id"][0]}"' in lines[3]
+
+
+def test_explain_tells_the_verdict_also_of_what_was_removed(paid_run: Path) -> None:
+    dropped = pl.read_parquet(paid_run / "filter/drops.parquet").filter(reason="judge judge-1")
+    words = ("kg", "explain", dropped["key"][0], "--graph", paid_run / "graph", "--roots", "cuisine")
+    text = culturekit(*words).stdout
+    assert "verdict    remove, by filter: judge judge-1" in text
+    assert "filter/journal entry" in text
+    [data] = json.loads(culturekit(*words, "--json").stdout)
+    assert data["judged"][0]["replies"][0]["question"]["id"] == dropped["key"][0]
+    assert "verdict    " not in culturekit(*words, "--kept", paid_run / "completion").stdout
+
+
+def test_the_log_of_one_item_or_artifact(paid_run: Path) -> None:
+    drop = pl.read_parquet(paid_run / "filter/drops.parquet").filter(reason="judge judge-1")["key"][0]
+    lines = [
+        json.loads(line) for line in culturekit("llm", "log", paid_run, "--qid", drop, "--json").stdout.splitlines()
+    ]
+    assert lines and {line["stage"] for line in lines} == {"filter"}
+    assert all(f'\\"id\\":\\"{drop}\\"' in line["request"] for line in lines)
+    artifact = pl.read_parquet(paid_run / "completion/completed.parquet").filter(source="llm")["qid"][0]
+    text = culturekit("llm", "log", paid_run, "--qid", artifact).stdout
+    assert text.count("completion #") >= 2
+    assert culturekit("llm", "log", paid_run, "--qid", "Q999999999").stdout == ""
+
+
+def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Path) -> None:
+    concepts = [load_concept("cuisine")]
+    kept = filter_stage(paid_run / "candidates/candidates.parquet", concepts, "rules", name="kept")
+    run_stage(kept, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
+    space = release_stage([tmp_path / "kept/kept.parquet"], concepts, "sitelinks")
+    run_stage(space, tmp_path / "cspace", engine=HereEngine(), progress=HeardProgress())
+    judged = pl.read_parquet(tmp_path / "kept/kept.parquet").filter(pl.col("reason").str.starts_with("judge "))
+    assert "answers for nothing and says the same again: no reply is stored" in told(tmp_path, judged["qid"][0])[1]
+
+
+@pytest.mark.parametrize("what", ["graph", "candidates"])
+def test_both_diffs_leave_with_one_where_something_differs(paid_run: Path, tmp_path: Path, what: str) -> None:
+    same = culturekit("kg", "diff", paid_run / what, paid_run / what)
+    assert same.exit_code == 0
+    space = paid_run / "cspace/cspace.parquet"
+    assert culturekit("cspace", "diff", space, space).exit_code == 0
+    if what == "graph":
+        return
+    table = pl.read_parquet(paid_run / "candidates/candidates.parquet")
+    table.head(table.height - 3).write_parquet(tmp_path / "fewer.parquet")
+    words = ("kg", "diff", paid_run / "candidates/candidates.parquet", tmp_path / "fewer.parquet")
+    assert culturekit(*words).exit_code == 1
+    assert culturekit(*words, "--json").exit_code == 1
+    assert culturekit(*words, "--out", tmp_path / "out").exit_code == 1
+    assert (tmp_path / "out/diff.parquet").is_file()
