@@ -110,7 +110,7 @@ def outside_failure(error: BaseException, *, where: Path | str = "") -> Upstream
     place = os.fsdecode(found.filename) if isinstance(found.filename, str | bytes) else where
     first = HINTS.get(found.errno or 0)
     return UpstreamUnavailable(
-        f"the system refused: {found.strerror or os.strerror(found.errno)}",
+        f"the system refused: {found.strerror or os.strerror(found.errno or 0)}",
         where=str(place),
         found=free_beside(Path(place)) if found.errno in FULL and (found.filename or isinstance(where, Path)) else "",
         hint=f"{first}, then {ONCE_MORE}" if first else f"Mend that, then {ONCE_MORE}",
