@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SMALL
+from tests.effort import THOROUGH
 from tests.faults.failing_io import Fault
 from tests.faults.io_faults import JOURNAL_FAULTS, Result, journal_faults, stage_faults
 
@@ -24,14 +25,15 @@ def test_a_disk_that_fails_under_a_journal_ends_the_run_and_costs_no_answer(tmp_
 
 @pytest.mark.slow
 def test_a_disk_that_fails_at_every_step_of_a_journal_ends_the_run_and_costs_no_answer(tmp_path: Path) -> None:
-    result = journal_faults(tmp_path, every=5)
-    assert result.faults >= 300
+    result = journal_faults(tmp_path, every=5 if THOROUGH else 50)
+    assert result.faults >= (300 if THOROUGH else 30)
     check(result)
 
 
 @pytest.mark.slow
 def test_a_disk_that_fails_along_the_small_recipe_changes_no_byte_of_it(tmp_path: Path) -> None:
     kinds = [Fault(0, errno.ENOSPC), Fault(0, errno.EIO), Fault(0, errno.ENOSPC, lasting=True)]
-    result = stage_faults(tmp_path, recipe=SMALL, faults=20, seed=1, rounds=2, kinds=kinds)
-    assert result.faults >= 15
+    rounds, faults = (2, 20) if THOROUGH else (1, 6)
+    result = stage_faults(tmp_path, recipe=SMALL, faults=faults, seed=1, rounds=rounds, kinds=kinds)
+    assert result.faults >= (15 if THOROUGH else 4)
     check(result)
