@@ -13,6 +13,7 @@ class StderrLines(logging.Handler):
     def __init__(self, *, as_json: bool) -> None:
         """Choose the kind of lines."""
         super().__init__()
+        self.setFormatter(logging.Formatter("%(message)s"))
         self.as_json = as_json
 
     def emit(self, record: logging.LogRecord) -> None:
