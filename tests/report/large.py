@@ -22,7 +22,7 @@ def large_page(images: int) -> ReportData:
     names = iter(range(images))
 
     def tiles(count: int) -> tuple[Tile, ...]:
-        taken = [number for number, _ in zip(names, range(count), strict=False)]
+        taken = [number for _, number in zip(range(count), names, strict=False)]
         return tuple(Tile(f"{n:016x}", f"{n:016x}.png", f"A dish with a name {n % 700}", 0.9, 0.1) for n in taken)
 
     models = tuple(line(name, 0.5, 0.5, free=0, similarity=0.9) for name in MODELS)
