@@ -269,7 +269,7 @@ WAITING = ("deep-envelope", "broken-json", "empty-body", "html-page", "error-in-
 def test_whatever_a_server_said_the_run_it_made_is_verified(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every fault inside a reply, once on one row and always on another; that is more than a run puts up with unasked."""
+    """Every fault inside a reply, once on one row and always on another: more than a run puts up with unasked."""
     for key in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(key, "sk-of-nobody-at-all")
     kinds = [kind for kind in (*BODY_FAULTS, *ANSWER_FAULTS, *TEXT_FAULTS) if kind not in WAITING]
