@@ -62,7 +62,7 @@ def score_stage(
     return Stage(
         name,
         "score-qvs",
-        6,
+        7,
         run,
         {
             **matches,

@@ -8,11 +8,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.placed_answers import placed_answers
+from culturekit.metrics.corrected.audit_gates import audited_answers
 from culturekit.metrics.corrected.raters import majority_shares
 from culturekit.metrics.diversity.kernels import Weights
 
-__all__ = ["NONE", "AuditedCounts", "audited_counts", "label_column", "one_pool"]
+__all__ = ["NONE", "AuditedCounts", "audited_counts", "label_column"]
 
 NONE = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
@@ -41,7 +41,12 @@ class AuditedCounts:
 
 
 def audited_counts(
-    matches: pl.DataFrame, audit: pl.DataFrame, *, weights: Weights, pool: str | None = None
+    matches: pl.DataFrame,
+    audit: pl.DataFrame,
+    *,
+    weights: Weights,
+    pool: str | None = None,
+    sample: pl.DataFrame | None = None,
 ) -> AuditedCounts:
     """Count the nearest matches of one model by label, and the audited ones by label and finding.
 
@@ -51,14 +56,12 @@ def audited_counts(
             continent only say nothing where countries count.
         weights: which levels count: countries or continents.
         pool: whose answers count; needed only when several pools answered.
+        sample: AUDIT_SAMPLE: which images people were asked about.
     """
     column = label_column(weights)
     nearest = matches.filter(pl.col("rank") == 1)
-    said = one_pool(audit, pool).join(nearest.select("image_id"), on="image_id", how="semi")
-    if said.is_empty():
-        raise UsageError("no audited image is among the matches", expected="audits of images of this model")
-    said = placed_answers(said, weights)
-    found = said.select("image_id", "annotator", label=label_of(column, said))
+    said = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample)
+    found = said.select("image_id", "annotator", label=pl.when("none_of_these").then(pl.lit(NONE)).otherwise(column))
     images = nearest.select("image_id", "prompt_id", label=pl.col(column).fill_null(NONE))
     parents = continents_of(nearest, said, column)
     labels = tuple(sorted(parents))
@@ -88,25 +91,6 @@ def label_column(weights: Weights) -> str:
             found=f"weights={weights}",
         )
     return "country" if weights[1] > 0 else "continent"
-
-
-def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
-    """Take the answers of one pool; pools are never mixed without being asked for."""
-    pools = audit["pool"].unique().sort().to_list()
-    if pool is None and len(pools) > 1:
-        raise UsageError("several pools of people answered", expected="pool= with one of them", found=", ".join(pools))
-    return audit if pool is None else audit.filter(pl.col("pool") == pool)
-
-
-def label_of(column: str, said: pl.DataFrame) -> pl.Series:
-    """Read the label that a rater gave."""
-    labels = said.select(pl.when(pl.col("none_of_these")).then(pl.lit(NONE)).otherwise(pl.col(column))).to_series()
-    if labels.null_count():
-        image = said["image_id"][int(np.argmax(labels.is_null().to_numpy()))]
-        raise UsageError(
-            f"an audit says neither a {column} nor none of these", where=f"image {image!r}", expected=f"a {column}"
-        )
-    return labels
 
 
 def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dict[str, str]:

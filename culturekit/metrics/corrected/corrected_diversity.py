@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
 from culturekit.metrics.corrected.audited_counts import AuditedCounts, audited_counts
@@ -23,9 +22,6 @@ from culturekit.metrics.statistics.intervals import Interval
 __all__ = ["Method", "correct_counts", "vendi_corrected"]
 
 Method: TypeAlias = Literal["audit", "references"]
-
-FEWEST_AUDITED = 30
-"""With fewer audited images the intervals are not known to hold."""
 
 DRAWS = 300
 LARGEST = 12
@@ -54,6 +50,7 @@ def vendi_corrected(
     confidence: float = 0.95,
     pool: str | None = None,
     references: pl.DataFrame | None = None,
+    sample: pl.DataFrame | None = None,
 ) -> Interval:
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
@@ -70,12 +67,14 @@ def vendi_corrected(
         q: the order, above 0.
         size: images per batch, at most 12.
         method: `audit` corrects by what people found. `references` corrects by how held-out reference images
-            are mapped, and only if the audit does not contradict that generated images are mapped alike.
+            are mapped, only where the audit is large enough to see a bias of .02 and sees none.
         rng: draws the scatter of the estimate.
         confidence: how often such intervals are to hold the truth.
         pool: whose answers count, when several pools of people answered.
         references: for `references`: columns `mapped`, `true`: labels of held-out reference images, on the
             level of the kernel.
+        sample: AUDIT_SAMPLE, the images that people were asked about. Answers outside of it, and parts of it without
+            answers, are refused; without it the audit is held against an even draw only.
 
     Returns:
         The corrected diversity, its interval, and how many images were audited.
@@ -87,19 +86,28 @@ def vendi_corrected(
     options = checked_options(weights, q, size, confidence)
     check_one_model(matches)
     if options.weights[2] > 0 and q == 2:
-        return pair_diversity(matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool)
-    counts = audited_counts(matches, audit, weights=options.weights, pool=pool)
+        return pair_diversity(
+            matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool, sample=sample
+        )
+    counts = audited_counts(matches, audit, weights=options.weights, pool=pool, sample=sample)
+    by_audit = corrected_by_audit(matches, counts, options, rng)
     if method == "references":
         if references is None:
             raise argument_error("references", "the labels of held-out reference images", references)
         return diversity_from_references(
-            counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng
+            counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
         )
-    check_enough(counts.audited)
-    if few_images(matches, size):
-        batches = image_batches(matches, counts, weights=options.weights, q=q, size=size)
-        return correct_batches(counts, batches, confidence=confidence, rng=rng, draws=DRAWS)
-    return correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
+    return by_audit
+
+
+def corrected_by_audit(
+    matches: pl.DataFrame, counts: AuditedCounts, options: CorrectionOptions, rng: np.random.Generator
+) -> Interval:
+    """Correct by what people found."""
+    if few_images(matches, options.size):
+        batches = image_batches(matches, counts, weights=options.weights, q=options.q, size=options.size)
+        return correct_batches(counts, batches, confidence=options.confidence, rng=rng, draws=DRAWS)
+    return correct_counts(counts, mean_of(counts, options), confidence=options.confidence, rng=rng)
 
 
 def checked_options(weights: Sequence[float], q: float, size: int, confidence: float) -> CorrectionOptions:
@@ -128,14 +136,6 @@ def check_one_model(matches: pl.DataFrame) -> None:
     models = matches["model"].unique().sort().to_list()
     if len(models) != 1:
         raise argument_error("matches", "of one model", ", ".join(map(str, models)) or "no rows")
-
-
-def check_enough(audited: int) -> None:
-    """Refuse an audit that is too small to carry an interval."""
-    if audited < FEWEST_AUDITED:
-        raise UsageError(
-            "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited)
-        )
 
 
 def correct_counts(

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from culturekit.metrics import vendi
 from culturekit.metrics.corrected.expected_diversity import expected_diversity, over_prompts
-from culturekit.metrics.corrected.symmetric import partition_weights, partitions
+from culturekit.metrics.corrected.symmetric import partition_weights, partitions, weights_of_shares
 
 PARENTS = [0, 0, 1, 1, 2]
 
@@ -63,7 +63,9 @@ def test_partitions_and_their_chances_are_complete() -> None:
     assert [len(list(partitions(total))) for total in range(9)] == [1, 1, 2, 3, 5, 7, 11, 15, 22]
     shares = np.random.default_rng(0).dirichlet(np.ones(6), size=3)
     whole = tuple(partitions(8))
-    assert math.factorial(8) * partition_weights(shares, whole).sum(axis=0) == pytest.approx(np.ones(3))
+    assert math.factorial(8) * partition_weights(weights_of_shares(shares, 8), whole).sum(axis=0) == pytest.approx(
+        np.ones(3)
+    )
 
 
 def test_prompts_count_alike() -> None:
