@@ -7,7 +7,7 @@
 Every run draws five models' images with known labels, maps them with a known error, draws an audit with
 `audit_sample`, and asks `vendi_corrected` for the interval. The truth is the mean over prompts of the diversity of
 batches drawn from the prompt's shares. Labels alone: how much the diversity of as many labels, all of one prompt,
-scatters; of a model with one label, what a share of 3 in n for another would add.
+scatters, and what a share of 3 in n for a label that the model never shows would add: that is seldom seen.
 """
 
 import argparse
@@ -218,13 +218,11 @@ def truth_of(shares: NDArray[np.float64], weights: Weights, size: int, rng: np.r
     again = np.stack([rng.multinomial(AUDITED, row, size=200) for row in some]) / AUDITED
     drawn = score(again.reshape(-1, shares.shape[1])).reshape(again.shape[:2])
     unseen = 0.0
-    if shares.max() == 1:
-        share = 3 / AUDITED * np.eye(len(shares[0]))[0 if shares[0, 0] == 0 else NONE]
-        unseen = float(score((1 - 3 / AUDITED) * shares[:1] + share)[0] - score(shares[:1])[0])
-    return Truth(
-        float(score(shares).mean()),
-        max(float(np.diff(np.quantile(drawn, (0.025, 0.975), axis=1), axis=0).mean()), unseen),
-    )
+    if (new := int(shares.max(axis=0).argmin())) not in shares.nonzero()[1]:
+        share = 3 / AUDITED * np.eye(len(shares[0]))[new]
+        unseen = float(score((1 - 3 / AUDITED) * some + share).mean() - score(some).mean())
+    width = float(np.diff(np.quantile(drawn, (0.025, 0.975), axis=1), axis=0).mean())
+    return Truth(float(score(shares).mean()), float(np.hypot(width, max(unseen, 0.0))))
 
 
 def batches_score(weights: Weights, size: int) -> Score:

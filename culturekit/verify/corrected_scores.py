@@ -16,7 +16,7 @@ from culturekit.verify.vendi import kernel_name, order_of
 
 __all__ = ["check_corrected"]
 
-HOW = "from matches and audits: chances of all kinds of batches, draws of the stated seed"
+HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
 

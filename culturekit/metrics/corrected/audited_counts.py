@@ -1,6 +1,5 @@
 """Mapped and audited labels as counts: all that the correction looks at, however many images there are."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.imputed_prompts import Findings
 from culturekit.metrics.corrected.raters import majority_shares
 from culturekit.metrics.diversity.kernels import Weights
 
@@ -26,18 +26,26 @@ class AuditedCounts:
         labels: the labels that occur, mapped or found, in alphabetical order.
         parents: int64, (n_labels,): the continent of each.
         mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
-        audit: float64, (n_labels, n_labels): audited images by mapped label and what they really show; a
-            share of an image where raters leave a doubt.
-        images: how many images were mapped.
-        audited: how many of them were audited.
+        found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
+            leave a doubt.
     """
 
     labels: tuple[str, ...]
     parents: NDArray[np.int64]
     mapped: NDArray[np.int64]
-    audit: NDArray[np.float64]
-    images: int
-    audited: int
+    found: Findings
+
+    @property
+    def audited(self) -> int:
+        """How many images were audited."""
+        return len(self.found.prompt)
+
+    @property
+    def audit(self) -> NDArray[np.float64]:
+        """Audited images by mapped label and what they really show, float64 (n_labels, n_labels)."""
+        table = np.zeros((len(self.labels),) * 2)
+        np.add.at(table, self.found.mapped, self.found.shown)
+        return table
 
 
 def audited_counts(
@@ -62,23 +70,27 @@ def audited_counts(
     nearest = matches.filter(pl.col("rank") == 1)
     said = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample)
     found = said.select("image_id", "annotator", label=pl.when("none_of_these").then(pl.lit(NONE)).otherwise(column))
-    images = nearest.select("image_id", "prompt_id", label=pl.col(column).fill_null(NONE))
     parents = continents_of(nearest, said, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
-    coded = images.with_columns(pl.col("label").cast(number).to_physical())
+    images = nearest.sort("image_id").select(
+        "image_id",
+        prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1,
+        label=pl.col(column).fill_null(NONE).cast(number).to_physical().cast(pl.Int64),
+    )
     shares = majority_shares(found.with_columns(pl.col("label").cast(number).to_physical()), labels=len(labels))
-    table = np.zeros((len(labels), len(labels)))
-    both = coded.join(shares, on="image_id", how="inner", suffix="_found")
-    np.add.at(table, (both["label"].to_numpy(), both["label_found"].to_numpy()), both["share"].to_numpy())
+    seen = images.join(shares, on="image_id", how="semi", maintain_order="left").with_row_index()
+    each = seen.join(shares, on="image_id", how="inner", suffix="_found")
+    shown = np.zeros((seen.height, len(labels)))
+    shown[each["index"].to_numpy(), each["label_found"].to_numpy()] = each["share"].to_numpy()
+    mapped = np.zeros((int(str(images["prompt"].max())) + 1, len(labels)), np.int64)
+    np.add.at(mapped, (images["prompt"].to_numpy(), images["label"].to_numpy()), 1)
     continents = sorted(set(parents.values()))
     return AuditedCounts(
         labels=labels,
         parents=np.array([continents.index(parents[label]) for label in labels]),
-        mapped=by_prompt(coded, len(labels)),
-        audit=table,
-        images=images.height,
-        audited=said["image_id"].n_unique(),
+        mapped=mapped,
+        found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown),
     )
 
 
@@ -110,14 +122,3 @@ def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dic
             found=f"{twice['label'][0]} in {', '.join(twice.filter(label=twice['label'][0])['continent'].to_list())}",
         )
     return {**dict(pairs.iter_rows()), NONE: NONE}
-
-
-def by_prompt(coded: pl.DataFrame, labels: int) -> NDArray[np.int64]:
-    """Count images by prompt and mapped label; images without a prompt are of one."""
-    counts = coded.group_by("prompt_id", "label").len().sort("prompt_id", "label")
-    prompts: Sequence[str | None] = counts["prompt_id"].unique(maintain_order=True).to_list()
-    rows = {prompt: row for row, prompt in enumerate(prompts)}
-    table = np.zeros((len(prompts), labels), np.int64)
-    for prompt, label, count in counts.iter_rows():
-        table[rows[prompt], label] = count
-    return table

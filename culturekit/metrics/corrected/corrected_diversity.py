@@ -9,13 +9,10 @@ import polars as pl
 
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
-from culturekit.metrics.corrected.audited_counts import AuditedCounts, audited_counts
-from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity, over_prompts
-from culturekit.metrics.corrected.image_batches import few_images, image_batches
-from culturekit.metrics.corrected.imputed_batches import correct_batches
-from culturekit.metrics.corrected.poststratified import DOUBT, cells_of, drawn_shares, shares_of
+from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
+from culturekit.metrics.corrected.rectified import rectified
 from culturekit.metrics.corrected.references import diversity_from_references
-from culturekit.metrics.corrected.skewed_interval import skewed_limits
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -54,8 +51,7 @@ def vendi_corrected(
 ) -> Interval:
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
-    Batches are of one prompt each, and prompts count alike. Where the usual prompt has fewer than five batches' worth
-    of images, the batches are those that its images make.
+    Batches are of one prompt each, and prompts count alike; one with fewer images than a batch counts nothing.
 
     Kernels of continents and countries take every order; one with artifacts needs q=2, and gives
     1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs: the order-2 diversity of a batch of average pairs.
@@ -90,7 +86,7 @@ def vendi_corrected(
             matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool, sample=sample
         )
     counts = audited_counts(matches, audit, weights=options.weights, pool=pool, sample=sample)
-    by_audit = corrected_by_audit(matches, counts, options, rng)
+    by_audit = correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
     if method == "references":
         if references is None:
             raise argument_error("references", "the labels of held-out reference images", references)
@@ -98,16 +94,6 @@ def vendi_corrected(
             counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
         )
     return by_audit
-
-
-def corrected_by_audit(
-    matches: pl.DataFrame, counts: AuditedCounts, options: CorrectionOptions, rng: np.random.Generator
-) -> Interval:
-    """Correct by what people found."""
-    if few_images(matches, options.size):
-        batches = image_batches(matches, counts, weights=options.weights, q=options.q, size=options.size)
-        return correct_batches(counts, batches, confidence=options.confidence, rng=rng, draws=DRAWS)
-    return correct_counts(counts, mean_of(counts, options), confidence=options.confidence, rng=rng)
 
 
 def checked_options(weights: Sequence[float], q: float, size: int, confidence: float) -> CorrectionOptions:
@@ -139,25 +125,8 @@ def check_one_model(matches: pl.DataFrame) -> None:
 
 
 def correct_counts(
-    counts: AuditedCounts,
-    diversity: ExpectedDiversity,
-    *,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-    draws: int = DRAWS,
+    counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = 0.95, rng: np.random.Generator
 ) -> Interval:
-    """Correct by the audit: the diversity of the post-stratified shares, less the bias of estimated shares.
-
-    The diversity is concave in the shares, so that of estimated shares is too low on average. By how much is
-    measured on draws around shares that are known: those the draws come from.
-    """
-    cells = cells_of(counts)
-    known = over_prompts(diversity, shares_of(counts, cells, doubt=DOUBT)[None])[0]
-    drawn = over_prompts(diversity, drawn_shares(counts, cells, draws=draws, rng=rng))
-    plain = over_prompts(diversity, shares_of(counts, cells)[None])[0]
-    value = float(np.clip(plain - (drawn.mean() - known), 1 / diversity.size, 1.0))
-    freedom = max(counts.audited - len(cells.found), 1)
-    low, high = skewed_limits(
-        value, drawn, freedom=freedom, confidence=confidence, lowest=1 / diversity.size, highest=1.0
-    )
-    return Interval(value, low, high, counts.audited, "these")
+    """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
+    none = counts.labels.index(NONE)
+    return rectified(counts.mapped, counts.found, counts.parents, none, diversity, confidence=confidence, rng=rng)

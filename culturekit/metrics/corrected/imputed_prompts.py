@@ -15,10 +15,13 @@ __all__ = ["Findings", "Imputed", "ImputedPrompts", "impute"]
 SETTLING, KEPT = 120, 120
 """Rounds until the first that counts, and those that count."""
 
+DRAWN = 240
+"""Rows of shares kept, at least those of one round."""
+
 STEPS = np.array([0.05, 0.2, 0.6, 1.5])
 """How far the likeness of prompts is tried to move, on the scale of logarithms; alike and unlike it mixes in turn."""
 
-LIKENESS = (3.0, 2e4)
+LIKENESS = (0.5, 2e4)
 """The least and the most alike that prompts are taken to be."""
 
 EVENNESS = np.geomspace(0.05, 200, 40)
@@ -52,11 +55,13 @@ class Imputed:
         counts: int64, (kept, n_prompts, n_labels): the images by what they show.
         chances: float64, (n_prompts, n_labels, n_labels): what an image of a prompt and mapped label shows.
         shares: float64, (n_prompts, n_labels): the mean of the shares of prompts.
+        drawn: float64, (some, n_prompts, n_labels): shares of some rounds.
     """
 
     counts: Counts
     chances: Array
     shares: Array
+    drawn: Array
 
 
 def impute(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: np.random.Generator) -> Imputed:
@@ -71,7 +76,8 @@ def impute(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: 
     """
     sampler = ImputedPrompts(mapped, found, parents, none, rng)
     counts = np.empty((KEPT, *mapped.shape), np.int64)
-    shares = np.zeros(mapped.shape)
+    shares, drawn = np.zeros(mapped.shape), []
+    every = max(KEPT // min(max(DRAWN // len(mapped), 1), KEPT), 1)
     chances = np.zeros((len(sampler.prompt), mapped.shape[1]))
     for round_ in range(SETTLING + KEPT):
         sampler.draw()
@@ -79,9 +85,11 @@ def impute(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: 
             counts[round_ - SETTLING] = sampler.counts
             shares += sampler.shares / KEPT
             chances += sampler.chances / KEPT
+            if (round_ - SETTLING + 1) % every == 0:
+                drawn.append(sampler.shares)
     full = np.zeros((*mapped.shape, mapped.shape[1]))
     full[sampler.prompt, sampler.mapped] = chances
-    return Imputed(counts, full, shares)
+    return Imputed(counts, full, shares, np.stack(drawn))
 
 
 class ImputedPrompts:
@@ -151,14 +159,21 @@ class ImputedPrompts:
                     self.likeness, now = tried, then
 
     def fit(self, likeness: float) -> float:
-        """Give the log chance of the labels of all prompts if they are so much alike."""
+        """Give the log odds that prompts are so much alike, by the labels of all.
+
+        Before any label is seen the part of the pairs below has odds of one over its square root: flat odds of the
+        logarithm lean to prompts that are alike where images are few.
+        """
         from scipy.special import gammaln
 
+        part = 1 / (1 + likeness)  # of the pairs of a prompt that show one label for being of one prompt
         there = self.counts > 0
         prior = np.broadcast_to(likeness * self.model, self.counts.shape)[there]
         images = self.counts.sum(axis=1)
         return float(
-            (gammaln(likeness) - gammaln(likeness + images)).sum()
+            0.5 * np.log(part)
+            + np.log1p(-part)
+            + (gammaln(likeness) - gammaln(likeness + images)).sum()
             + (gammaln(prior + self.counts[there]) - gammaln(prior)).sum()
         )
 

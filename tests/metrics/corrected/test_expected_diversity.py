@@ -1,5 +1,6 @@
 import itertools
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -72,3 +73,26 @@ def test_prompts_count_alike() -> None:
     diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=PARENTS)
     shares = np.stack([np.eye(5)[0], np.full(5, 0.2)])
     assert over_prompts(diversity, shares[None])[0] == pytest.approx(diversity(shares).mean())
+
+
+@pytest.mark.parametrize(("continent", "country"), [(0.0, 1.0), (0.5, 0.5)])
+def test_of_images_it_is_the_mean_over_all_batches_that_they_make(continent: float, country: float) -> None:
+    parents = [0, 0, 1, 1, 2]
+    diversity = expected_diversity(size=3, continent=continent, country=country, q=1.0, parents=parents)
+    counts = np.array([[3, 1, 2, 0, 2], [0, 0, 3, 0, 0], [1, 1, 1, 1, 1]])
+    every = [
+        np.mean(
+            [
+                vendi([(str(parents[i]), str(i), "") for i in batch], weights=(continent, country, 0.0)) / 3
+                for batch in combinations(np.repeat(np.arange(5), row).tolist(), 3)
+            ]
+        )
+        for row in counts
+    ]
+    assert diversity.of_images(counts) == pytest.approx(every)
+
+
+def test_of_very_many_images_it_is_that_of_their_shares() -> None:
+    diversity = expected_diversity(size=8, continent=0.5, country=0.5, q=1.0, parents=[0, 0, 1, 1])
+    counts = np.array([[600_000, 300_000, 90_000, 10_000]])
+    assert diversity.of_images(counts) == pytest.approx(diversity(counts / 1e6), abs=1e-5)
