@@ -116,7 +116,7 @@ def of_images(mapped: Whole, chain: Chain, diversity: Mean, size: int, rng: np.r
     drawn = rng.multinomial(images[images >= size], shares / shares.sum(axis=2, keepdims=True))
     flat = (-1, mapped.shape[1])
     away = diversity(drawn.reshape(flat).astype(np.float64), taken=1) - diversity(shares.reshape(flat))
-    return float((away**2).mean()) / shares.shape[1]
+    return float((away**2).mean() / shares.shape[1])
 
 
 def slopes_of(shares: Array, diversity: Mean) -> Array:

@@ -45,12 +45,12 @@ def check_response(nearest: pl.DataFrame, answered: pl.Series, sample: pl.DataFr
         matter = parts.filter(pl.col("drawn") >= max(FEWEST_DRAWN, MATTERS * drawn.height))
         low = matter.filter(pl.col("share") < FEWEST_ANSWERED)
         if low.height or told["answered"].sum() < FEWEST_ANSWERED * drawn.height:
-            share = low["share"][0] if low.height else told["answered"].mean()
+            share = low["share"][0] if low.height else told["answered"].sum() / drawn.height
             raise UsageError(
                 "too few of the drawn images were answered",
                 where=f"{name} {low[column][0]!r}" if low.height else "the whole sample",
                 expected=f"at least {FEWEST_ANSWERED:.0%}",
-                found=f"{share:.0%}",
+                found=f"{float(share):.0%}",
                 hint="Those without an answer are seldom like the others: ask about them too.",
             )
 

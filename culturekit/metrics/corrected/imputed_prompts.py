@@ -145,7 +145,7 @@ class ImputedPrompts:
             return
         self.draw_likeness()
         base = self.even / labels + tables(self.counts, self.likeness * self.model, self.rng).sum(axis=0)
-        self.model = drawn_shares(base[None], self.rng)[0]
+        self.model = drawn_shares(np.array([base], np.float64), self.rng)[0]
         self.shares = drawn_shares(self.likeness * self.model + self.counts, self.rng)
 
     def draw_likeness(self) -> None:
@@ -252,8 +252,8 @@ def tables(counts: Counts, prior: Array, rng: np.random.Generator) -> Array:
     several = counts > 1
     if not several.any():
         return drawn
-    start = np.broadcast_to(np.maximum(prior, 1e-12), counts.shape)[several]
-    end = start + counts[several]
+    start = np.asarray(np.broadcast_to(np.maximum(prior, 1e-12), counts.shape)[several], np.float64)
+    end = np.asarray(start + counts[several], np.float64)
     mean = np.maximum(start * (digamma(end) - digamma(start)) - 1, 1e-12)
     squares = start**2 * (trigamma(start) - trigamma(end)) - 1
     times = np.clip(np.rint(mean**2 / np.maximum(squares, 1e-12)), 1, counts[several] - 1)

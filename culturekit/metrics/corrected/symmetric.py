@@ -93,7 +93,7 @@ def partition_weights(weights: NDArray[np.float64], listed: tuple[Partition, ...
 
     def of_label(block: tuple[int, ...]) -> NDArray[np.float64]:
         if len(block) == 1:
-            return weights[block[0]]
+            return np.asarray(weights[block[0]])
         if block not in of_labels:
             of_labels[block] = weights[block[0]] * of_label(block[1:])
         return of_labels[block]

@@ -30,9 +30,11 @@ class Audited:
     def answers(self, images: list[str]) -> pl.DataFrame:
         return audits_of({image: self.truth[image] for image in images})
 
-    def corrected(self, audit: pl.DataFrame, weights: tuple[float, float, float], **more: pl.DataFrame) -> object:
+    def corrected(
+        self, audit: pl.DataFrame, weights: tuple[float, float, float], sample: pl.DataFrame | None = None
+    ) -> object:
         q = 2.0 if weights[2] > 0 else 1.0
-        return vendi_corrected(self.matches, audit, weights=weights, q=q, rng=np.random.default_rng(0), **more)
+        return vendi_corrected(self.matches, audit, weights=weights, q=q, rng=np.random.default_rng(0), sample=sample)
 
 
 @pytest.mark.parametrize("weights", KERNELS)
