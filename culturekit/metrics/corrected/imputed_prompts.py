@@ -141,7 +141,7 @@ class ImputedPrompts:
         labels = len(self.model)
         self.even = float(self.rng.choice(EVENNESS, p=self.evenness))
         if len(self.counts) == 1:
-            self.shares = drawn_shares(self.even / labels + self.counts, self.rng)
+            self.shares = drawn_shares(np.asarray(self.even / labels + self.counts, np.float64), self.rng)
             return
         self.draw_likeness()
         base = self.even / labels + tables(self.counts, self.likeness * self.model, self.rng).sum(axis=0)
