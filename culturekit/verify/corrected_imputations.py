@@ -43,6 +43,13 @@ class Chain:
     some: Array
 
 
+def before_any(even: float, labels: int, none: int) -> Array:
+    """Give what each label weighs before any is seen; that of nothing at most half an image."""
+    weights = np.full(labels, even / labels)
+    weights[none] = min(even / labels, 0.5)
+    return weights
+
+
 def chain_of(mapped: Whole, audit: Audit, parents: Whole, none: int, rng: np.random.Generator) -> Chain:
     """Draw a chain for images by prompt and mapped label."""
     prompts, labels = mapped.shape
@@ -60,12 +67,12 @@ def chain_of(mapped: Whole, audit: Audit, parents: Whole, none: int, rng: np.ran
     found = audited.sum(axis=1)
     chance_of_even = settled(
         [
-            (lgamma(even / labels + found) - lgamma(np.full(labels, even / labels))).sum()
-            + float(lgamma(np.array([even]))[0] - lgamma(np.array([even + found.sum()]))[0])
-            for even in EVEN
+            (lgamma(before + found) - lgamma(before)).sum()
+            + float(lgamma(before.sum(keepdims=True))[0] - lgamma((before.sum() + found.sum())[None])[0])
+            for before in (before_any(even, labels, none) for even in EVEN)
         ]
     )
-    base = found + 2.0 * np.exp(np.log(EVEN) @ chance_of_even) / labels
+    base = found + 2.0 * before_any(float(np.exp(np.log(EVEN) @ chance_of_even)), labels, none)
     model, likeness = base / base.sum(), 20.0
     shares = np.tile(model, (prompts, 1))
     counts, table = np.zeros((prompts, labels), np.int64), audited
@@ -73,13 +80,13 @@ def chain_of(mapped: Whole, audit: Audit, parents: Whole, none: int, rng: np.ran
     kept, chances, mean = [], np.zeros((len(places), labels)), np.zeros((prompts, labels))
     for step in range(-1, ROUNDS):
         if step >= 0:
-            even = float(rng.choice(EVEN, p=chance_of_even))
+            before = before_any(float(rng.choice(EVEN, p=chance_of_even)), labels, none)
             if prompts == 1:
-                shares = dirichlet(even / labels + counts, rng)
+                shares = dirichlet(before + counts, rng)
             else:
                 likeness = likeness_again(likeness, model, counts, rng)
                 drawn = draws_from_model(counts, likeness * model, rng)
-                model = dirichlet((even / labels + drawn.sum(axis=0))[None], rng)[0]
+                model = dirichlet((before + drawn.sum(axis=0))[None], rng)[0]
                 shares = dirichlet(likeness * model + counts, rng)
         rows = mapping.again(table, rng)
         odds = shares[of_prompt] * rows.T[of_label]

@@ -108,9 +108,9 @@ class ImputedPrompts:
         np.add.at(self.audit.T, found.mapped, found.shown)
         self.known = (mapped.sum(axis=0) > 0) & (np.arange(len(parents)) != none)
         self.towards = leanings(self.audit, mapped.sum(axis=0), parents)
-        self.evenness = evenness_of(self.audit.sum(axis=1))
+        self.evenness = evenness_of(self.audit.sum(axis=1), none)
         self.even = float(np.exp(np.log(EVENNESS) @ self.evenness))
-        self.model = self.audit.sum(axis=1) + 2.0 * self.even / len(parents)
+        self.model = self.audit.sum(axis=1) + 2.0 * self.expected()
         self.model /= self.model.sum()
         self.likeness, self.accuracy = 20.0, (0.8, 10.0)
         self.shares = np.tile(self.model, (len(mapped), 1))
@@ -136,15 +136,18 @@ class ImputedPrompts:
         self.table = labels.T @ self.into
         np.add.at(self.table, (seen, self.found.mapped), 1.0)
 
+    def expected(self) -> Array:
+        """Give how many images of each label are expected before any is seen."""
+        return expected_labels(np.array([self.even]), len(self.found.shown[0]), self.none)[0]
+
     def draw_shares(self) -> None:
         """Draw the shares of the model and of prompts."""
-        labels = len(self.model)
         self.even = float(self.rng.choice(EVENNESS, p=self.evenness))
         if len(self.counts) == 1:
-            self.shares = drawn_shares(np.asarray(self.even / labels + self.counts, np.float64), self.rng)
+            self.shares = drawn_shares(self.expected() + self.counts, self.rng)
             return
         self.draw_likeness()
-        base = self.even / labels + tables(self.counts, self.likeness * self.model, self.rng).sum(axis=0)
+        base = self.expected() + tables(self.counts, self.likeness * self.model, self.rng).sum(axis=0)
         self.model = drawn_shares(np.array([base], np.float64), self.rng)[0]
         self.shares = drawn_shares(self.likeness * self.model + self.counts, self.rng)
 
@@ -196,13 +199,23 @@ class ImputedPrompts:
         self.rows = np.where(known[:, None], rows, hub) + 1e-12
 
 
-def evenness_of(found: Array) -> Array:
+def expected_labels(even: Array, labels: int, none: int) -> Array:
+    """Give how many images of each label are expected before any is seen, by evenness: float64 (n_even, n_labels).
+
+    That a model shows all countries evenly says nothing about pictures of nothing.
+    """
+    expected = np.repeat(even[:, None] / labels, labels, axis=1)
+    expected[:, none] = np.minimum(expected[:, none], 0.5)
+    return expected
+
+
+def evenness_of(found: Array, none: int) -> Array:
     """Give the chance of each evenness from the audited labels alone: imputed ones would feed themselves."""
     from scipy.special import gammaln
 
-    part = EVENNESS[:, None] / len(found)
+    part = expected_labels(EVENNESS, len(found), none)
     logs = (gammaln(part + found) - gammaln(part)).sum(axis=1)
-    logs += gammaln(EVENNESS) - gammaln(EVENNESS + found.sum())
+    logs += gammaln(part.sum(axis=1)) - gammaln(part.sum(axis=1) + found.sum())
     chances = np.exp(logs - logs.max())
     return np.asarray(chances / chances.sum())
 

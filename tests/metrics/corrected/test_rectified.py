@@ -49,6 +49,24 @@ def test_prompts_that_differ_are_corrected_whatever_their_size(prompts: int, eac
     assert abs(np.mean(errors)) < 0.025  # it was +.08 with 40 images, and -.01 with 39
 
 
+@pytest.mark.parametrize("audited", [50, 150])
+def test_a_model_that_shows_all_countries_evenly_is_not_taken_to_show_nothing(audited: int) -> None:
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth: list[str | None] = [COUNTRIES[label] for label in rng.integers(6, size=400)]
+        matches = matches_of(truth, prompts=1)
+        drawn = audit_sample(matches, n=audited, rng=rng)["image_id"].to_list()
+        of_image = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+        answer = vendi_corrected(
+            matches, audits_of({image: of_image[image] for image in drawn}), weights=COUNTRY, rng=rng
+        )
+        counts = np.array([[truth.count(country) for country in COUNTRIES]])
+        diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * len(COUNTRIES))
+        errors.append(answer.value - float(diversity.of_images(counts)[0]))
+    assert abs(np.mean(errors)) < 0.005  # all are mapped rightly; it was +.02 with 50
+
+
 def test_the_same_seed_gives_the_same_answer_whatever_the_order_of_rows_and_prompts() -> None:
     world = Differing(1, prompts=10, each=12)
     one = vendi_corrected(world.matches, world.audit, weights=COUNTRY, rng=np.random.default_rng(3))
