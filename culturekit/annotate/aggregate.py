@@ -8,6 +8,7 @@ import polars as pl
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.rating_tables import careful, choice_table, in_pools, named, rating_table
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
@@ -39,7 +40,7 @@ class AggregateOptions:
 
     by: PoolsBy = "region"
     keep: tuple[str, ...] = ()
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     resamples: int = 2000
     seed: int = 0
     only: tuple[str, ...] = ()

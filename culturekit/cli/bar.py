@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from culturekit.cli.progress import duration, rate_text
+from culturekit.cli.durations import duration, rate_text
 
 __all__ = ["BarProgress", "fitted"]
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
-__all__ = ["CommandProgress", "LineProgress", "duration", "progress_for", "rate_text"]
+from culturekit.cli.durations import duration, rate_text
+
+__all__ = ["CommandProgress", "LineProgress", "progress_for"]
 
 LINE_SECONDS = 5.0
 """How often a log hears of a stage that is still at work."""
@@ -111,20 +113,6 @@ class LineProgress:
         parts = [f"{self.name}: {self.done:,} of {self.total:,} {self.unit}"]
         parts += [f"at it for {duration(passed)}"] if left is None else [rate_text(rate), f"{duration(left)} left"]
         return ", ".join(parts) + (f"; {self.totals}" if self.totals else "")
-
-
-def duration(seconds: float) -> str:
-    """Write a time in the unit that fits."""
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
-
-
-def rate_text(rate: float) -> str:
-    """Write a speed in the unit that fits."""
-    if rate >= 1.0:
-        return f"{rate:,.0f}/s"
-    return f"{rate * 60.0:.0f}/min" if rate * 60.0 >= 1.0 else f"{rate * 3600.0:.0f}/h"
 
 
 def progress_for(*, as_json: bool) -> AbstractContextManager[CommandProgress]:

@@ -169,7 +169,7 @@ def plan(
     from culturekit.config.load import find_recipe, load_recipe
     from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.planning.model_pilots import pilot_models
-    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
+    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
 
     path = find_recipe(str(recipe))
     wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
@@ -180,7 +180,7 @@ def plan(
         progress.stage("plan")
         steps = plan_recipe(wanted, folder)
     if as_json:
-        print(json.dumps([step.as_data() for step in [*steps, total_of(steps)]]))
+        print(json.dumps([step.as_data() for step in steps]))
         return
     for line in plan_lines(steps):
         print(line)

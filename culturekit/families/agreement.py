@@ -15,23 +15,20 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.family import Confidence, Correction, Family, Seed, described, kept
+from culturekit.families.family import Confidence, Correction, Family, Seed, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import Numbered, roles_of
-from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.scoring.judge_records import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import in_tables, own_generator, statistic_row, with_reason
 from culturekit.metrics.statistics.chance_corrected import (
-    LEVELS,
     Level,
     cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
 )
 from culturekit.metrics.statistics.clustering import check_count
-from culturekit.metrics.statistics.corrections import CORRECTIONS
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
 from culturekit.metrics.statistics.drawn_agreement import (
     MOST_CHOICES,
@@ -126,8 +123,7 @@ def score_agreement(
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or nobody answered.
     """
-    check_choice("level", options.level, LEVELS)
-    check_choice("correction", options.correction, CORRECTIONS)
+    check_choices(options)
     check_count("resamples", options.resamples)
     pools, silent = pooled_ratings(annotations, by=options.by)
     if not pools:
@@ -162,14 +158,8 @@ def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row
         many = drawn_cohen(pairs) if len(np.unique(pairs)) <= MOST_CHOICES else None
         answer = over_items(pairs, cohen_of, many, pool, "cohen", options)
         params = with_reason({**named(pool, options), **about}, answer, FEW_ITEMS)
-        yield statistic_row(
-            "cohen_kappa",
-            model=PEOPLE,
-            benchmark=pool.scheme,
-            answer=answer,
-            params=params,
-            group=pool.pool,
-        )
+        place = {"model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+        yield statistic_row("cohen_kappa", answer=answer, params=params, **place)
 
 
 def statistics_of(level: Level) -> dict[str, Statistic]:

@@ -21,6 +21,7 @@ __all__ = [
     "Family",
     "Pair",
     "Seed",
+    "check_choices",
     "check_options",
     "declared",
     "described",
@@ -117,16 +118,27 @@ def declared(cls: type) -> Iterator[Declared]:
 
 def check_options(options: object) -> None:
     """Refuse options that break a rule which their fields declare."""
-    for each in declared(type(options)):
-        value = getattr(options, each.name)
-        if value is None and each.optional:
-            continue
-        if each.choices:
-            check_choice(each.name, value, each.choices)
+    check_choices(options)
+    for each, value in stated(options):
         for name, bound in each.bounds.items():
             if not BOUNDS[name][0](value, bound):
                 rules = " and ".join(f"{BOUNDS[rule][1]} {limit:g}" for rule, limit in each.bounds.items())
                 raise argument_error(each.name, f"a number {rules}", value)
+
+
+def check_choices(options: object) -> None:
+    """Refuse a word that is none of those which a field takes."""
+    for each, value in stated(options):
+        if each.choices:
+            check_choice(each.name, value, each.choices)
+
+
+def stated(options: object) -> Iterator[tuple[Declared, Any]]:
+    """Give the fields of options that have a value, with it."""
+    for each in declared(type(options)):
+        value = getattr(options, each.name)
+        if value is not None or not each.optional:
+            yield each, value
 
 
 def kept(options: Any, *, but: tuple[str, ...] = ()) -> dict[str, object]:  # noqa: ANN401 - any dataclass

@@ -162,10 +162,11 @@ def errors_explained(path: Path) -> Iterator[None]:
 def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
     """Say what an error of SQLite means: a full or failing disk is the system's, a broken file is an IntegrityError."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    undecodable = isinstance(error, sqlite3.OperationalError) and code == 0  # a text that is none, says Python
     if code in SYSTEM_ERRORS:
         number = SYSTEM_ERRORS[code]
         return OSError(number, f"{os.strerror(number)} ({error})", str(path))
-    if code in NOT_A_DATABASE:
+    if code in NOT_A_DATABASE or undecodable:
         return damaged(path, str(error))
     return CultureKitError(f"the journal could not be used: {error}", where=str(path))
 

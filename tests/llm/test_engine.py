@@ -196,7 +196,7 @@ def test_a_server_that_is_not_there_costs_nothing_and_no_row(tmp_path: Path, row
 
 def test_replies_that_may_have_been_sold_are_charged_and_said(tmp_path: Path) -> None:
     client = FakeClient(lambda *_: Failure("timeout", "a request timed out"))
-    with pytest.raises(BudgetReached, match=r"\(\$0\.\d+ of it for requests that got no reply"):
+    with pytest.raises(BudgetReached, match=r"and up to \$0\.\d+ for replies that did not come"):
         ask(client, tmp_path, questions(5), AskOptions(budget=0.002, patience=60.0))
 
 

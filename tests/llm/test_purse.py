@@ -151,7 +151,7 @@ def test_the_dollars_of_the_progress_are_those_of_the_ledger(tmp_path: Path) -> 
     assert total.requests == 60
     assert asking.purse.paid == total.usd < asking.purse.budget.spent
     assert heard.units
-    shown = [float(line.split(", $")[1].split(",")[0]) for line in heard.units]
+    shown = [float(line.partition("$")[2].split(",")[0]) for line in heard.units]
     assert all(0.0 < usd <= total.usd + 0.0001 for usd in shown)
 
 

@@ -66,7 +66,7 @@ def reseal_all(root: Path) -> None:
 def renew_inputs(folder: Path) -> None:
     manifest, record = read_json(folder / "manifest.json"), read_json(folder / "run.json")
     for role, known in manifest["inputs"].items():
-        path = folder / record["inputs"][role]
+        path = Path(record["outside"].get(role, folder / record["inputs"][role]))
         known["sha256"] = read_json(path / "manifest.json")["sha256"] if path.is_dir() else digest_file(path)
     manifest["key"] = digest(
         {

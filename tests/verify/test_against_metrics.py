@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.llm.journal import Journal
+from culturekit.llm.journal_entry import Entry
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.pipeline.qvs_stage import score_stage
@@ -234,15 +235,9 @@ def test_a_score_folder_follows_its_inputs(tmp_path: Path) -> None:
 def test_a_reply_in_the_journal_is_changed(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.verified(QvsOptions(KERNELS[:1]))
-    (tmp_path / "scores/journal").mkdir()
+    with Journal(tmp_path / "scores/journal") as bought:
+        bought.append_all([Entry(b"k" * 32, "run", 1, "online", 200, "reply", b"no", b"yes", 1.0, "model")])
     journal = sqlite3.connect(tmp_path / "scores/journal/replies.sqlite")
-    with journal:
-        journal.execute("CREATE TABLE requests (number INTEGER PRIMARY KEY)")
-        journal.execute(
-            "CREATE TABLE replies (number INTEGER PRIMARY KEY, request INTEGER, checksum INTEGER, raw BLOB)"
-        )
-        journal.execute("INSERT INTO requests VALUES (1)")
-        journal.execute("INSERT INTO replies VALUES (1, 1, ?, ?)", (zlib.crc32(b"yes"), b"yes"))
     assert verify_run(tmp_path / "scores").exit_code == 0
     with journal:
         journal.execute("UPDATE replies SET raw = ?", (b"no!",))

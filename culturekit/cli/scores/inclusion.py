@@ -7,6 +7,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.stages import run_one
+from culturekit.defaults import CONFIDENCE
 
 __all__ = ["task1", "task2"]
 
@@ -32,7 +33,7 @@ def task1(
     k: Annotated[int, typer.Option(min=1, help="Neighbours that the manifold's balls reach to.")] = 5,
     bins: Annotated[int, typer.Option(min=1, help="Bins of triplet distances.")] = 10,
     least: Least = 0.9,
-    confidence: Confidence = 0.95,
+    confidence: Confidence = CONFIDENCE,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,
@@ -63,7 +64,7 @@ def task2(
         typer.Option(help="MODEL=PATTERN of img_path, such as ldm=ldm21/*; what fits none is real. Repeatable."),
     ] = None,
     least: Least = 0.9,
-    confidence: Confidence = 0.95,
+    confidence: Confidence = CONFIDENCE,
     also: Also = None,
     wait: Wait = False,
     as_json: AsJson = False,

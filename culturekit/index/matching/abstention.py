@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
+from culturekit.defaults import CONFIDENCE
+
 __all__ = ["Abstention", "CurvePoint", "abstention_from", "error_bounds"]
 
 THRESHOLDS = 20
@@ -65,7 +67,7 @@ def abstention_from(
     artifacts: NDArray[np.int64],
     *,
     max_error: float,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> Abstention:
     """Choose the loosest margin at which held-out references show an error of at most `max_error`.
 
@@ -118,7 +120,7 @@ def tail(errors: float, accepted: float, rate: float) -> float:
 
 
 def error_bounds(
-    errors: float, accepted: float, *, clustering: float = 1.0, confidence: float = 0.95
+    errors: float, accepted: float, *, clustering: float = 1.0, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """Give the exact two-sided interval of an error rate (Clopper-Pearson), references counted by their worth."""
     errors, accepted = errors / clustering, accepted / clustering

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_order, check_size
 from culturekit.metrics.diversity.batch_diversity import cut_batches, scorer_of_batches
 from culturekit.metrics.diversity.kernels import check_weights, counting_levels
@@ -31,7 +32,7 @@ def vendi_rarefied(
     q: float = 1.0,
     missing: Missing = "distinct",
     normalize_labels: bool = True,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     rng: np.random.Generator,
 ) -> Interval:
     """Estimate VS@size: the Vendi score that `size` items drawn from where these came from have on average.
@@ -89,7 +90,7 @@ def vendi_jackknife(
     missing: Missing = "distinct",
     normalize_labels: bool = True,
     groups: int = GROUPS,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     rng: np.random.Generator,
 ) -> Interval:
     """Estimate the Vendi score in the limit of many items, correcting the bias of having N: approximately.

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["share_limits"]
 
 
-def share_limits(images: "pl.DataFrame", *, confidence: float = 0.95) -> "pl.DataFrame":
+def share_limits(images: "pl.DataFrame", *, confidence: float = CONFIDENCE) -> "pl.DataFrame":
     """Say between which limits the share of each label lies.
 
     Images of a batch are made together and need not be independent, so it is batches that are taken as a sample: a

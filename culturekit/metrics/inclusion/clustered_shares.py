@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.clustering import Keys, check_confidence
 from culturekit.metrics.statistics.intervals import Interval
@@ -12,7 +13,7 @@ from culturekit.metrics.statistics.intervals import Interval
 __all__ = ["clustered_share"]
 
 
-def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confidence: float = 0.95) -> Interval:
+def clustered_share(values: ArrayLike, clusters: Mapping[str, Keys], *, confidence: float = CONFIDENCE) -> Interval:
     """Average numbers from 0 to 1, with a Wilson interval for as many independent answers as they are worth.
 
     The variance is robust to answers that go together within a cluster of any kind named (Cameron, Gelbach and Miller

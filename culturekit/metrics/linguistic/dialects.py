@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 
@@ -17,7 +18,7 @@ def dialect_gap(
     *,
     standard: str = "SAE",
     other: str = "AAE",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 9999,
     rng: np.random.Generator,
 ) -> Comparison:

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.linguistic.tone_histograms import spread_of
 from culturekit.metrics.statistics.clustering import Keys, check_confidence
@@ -18,7 +19,9 @@ MOST = {"std": 0.3, "mad": 0.18}
 """What a single tone gives."""
 
 
-def tone_spread_interval(weights: ArrayLike, clusters: Keys, *, kind: SpreadKind, confidence: float = 0.95) -> Interval:
+def tone_spread_interval(
+    weights: ArrayLike, clusters: Keys, *, kind: SpreadKind, confidence: float = CONFIDENCE
+) -> Interval:
     """Give the STD or MAD of the mean histogram of pictures, with a jackknife interval over clusters.
 
     Few pictures cannot fill ten tones, so the spread is too high on average: a bootstrap, which repeats pictures, lies

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.realism.image_means import Scatter, t_interval
 from culturekit.metrics.realism.manifolds import Neighbourhoods
 from culturekit.metrics.statistics.clustering import check_confidence
@@ -12,7 +13,7 @@ __all__ = ["coverage_interval"]
 
 
 def coverage_interval(
-    found: Neighbourhoods, *, strata: NDArray[np.int64] | None, groups: int, confidence: float = 0.95
+    found: Neighbourhoods, *, strata: NDArray[np.int64] | None, groups: int, confidence: float = CONFIDENCE
 ) -> Interval:
     """Give coverage with a jackknife interval over groups of fakes.
 

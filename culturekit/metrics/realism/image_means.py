@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, clustered
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
@@ -31,7 +32,7 @@ class Scatter:
 
 
 def mean_interval(
-    values: ArrayLike, *, clusters: Keys | None = None, target: Target = "population", confidence: float = 0.95
+    values: ArrayLike, *, clusters: Keys | None = None, target: Target = "population", confidence: float = CONFIDENCE
 ) -> Interval:
     """Give the mean over images, each weighing the same, with a t interval.
 
@@ -52,7 +53,7 @@ def mean_interval(
 
 
 def share_interval(
-    yes: ArrayLike, *, clusters: Keys | None = None, target: Target = "population", confidence: float = 0.95
+    yes: ArrayLike, *, clusters: Keys | None = None, target: Target = "population", confidence: float = CONFIDENCE
 ) -> Interval:
     """Give a share of images with Wilson's interval at their effective number (as `clustered_share`, prompts or not).
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.distances import Floats, Numbers
 from culturekit.metrics.realism.features import Features, check_same_width, feature_rows
@@ -53,7 +54,7 @@ def kernel_distance_interval(
     *,
     a_clusters: ArrayLike | None = None,
     b_clusters: ArrayLike | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> Interval:
     """Give `kernel_distance` with an interval from the jackknife of a U-statistic, whole clusters left out.
 

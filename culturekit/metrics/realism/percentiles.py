@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.realism.score_levels import object_consistency
 from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import Interval
@@ -17,7 +18,7 @@ FEWEST = 5
 
 
 def consistency_interval(
-    scores: ArrayLike, *, objects: Sequence[str], percentile: float = 10.0, confidence: float = 0.95
+    scores: ArrayLike, *, objects: Sequence[str], percentile: float = 10.0, confidence: float = CONFIDENCE
 ) -> Interval:
     """Give `object_consistency` with an interval that speaks about other images of these objects.
 

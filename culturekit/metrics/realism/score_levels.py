@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
@@ -75,7 +76,7 @@ def yes_by_score(
     images: Sequence[str],
     annotators: Sequence[str] | None = None,
     width: float = 0.01,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
 ) -> list[YesBucket]:
     """Give how often people said yes, by bucket of the score, with intervals.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
@@ -56,7 +57,7 @@ class MeanOptions:
     groups: Mapping[str, str] = field(default_factory=dict)
     scheme: str = ""
     target: Target | None = None
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     model: str = "images"
     benchmark: str = "realism"
 

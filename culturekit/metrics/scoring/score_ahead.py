@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.ahead.composite import Reduce, faithfulness
 from culturekit.metrics.ahead.descriptor_scores import AGGREGATES, Aggregate
@@ -58,7 +59,7 @@ class AheadOptions:
     groups: Mapping[str, str] = field(default_factory=dict)
     scheme: str = ""
     encoder: str = ""
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     target: Target | None = None
     benchmark: str = "cultivate"
 

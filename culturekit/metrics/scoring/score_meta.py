@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
@@ -56,7 +57,7 @@ class MetaOptions:
     by: PoolsBy = "region"
     scheme: str = ""
     groups: Mapping[str, str] = field(default_factory=dict)
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     resamples: int = 2000
     seed: int = 0
     choices: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
@@ -56,7 +57,7 @@ class QvsOptions:
     missing: Missing = "distinct"
     partial: Partial = "drop"
     target: Target = "these"
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     within: Within = "none"
     benchmark: str = "cube"
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
@@ -74,7 +75,7 @@ class Task1Options:
 
     least: float = LEAST_ACCURACY
     bins: int = 10
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     benchmark: str = "inclusion"
 
 

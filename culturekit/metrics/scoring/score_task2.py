@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers
@@ -34,7 +35,7 @@ class Task2Options:
     """
 
     least: float = LEAST_ACCURACY
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     benchmark: str = "inclusion"
 
 

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, check_count, clustered
@@ -56,7 +57,7 @@ def compare(
     paired: bool = True,
     target: Target = "population",
     alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     comparisons: int = 1,
     resamples: int = 9999,
     rng: np.random.Generator | None = None,

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, clustered
 from culturekit.metrics.statistics.drawn_correlations import (
@@ -34,7 +35,7 @@ def correlate(
     *,
     method: Correlation = "spearman",
     clusters: Keys | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 9999,
     rng: np.random.Generator,
 ) -> Interval:

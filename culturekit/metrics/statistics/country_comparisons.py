@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
 from culturekit.metrics.statistics.comparisons import (
@@ -46,7 +47,7 @@ def compare_over_countries(
     countries: tuple[Keys, Keys],
     paired: bool = True,
     target: Target = "population",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 9999,
     rng: np.random.Generator,
 ) -> Comparison:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
 from culturekit.metrics.statistics.comparisons import Comparison, difference_of, mean_interval, t_p_value
@@ -26,7 +27,7 @@ def group_gap(
     countries: Keys,
     prompts: Keys,
     target: Target = "population",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     comparisons: int = 1,
 ) -> Comparison:
     """Subtract the mean of one group from that of another: unweighted over images, prompts, countries.

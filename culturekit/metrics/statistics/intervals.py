@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 
@@ -49,7 +50,7 @@ def interval(
     prompts: Sequence[str] | Sequence[int] | NDArray[np.generic],
     repeats: Sequence[int] | NDArray[np.generic],
     target: Target = "these",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     rng: np.random.Generator | None = None,
 ) -> Interval:
     """Average over repeats, then over prompts, and say how certain the mean is.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import finite_vector
 from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha
@@ -62,7 +63,7 @@ def calibrate_judge(
     pool: str,
     clusters: Keys | None = None,
     level: Level = "interval",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 9999,
     rng: np.random.Generator,
 ) -> JudgeCalibration:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.corrections import corrected
@@ -24,7 +25,7 @@ def compare_models(
     paired: bool = True,
     target: Target = "population",
     correction: str = "holm",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 9999,
     rng: np.random.Generator,
 ) -> "pl.DataFrame":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.correlations import Correlation, correlate
@@ -31,7 +32,7 @@ def pool_divergence(
     second: Mapping[str, float],
     *,
     method: Correlation = "spearman",
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     comparisons: int = 1,
     resamples: int = 9999,
     rng: np.random.Generator,

@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import Interval
@@ -12,7 +13,7 @@ ProportionMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
 
 
 def proportion_interval(
-    successes: int, trials: int, *, confidence: float = 0.95, method: ProportionMethod = "wilson"
+    successes: int, trials: int, *, confidence: float = CONFIDENCE, method: ProportionMethod = "wilson"
 ) -> Interval:
     """Give a share of independent trials and its interval.
 

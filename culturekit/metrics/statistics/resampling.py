@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.statistics.clustering import (
     Clustered,
@@ -44,7 +45,7 @@ def bootstrap(
     *,
     statistic: Statistic,
     clusters: Keys | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     method: Method = "BCa",
     resamples: int = 9999,
     rng: np.random.Generator,

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
@@ -15,7 +16,7 @@ __all__ = ["equal_share", "kappa_interval"]
 Codes = NDArray[np.int64]
 
 
-def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = 0.95) -> Interval:
+def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = CONFIDENCE) -> Interval:
     """Give the share of images to which both labellings give the same label, with Wilson's interval.
 
     Images of a batch were made together and are not independent, so the interval is that of as many independent
@@ -34,7 +35,7 @@ def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float 
     return clustered_share((one == other).astype(np.float64), {"batch": batches}, confidence=confidence)
 
 
-def kappa_interval(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = 0.95) -> Interval:
+def kappa_interval(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = CONFIDENCE) -> Interval:
     """Give Cohen's kappa of two labellings, with a t interval from the jackknife over batches.
 
     Args:
