@@ -273,7 +273,11 @@ def run_world(name: str, kernels: Sequence[str], *, runs: int, seed: int) -> dic
                 limits = asked(matches, audits, kernel, world.size, rng)
                 seconds[kernel] += time.process_time() - start
                 found[kernel][:, run, model] = truth.value, truth.alone, *limits
-    return {kernel: Runs(*found[kernel], seconds[kernel] / runs / len(models)) for kernel in kernels}
+    each = {kernel: seconds[kernel] / runs / len(models) for kernel in kernels}
+    return {
+        kernel: Runs(truth, alone, value, low, high, each[kernel])
+        for kernel, (truth, alone, value, low, high) in found.items()
+    }
 
 
 def asked(

@@ -138,7 +138,7 @@ class ImputedPrompts:
 
     def expected(self) -> Array:
         """Give how many images of each label are expected before any is seen."""
-        return expected_labels(np.array([self.even]), len(self.found.shown[0]), self.none)[0]
+        return np.asarray(expected_labels(np.array([self.even]), len(self.found.shown[0]), self.none)[0])
 
     def draw_shares(self) -> None:
         """Draw the shares of the model and of prompts."""
