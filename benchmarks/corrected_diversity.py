@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from recording import record
 from scipy.stats import kendalltau
 
-from culturekit.metrics.corrected.audited_counts import AuditedCounts
+from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.corrected_diversity import DRAWS, correct_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
+from culturekit.metrics.corrected.imputed_prompts import Findings
 from culturekit.metrics.corrected.skewed_interval import skewed_limits
 
 COUNTRIES, CONTINENTS, SIZE, IMAGES, AUDITED = 20, 5, 8, 100_000, 150
@@ -67,8 +68,10 @@ def audited(
     places = np.floor((np.arange(AUDITED) + rng.random()) * images / AUDITED)
     met = np.bincount(np.searchsorted(np.cumsum(mapped), places, side="right"), minlength=len(mapped))
     audit = np.array([rng.multivariate_hypergeometric(both[:, label], count) for label, count in enumerate(met)])
-    labels = tuple(f"label {number:02d}" for number in range(len(mapped)))
-    return AuditedCounts(labels, PARENTS, mapped[None], audit.astype(np.float64), images, AUDITED)
+    label, shown = (np.repeat(each, audit.ravel()) for each in np.indices(audit.shape).reshape(2, -1))
+    labels = (*(f"label {number:02d}" for number in range(len(mapped) - 1)), NONE)
+    found = Findings(np.zeros(AUDITED, np.int64), label, np.eye(len(mapped))[shown])
+    return AuditedCounts(labels, PARENTS, mapped[None], found)
 
 
 def from_labels_alone(

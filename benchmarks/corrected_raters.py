@@ -39,18 +39,15 @@ def by_raters(
     counts: AuditedCounts, accuracy: float, rng: np.random.Generator
 ) -> tuple[AuditedCounts, AuditedCounts, float]:
     """Replace what images show by what raters say: by their model, by majority; and their agreement."""
-    mapped, truth = np.nonzero(counts.audit)
-    times = counts.audit[mapped, truth].astype(np.int64)
-    mapped, truth = np.repeat(mapped, times), np.repeat(truth, times)
+    truth = counts.found.shown.argmax(axis=1)
     said = answers(truth, accuracy, rng)
     image = np.repeat(np.arange(len(truth)), RATERS)
     model = rater_model(image, np.tile(np.arange(RATERS), len(truth)), said.ravel(), labels=len(counts.labels))
     votes = np.zeros((len(truth), len(counts.labels)))
     np.add.at(votes, (image, said.ravel()), 1.0)
-    modelled, majority = np.zeros_like(counts.audit), np.zeros_like(counts.audit)
-    np.add.at(modelled, mapped, model.shares)
-    np.add.at(majority, (mapped, votes.argmax(axis=1)), 1.0)
-    return replace(counts, audit=modelled), replace(counts, audit=majority), model.agreement
+    ways = (model.shares, np.eye(len(counts.labels))[votes.argmax(axis=1)])
+    modelled, majority = (replace(counts, found=replace(counts.found, shown=shown)) for shown in ways)
+    return modelled, majority, model.agreement
 
 
 def main() -> int:

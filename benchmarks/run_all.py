@@ -27,7 +27,7 @@ LONG = (
     ("evaluation_coverage.py", "--full"),
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
-    ("corrected_few_images.py", "--full"),
+    ("corrected_worlds.py", "--full"),
     ("algorithm1.py", "--full"),
     ("search.py", "--full"),
     ("recognition.py", "--full"),

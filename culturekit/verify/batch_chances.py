@@ -27,27 +27,34 @@ Rows: TypeAlias = NDArray[np.float64]
 
 
 def mean_diversity(
-    shares: Rows, parents: Sequence[int], *, continent: float, country: float, q: float, size: int
+    shares: Rows, parents: Sequence[int], *, continent: float, country: float, q: float, size: int, taken: int = 0
 ) -> NDArray[np.float64]:
-    """Give the mean of VS_q/size over batches, (n,), for each row of shares; `parents` is each label's continent."""
+    """Give the mean of VS_q/size over batches, (n,), for each row of shares; `parents` is each label's continent.
+
+    With `taken` = 1 the rows are numbers of images, and batches are taken from them: none is in a batch twice.
+    """
     if continent == 0:
         parents = [0] * len(parents)
     chances: dict[tuple[Sizes, ...], NDArray[np.float64]] = {(): np.ones(len(shares))}
     for parent in sorted(set(parents)):
         inside = [place for place, one in enumerate(parents) if one == parent]
-        chances = with_continent(chances, sizes_within(shares[:, inside], size), size)
+        chances = with_continent(chances, sizes_within(shares[:, inside], size, taken), size)
     total = np.zeros(len(shares))
     for kinds, weight in chances.items():
         if sum(map(sum, kinds)) == size:
             total += weight * score_of_kinds(kinds, continent, country, q, size)
-    return math.factorial(size) * total
+    images = shares.sum(axis=1)
+    ways = np.prod([images - taken * step for step in range(size)], axis=0) if taken else 1.0
+    return np.asarray(math.factorial(size) * total / ways)
 
 
-def sizes_within(shares: Rows, size: int) -> Weights:
+def sizes_within(shares: Rows, size: int, taken: int) -> Weights:
     """Give the weight of each list of group sizes among some labels, up to `size` items in all."""
     states: Weights = {(): np.ones(len(shares))}
     for share in shares.T:
-        powers = [share**times / math.factorial(times) for times in range(size + 1)]
+        powers = [np.ones(len(shares))]
+        for times in range(1, size + 1):
+            powers.append(powers[-1] * np.maximum(share - taken * (times - 1), 0.0) / times)
         after: Weights = {}
         for sizes, weight in states.items():
             for times in range(size - sum(sizes) + 1):

@@ -1,10 +1,14 @@
-"""Corrected diversity of continents and countries: post-stratified shares, less the bias of estimating them."""
+"""Corrected diversity of continents and countries: labels imputed by prompt, put right by what people saw.
+
+Three chains of imputed labels leave out a third of the audited images each. These say by how much, to first order, the
+diversity of the imputed labels is off.
+"""
 
 import hashlib
-import math
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,27 +16,22 @@ from numpy.typing import NDArray
 
 from culturekit.verify.averages import Answer
 from culturekit.verify.batch_chances import mean_diversity
-from culturekit.verify.corrected_batches import BatchesAgain, resampled, too_few_images
+from culturekit.verify.corrected_imputations import Audit, Chain, chain_of
 from culturekit.verify.raters import shares_of_labels
-from culturekit.verify.student import t_quantile
 
-__all__ = ["NONE", "CorrectionOf", "corrected_labels", "only_continent"]
+__all__ = ["NONE", "CorrectionOf", "corrected_labels"]
 
 NONE = "(none of these)"
-DRAWS = 300
-FEWEST = 3
-"""A mapped label of which fewer images were audited is pooled with others."""
-
-DOUBT = 1.0
-"""Imagined findings that are added to each cell when its scatter is drawn."""
-
-STRONGEST = 1.2
-"""No skewness beyond this is corrected for."""
-
+PARTS = 3
+STEP = 1e-5
+WIDER = 1.05
+MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
 BLOCK = 8_192
 """Rows of shares worked on at a time."""
 
 Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Mean: TypeAlias = Callable[..., Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +54,12 @@ class CorrectionOf:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Labels and the continent of each, images by prompt and mapped label, audited ones by mapped label and finding."""
+    """Labels and the continent of each, images by prompt and mapped label, and the audited ones by id."""
 
     labels: list[str]
     parents: list[int]
-    mapped: Array
-    audit: Array
-    audited: int
+    mapped: Whole
+    audit: Audit
 
 
 def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
@@ -69,62 +67,108 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     counts = counted(images, audits, "country" if of.weights[1] > 0 else "continent")
     outer, inner = (of.weights[0], of.weights[1]) if of.weights[1] > 0 else (0.0, 1.0)
 
-    def diversity(shares: Array) -> Array:
-        flat = shares.reshape(-1, shares.shape[-1])
-        each = np.concatenate(
-            [
-                mean_diversity(part, counts.parents, continent=outer, country=inner, q=of.q, size=of.size)
-                for part in np.array_split(flat, range(BLOCK, len(flat), BLOCK))
-            ]
-        )
-        return np.asarray(each.reshape(shares.shape[:-1]).mean(axis=-1))
+    def diversity(rows: Array, taken: int = 0) -> Array:
+        parts = np.array_split(rows, range(BLOCK, len(rows), BLOCK))
+        about = {"continent": outer, "country": inner, "q": of.q, "size": of.size, "taken": taken}
+        return np.concatenate([mean_diversity(part, counts.parents, **about) for part in parts])  # type: ignore[arg-type]
 
-    cells = cells_of(counts)
-    findings = np.array([counts.audit[members].sum(axis=0) for members in cells])
-    leaning = leanings(counts, cells)
-    inside = np.array([[row[members].sum() for members in cells] for row in counts.mapped])
-    inside /= inside.sum(axis=1, keepdims=True)
-    doubted = (findings + DOUBT * leaning) / (findings.sum(axis=1) + DOUBT)[:, None]
-    if too_few_images(images, of.size):
-        answer = of_batches(images, counts, cells, (findings, doubted), of)
-        return answer, counts.audited
-    plain = float(diversity(inside @ (findings / findings.sum(axis=1)[:, None])))
-    known = float(diversity(inside @ doubted))
-    drawn = diversity(drawn_again(counts, inside, findings, doubted, of.generator()))
-    return with_limits(plain - (float(drawn.mean()) - known), drawn, counts.audited - len(cells), of), counts.audited
-
-
-def with_limits(value: float, drawn: Array, freedom: int, of: CorrectionOf) -> Answer:
-    """Keep a value and its limits within what is possible."""
-    value = min(max(value, 1 / of.size), 1.0)
-    low, high = skewed(value, drawn, max(freedom, 1), of.confidence)
-    return Answer(value, max(1 / of.size, low), min(1.0, high))
+    rng, audit = of.generator(), counts.audit
+    audited = len(audit.prompts)
+    part = (np.arange(audited) % PARTS)[rng.permutation(audited)]
+    none = counts.labels.index(NONE)
+    chains = [
+        chain_of(counts.mapped, without(audit, part == number), np.array(counts.parents), none, rng)
+        for number in range(PARTS)
+    ]
+    draws = [values_of(chain, diversity, of.size) for chain in chains]
+    scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, rng) for chain in chains)
+    shift, variance = put_right(counts, part, chains, diversity, of.size)
+    value = statistics.fmean(float(each.mean()) for each in draws) + shift
+    error = (variance + scatter) ** 0.5
+    below, above = sides(np.concatenate([each - each.mean() for each in draws]), error, of.confidence)
+    lowest = 1 / of.size
+    seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
+    low, high = lowest if seen == 1 else value + below, value + above
+    value = min(max(value, lowest), 1.0)
+    return Answer(value, min(max(low, lowest), value), max(min(high, 1.0), value)), audited
 
 
-def of_batches(
-    images: pl.DataFrame,
-    counts: Counts,
-    cells: Sequence[Sequence[int]],
-    found: tuple[Array, Array],
-    of: CorrectionOf,
-) -> Answer:
-    """Correct prompts with few images by the batches that these make."""
-    findings, doubted = found
-    column = "country" if of.weights[1] > 0 else "continent"
-    cell_of = {counts.labels[label]: number for number, members in enumerate(cells) for label in members}
-    batches = BatchesAgain(images.with_columns(label=pl.col(column).fill_null(NONE)).rows(named=True), cell_of, of.size)
-    rng = of.generator()
-    again = np.stack(
-        [findings_again(row, chances, rng) for row, chances in zip(findings, doubted, strict=True)], axis=1
-    )
-    inside = batches.agreement()[0]
-    alike = inside.mean() + resampled(inside, DRAWS, rng)
-    plain = findings / findings.sum(axis=1)[:, None]
-    about = (counts.parents, of.weights, of.q)
-    means, usual = batches.drawn_values((plain, doubted, again), alike, about, rng)
-    drawn = means[:, 2] + batches.other_images(usual, DRAWS, rng)
-    value = float(means[:, 0].mean() - (means[:, 2].mean() - means[:, 1].mean()))
-    return with_limits(value, drawn, counts.audited - len(cells), of)
+def without(audit: Audit, held: NDArray[np.bool_]) -> Audit:
+    """Leave some audited images out."""
+    return Audit(audit.prompts[~held], audit.mapped[~held], audit.shown[~held])
+
+
+def values_of(chain: Chain, diversity: Mean, size: int) -> Array:
+    """Give the mean diversity of the prompts in some rounds of a chain, evenly taken."""
+    counts = chain.counts[:, chain.counts[0].sum(axis=1) >= size]
+    rounds, prompts, labels = counts.shape
+    if rounds * prompts > MOST_ROWS:
+        times = max(MOST_ROWS // prompts, FEWEST_ROUNDS)
+        counts = counts[[round(place) for place in np.linspace(0, rounds - 1, times).tolist()]]
+    values = diversity(counts.reshape(-1, labels).astype(np.float64), taken=1)
+    return np.asarray(values.reshape(len(counts), prompts).mean(axis=1))
+
+
+def of_images(mapped: Whole, chain: Chain, diversity: Mean, size: int, rng: np.random.Generator) -> float:
+    """Draw images from shares of a chain; give the variance of their mean diversity around that of the shares."""
+    images = mapped.sum(axis=1)
+    shares = chain.some[:, images >= size]
+    drawn = rng.multinomial(images[images >= size], shares / shares.sum(axis=2, keepdims=True))
+    flat = (-1, mapped.shape[1])
+    away = diversity(drawn.reshape(flat).astype(np.float64), taken=1) - diversity(shares.reshape(flat))
+    return float((away**2).mean() / shares.shape[1])
+
+
+def slopes_of(shares: Array, diversity: Mean) -> Array:
+    """Say how the diversity of each prompt changes with the share of each label, less the usual change."""
+    slopes = np.empty_like(shares)
+    now = diversity(shares)
+    for label in range(shares.shape[1]):
+        moved = shares.copy()
+        moved[:, label] += STEP
+        slopes[:, label] = (diversity(moved) - now) / STEP
+    return np.asarray(slopes - (slopes * shares).sum(axis=1)[:, None])
+
+
+def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean, size: int) -> tuple[float, float]:
+    """Say by how much the imputed diversity is too low, and the variance of that."""
+    images = counts.mapped.sum(axis=1)
+    enough = images >= size
+    weights = np.where(enough, 1 / (enough.sum() * images), 0.0)
+    total, audited, audit = images.sum(), len(part), counts.audit
+    people, expected, usual, share = (np.zeros(audited) for _ in range(4))
+    unseen = 0.0
+    for number, chain in enumerate(chains):
+        slopes = slopes_of(chain.shares, diversity) * (weights * total)[:, None]
+        of_cell = (chain.chances * slopes[:, None, :]).sum(axis=2)
+        hidden = counts.mapped.copy()
+        for image in np.flatnonzero(part != number):
+            hidden[audit.prompts[image], audit.mapped[image]] -= 1
+        held = np.flatnonzero(part == number)
+        for image in held:
+            prompt = audit.prompts[image]
+            people[image] = audit.shown[image] @ slopes[prompt]
+            expected[image] = of_cell[prompt, audit.mapped[image]]
+        usual[held], share[held] = (of_cell * hidden).sum() / hidden.sum(), hidden.sum() / total
+        unseen += len(held) / audited * (images * slopes.max(axis=1)).sum() / total
+    spread = float(((expected - expected.mean()) ** 2).mean())
+    both = float(((people - people.mean()) * (expected - expected.mean())).sum()) / (audited - 1)
+    trust = min(max(both / spread, 0.0), 1.0) if spread > 1e-15 else 0.0
+    rest = people - trust * expected
+    shift = float((share * (rest - (1 - trust) * usual)).mean())
+    variance = statistics.variance(rest.tolist()) * (1 / audited - 1 / total)
+    return shift, float(variance + 0.5 * (unseen / audited) ** 2)
+
+
+def sides(away: Array, error: float, confidence: float) -> tuple[float, float]:
+    """Give the distances of the limits: of the draws, widened to the error; of the error where draws hardly scatter."""
+    spread = float(np.sqrt((away**2).mean() - away.mean() ** 2))
+    if 3 * spread < error:
+        margin = error * statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+        return -margin, margin
+    wider = WIDER * max(1.0, error / spread) if spread > 0 else 0.0
+    low, high = np.quantile(away, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    return wider * low, wider * high
 
 
 def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
@@ -142,81 +186,20 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
         parents.setdefault(label, continent or NONE)
     labels = sorted(parents)
     prompts = sorted({prompt or "" for prompt in images["prompt_id"]})
-    mapped = np.zeros((len(prompts), len(labels)))
-    label_of: dict[str, str] = {}
+    mapped = np.zeros((len(prompts), len(labels)), np.int64)
+    place: dict[str, tuple[int, int]] = {}
     for image, prompt, label in images.select("image_id", "prompt_id", pl.col(column).fill_null(NONE)).iter_rows():
-        mapped[prompts.index(prompt or ""), labels.index(label)] += 1
-        label_of[image] = label
-    audit = np.zeros((len(labels), len(labels)))
-    for image, shares in shares_of_labels(answers, labels).items():
-        for label, share in shares.items():
-            if share > 1e-9:
-                audit[labels.index(label_of[image]), labels.index(label)] += share
+        place[image] = prompts.index(prompt or ""), labels.index(label)
+        mapped[place[image]] += 1
+    found = shares_of_labels(answers, labels)
+    ids = sorted(found)
+    shown = np.array([[found[image][label] for label in labels] for image in ids])
+    shown = np.where(shown > 1e-9, shown, 0.0)
+    audit = Audit(np.array([place[image][0] for image in ids]), np.array([place[image][1] for image in ids]), shown)
     continents = sorted(set(parents.values()))
-    return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit, len(answers))
+    return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit)
 
 
 def only_continent(said: Mapping[str, Any]) -> bool:
     """Tell whether an answer names a continent and no country: of countries it says nothing."""
     return not said["none_of_these"] and said["country"] is None and said["continent"] is not None
-
-
-def cells_of(counts: Counts) -> list[list[int]]:
-    """Part the mapped labels: each that the audit met often enough is a cell, and the others are one together."""
-    met = counts.audit.sum(axis=1)
-    cells = [[label] for label in range(len(met)) if met[label] >= FEWEST]
-    rest = [label for label in range(len(met)) if met[label] < FEWEST]
-    if cells and met[rest].sum() < 2:
-        least = min(range(len(cells)), key=lambda number: met[cells[number][0]])
-        cells[least] = sorted(cells[least] + rest)
-        return cells
-    return [*cells, rest]
-
-
-def leanings(counts: Counts, cells: Sequence[Sequence[int]]) -> Array:
-    """Say what one more finding in each cell would be expected to be, from how the whole audit agrees and errs."""
-    total = counts.audit.sum()
-    agree = (np.trace(counts.audit) + 0.5) / (total + 1)
-    errors = counts.audit.sum(axis=0) - np.diagonal(counts.audit) + 1 / len(counts.labels)
-    rows = []
-    for members in cells:
-        own = np.zeros(len(counts.labels))
-        own[members] = counts.mapped.sum(axis=0)[members]
-        own = own / own.sum() if own.sum() > 0 else own
-        expected = agree * own + (1 - agree) * errors / errors.sum()
-        rows.append(expected / expected.sum())
-    return np.array(rows)
-
-
-def drawn_again(counts: Counts, inside: Array, findings: Array, doubted: Array, rng: np.random.Generator) -> Array:
-    """Draw the images of each prompt and the findings of each cell again: shares, (draws, prompts, labels)."""
-    totals = [int(row.sum()) for row in counts.mapped]
-    weights = [rng.multinomial(n, row, size=DRAWS) / n for n, row in zip(totals, inside, strict=True)]
-    shares = np.zeros((DRAWS, len(totals), len(counts.labels)))
-    for cell, chances in enumerate(doubted):
-        again = findings_again(findings[cell], chances, rng)
-        for prompt, weight in enumerate(weights):
-            shares[:, prompt, :] += weight[:, cell][:, None] * again
-    return shares
-
-
-def findings_again(found: Array, chances: Array, rng: np.random.Generator) -> Array:
-    """Draw the findings of one cell again, one less than there are: (draws, labels)."""
-    times = max(round(float(found.sum())) - 1, 1)
-    return np.asarray(rng.multinomial(times, chances / chances.sum(), size=DRAWS) / times)
-
-
-def skewed(value: float, drawn: Array, freedom: int, confidence: float) -> tuple[float, float]:
-    """Give a t interval, put right for skewness by the inverse of Hall's cubic."""
-    error = float(drawn.std(ddof=1))
-    if error == 0:
-        return value, value
-    away = drawn - drawn.mean()
-    skew = float((away**3).mean() / (away**2).mean() ** 1.5)
-    skew = min(max(skew, -STRONGEST), STRONGEST)
-    t = t_quantile(float(freedom), confidence)
-
-    def inverse(point: float) -> float:
-        return point if abs(skew) < 1e-3 else 3 / skew * (math.cbrt(1 + skew * (point - skew / 6)) - 1)
-
-    return value - error * inverse(t), value - error * inverse(-t)

@@ -15,18 +15,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.verify.averages import Answer
-from culturekit.verify.corrected_labels import NONE, CorrectionOf, only_continent
+from culturekit.verify.corrected_labels import NONE, CorrectionOf
 from culturekit.verify.student import t_quantile
 
 __all__ = ["corrected_pairs"]
+
+UNSEEN = 3.06
+"""Over the number of audited images: the least standard error, in parts of the mean."""
 
 Triple: TypeAlias = tuple[str, str, str]
 
 
 def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over the pairs of a prompt."""
-    told = [row for row in audits.iter_rows(named=True) if of.weights[1] == 0 or not only_continent(row)]
-    said = most_said(told)
+    said = most_said([row for row in audits.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]])
     values, errors, audited, prompts = [], [], 0, 0
     for own in images.sort("image_id").partition_by("prompt_id", maintain_order=True):
         prompts += 1
@@ -93,7 +95,8 @@ def corrected_mean(
     trust = slope(mapped.sum(axis=1), true.sum(axis=1))
     difference, variance = over_pairs(true - trust * mapped)
     mean, of_images = mean_by_counting(everywhere, weights)
-    return min(max(difference + trust * mean, 0.0), 1.0), variance + trust**2 * of_images
+    value = min(max(difference + trust * mean, 0.0), 1.0)
+    return value, max(variance + trust**2 * of_images, (UNSEEN * value / len(found)) ** 2)
 
 
 def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

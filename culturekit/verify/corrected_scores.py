@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.averages import Answer, Mean, mean, t_answer
-from culturekit.verify.corrected_labels import CorrectionOf, corrected_labels, only_continent
+from culturekit.verify.corrected_labels import CorrectionOf, corrected_labels
 from culturekit.verify.corrected_pairs import corrected_pairs
 from culturekit.verify.findings import Ledger
 from culturekit.verify.labelled_images import DiversityTables
@@ -16,7 +16,7 @@ from culturekit.verify.vendi import kernel_name, order_of
 
 __all__ = ["check_corrected"]
 
-HOW = "from matches and audits: chances of all kinds of batches, draws of the stated seed"
+HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
 
@@ -102,10 +102,12 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
         answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
     how = HOW_PAIRS if row["about"]["form"] == "average pairs" else HOW
     said: dict[str, object] = {"audited": audited, "kernel": kernel_name(row["about"]["weights"])}
-    told = scores.said(images, row["about"]["pool"]).iter_rows(named=True)
-    left_out = sum(map(only_continent, told)) if row["about"]["weights"][1] > 0 else 0
-    if left_out or "continent_only" in row["about"]:
-        said["continent_only"] = left_out
+    weights = row["about"]["weights"]
+    name, column = ("country_only", "artifact_id") if weights[2] > 0 else ("continent_only", "country")
+    told = scores.said(images, row["about"]["pool"]).filter(~pl.col("none_of_these"), pl.col(column).is_null())
+    left_out = told.height if weights[1] > 0 or weights[2] > 0 else 0
+    if left_out or name in row["about"]:
+        said[name] = left_out
     compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)
 
 

@@ -192,7 +192,7 @@ def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
 def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, levels: list[str]) -> None:
     world = World(tmp_path)
     path = world.audits(1, 0.9)
-    unsure = pl.int_range(pl.len()) % 9 == 0
+    unsure = pl.int_range(pl.len()) % 12 == 0
     change_table(
         path, lambda t: t.with_columns(pl.when(unsure).then(None).otherwise(pl.col(x)).alias(x) for x in levels)
     )

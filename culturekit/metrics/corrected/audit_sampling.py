@@ -1,4 +1,4 @@
-"""Which images people should look at: an even draw over what the images were mapped to."""
+"""Which images people should look at: an even draw over prompts and what the images were mapped to."""
 
 import numpy as np
 import polars as pl
@@ -13,9 +13,9 @@ __all__ = ["audit_sample"]
 def audit_sample(matches: pl.DataFrame, *, n: int, rng: np.random.Generator, stratum: str = "country") -> pl.DataFrame:
     """Draw n images of each model and concept for an audit.
 
-    Images are put in order by prompt and mapped label, at random within, and every k-th is taken from a random
-    start: each has the same chance, and each prompt and label is met as often as it occurs, to within one image. With
-    more prompts than images to draw the order is by mapped label first, and each label is met as often as it occurs.
+    Images are put in order by prompt and mapped label, both in random order, and at random within; the order is cut
+    into n parts, and one image at random is taken from each. Each image has the same chance, n over the number of
+    images, whatever the sizes of prompts. With more prompts than images to draw the order is by mapped label first.
 
     Args:
         matches: MATCHES; the nearest match of an image counts.
@@ -44,12 +44,17 @@ def audit_sample(matches: pl.DataFrame, *, n: int, rng: np.random.Generator, str
 def draw(images: pl.DataFrame, *, n: int, rng: np.random.Generator, stratum: str) -> pl.DataFrame:
     """Draw n images of one model and concept, spread over prompts and mapped labels.
 
-    Steps that pass over whole prompts would land on the same place in each, and never on some labels: then labels come
-    first, and prompts within them.
+    The order begins at a random place, as a circle does, so that no image is more often in a small part than another.
     """
-    each_prompt = n >= images["prompt_id"].n_unique()
-    shuffled = images.with_columns(
-        order=pl.Series(rng.random(images.height)), stratum=pl.col(stratum).fill_null("(none)")
-    ).sort(*(["prompt_id", "stratum"] if each_prompt else ["stratum", "prompt_id"]), "order")
-    places = np.floor((np.arange(n) + rng.random()) * images.height / n).astype(np.int64)
-    return shuffled[places].with_columns(chance=pl.lit(n / images.height))
+    labelled = images.with_columns(stratum=pl.col(stratum).fill_null("(none)"))
+    prompt, label = (shuffled_codes(labelled[column], rng) for column in ("prompt_id", "stratum"))
+    first, second = (prompt, label) if n > prompt.max() else (label, prompt)
+    order = np.roll(np.lexsort((rng.random(images.height), second, first)), int(rng.integers(images.height)))
+    ends = np.arange(n + 1) * images.height // n
+    return labelled[order[rng.integers(ends[:-1], ends[1:])]].with_columns(chance=pl.lit(n / images.height))
+
+
+def shuffled_codes(labels: pl.Series, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Number the labels from 0 in a random order."""
+    codes = np.unique(labels.fill_null("").to_numpy(), return_inverse=True)[1]
+    return np.asarray(rng.permutation(int(codes.max()) + 1)[codes])

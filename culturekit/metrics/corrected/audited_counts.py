@@ -1,6 +1,5 @@
 """Mapped and audited labels as counts: all that the correction looks at, however many images there are."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,11 +7,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.placed_answers import placed_answers
+from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.imputed_prompts import Findings
 from culturekit.metrics.corrected.raters import majority_shares
 from culturekit.metrics.diversity.kernels import Weights
 
-__all__ = ["NONE", "AuditedCounts", "audited_counts", "label_column", "one_pool"]
+__all__ = ["NONE", "AuditedCounts", "audited_counts", "label_column"]
 
 NONE = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
@@ -26,22 +26,35 @@ class AuditedCounts:
         labels: the labels that occur, mapped or found, in alphabetical order.
         parents: int64, (n_labels,): the continent of each.
         mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
-        audit: float64, (n_labels, n_labels): audited images by mapped label and what they really show; a
-            share of an image where raters leave a doubt.
-        images: how many images were mapped.
-        audited: how many of them were audited.
+        found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
+            leave a doubt.
     """
 
     labels: tuple[str, ...]
     parents: NDArray[np.int64]
     mapped: NDArray[np.int64]
-    audit: NDArray[np.float64]
-    images: int
-    audited: int
+    found: Findings
+
+    @property
+    def audited(self) -> int:
+        """How many images were audited."""
+        return len(self.found.prompt)
+
+    @property
+    def audit(self) -> NDArray[np.float64]:
+        """Audited images by mapped label and what they really show, float64 (n_labels, n_labels)."""
+        table = np.zeros((len(self.labels),) * 2)
+        np.add.at(table, self.found.mapped, self.found.shown)
+        return table
 
 
 def audited_counts(
-    matches: pl.DataFrame, audit: pl.DataFrame, *, weights: Weights, pool: str | None = None
+    matches: pl.DataFrame,
+    audit: pl.DataFrame,
+    *,
+    weights: Weights,
+    pool: str | None = None,
+    sample: pl.DataFrame | None = None,
 ) -> AuditedCounts:
     """Count the nearest matches of one model by label, and the audited ones by label and finding.
 
@@ -51,31 +64,33 @@ def audited_counts(
             continent only say nothing where countries count.
         weights: which levels count: countries or continents.
         pool: whose answers count; needed only when several pools answered.
+        sample: AUDIT_SAMPLE: which images people were asked about.
     """
     column = label_column(weights)
     nearest = matches.filter(pl.col("rank") == 1)
-    said = one_pool(audit, pool).join(nearest.select("image_id"), on="image_id", how="semi")
-    if said.is_empty():
-        raise UsageError("no audited image is among the matches", expected="audits of images of this model")
-    said = placed_answers(said, weights)
-    found = said.select("image_id", "annotator", label=label_of(column, said))
-    images = nearest.select("image_id", "prompt_id", label=pl.col(column).fill_null(NONE))
+    said = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample)
+    found = said.select("image_id", "annotator", label=pl.when("none_of_these").then(pl.lit(NONE)).otherwise(column))
     parents = continents_of(nearest, said, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
-    coded = images.with_columns(pl.col("label").cast(number).to_physical())
+    images = nearest.sort("image_id").select(
+        "image_id",
+        prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1,
+        label=pl.col(column).fill_null(NONE).cast(number).to_physical().cast(pl.Int64),
+    )
     shares = majority_shares(found.with_columns(pl.col("label").cast(number).to_physical()), labels=len(labels))
-    table = np.zeros((len(labels), len(labels)))
-    both = coded.join(shares, on="image_id", how="inner", suffix="_found")
-    np.add.at(table, (both["label"].to_numpy(), both["label_found"].to_numpy()), both["share"].to_numpy())
+    seen = images.join(shares, on="image_id", how="semi", maintain_order="left").with_row_index()
+    each = seen.join(shares, on="image_id", how="inner", suffix="_found")
+    shown = np.zeros((seen.height, len(labels)))
+    shown[each["index"].to_numpy(), each["label_found"].to_numpy()] = each["share"].to_numpy()
+    mapped = np.zeros((int(str(images["prompt"].max())) + 1, len(labels)), np.int64)
+    np.add.at(mapped, (images["prompt"].to_numpy(), images["label"].to_numpy()), 1)
     continents = sorted(set(parents.values()))
     return AuditedCounts(
         labels=labels,
         parents=np.array([continents.index(parents[label]) for label in labels]),
-        mapped=by_prompt(coded, len(labels)),
-        audit=table,
-        images=images.height,
-        audited=said["image_id"].n_unique(),
+        mapped=mapped,
+        found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown),
     )
 
 
@@ -88,25 +103,6 @@ def label_column(weights: Weights) -> str:
             found=f"weights={weights}",
         )
     return "country" if weights[1] > 0 else "continent"
-
-
-def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
-    """Take the answers of one pool; pools are never mixed without being asked for."""
-    pools = audit["pool"].unique().sort().to_list()
-    if pool is None and len(pools) > 1:
-        raise UsageError("several pools of people answered", expected="pool= with one of them", found=", ".join(pools))
-    return audit if pool is None else audit.filter(pl.col("pool") == pool)
-
-
-def label_of(column: str, said: pl.DataFrame) -> pl.Series:
-    """Read the label that a rater gave."""
-    labels = said.select(pl.when(pl.col("none_of_these")).then(pl.lit(NONE)).otherwise(pl.col(column))).to_series()
-    if labels.null_count():
-        image = said["image_id"][int(np.argmax(labels.is_null().to_numpy()))]
-        raise UsageError(
-            f"an audit says neither a {column} nor none of these", where=f"image {image!r}", expected=f"a {column}"
-        )
-    return labels
 
 
 def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dict[str, str]:
@@ -126,14 +122,3 @@ def continents_of(nearest: pl.DataFrame, said: pl.DataFrame, column: str) -> dic
             found=f"{twice['label'][0]} in {', '.join(twice.filter(label=twice['label'][0])['continent'].to_list())}",
         )
     return {**dict(pairs.iter_rows()), NONE: NONE}
-
-
-def by_prompt(coded: pl.DataFrame, labels: int) -> NDArray[np.int64]:
-    """Count images by prompt and mapped label; images without a prompt are of one."""
-    counts = coded.group_by("prompt_id", "label").len().sort("prompt_id", "label")
-    prompts: Sequence[str | None] = counts["prompt_id"].unique(maintain_order=True).to_list()
-    rows = {prompt: row for row, prompt in enumerate(prompts)}
-    table = np.zeros((len(prompts), labels), np.int64)
-    for prompt, label, count in counts.iter_rows():
-        table[rows[prompt], label] = count
-    return table

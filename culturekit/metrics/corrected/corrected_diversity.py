@@ -7,25 +7,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
-from culturekit.metrics.corrected.audited_counts import AuditedCounts, audited_counts
-from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity, over_prompts
-from culturekit.metrics.corrected.image_batches import few_images, image_batches
-from culturekit.metrics.corrected.imputed_batches import correct_batches
-from culturekit.metrics.corrected.poststratified import DOUBT, cells_of, drawn_shares, shares_of
+from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
+from culturekit.metrics.corrected.rectified import rectified
 from culturekit.metrics.corrected.references import diversity_from_references
-from culturekit.metrics.corrected.skewed_interval import skewed_limits
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = ["Method", "correct_counts", "vendi_corrected"]
 
 Method: TypeAlias = Literal["audit", "references"]
-
-FEWEST_AUDITED = 30
-"""With fewer audited images the intervals are not known to hold."""
 
 DRAWS = 300
 LARGEST = 12
@@ -54,11 +47,11 @@ def vendi_corrected(
     confidence: float = 0.95,
     pool: str | None = None,
     references: pl.DataFrame | None = None,
+    sample: pl.DataFrame | None = None,
 ) -> Interval:
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
-    Batches are of one prompt each, and prompts count alike. Where the usual prompt has fewer than five batches' worth
-    of images, the batches are those that its images make.
+    Batches are of one prompt each, and prompts count alike; one with fewer images than a batch counts nothing.
 
     Kernels of continents and countries take every order; one with artifacts needs q=2, and gives
     1 / (1 + (size - 1) m), m the mean of k(i, j)² over pairs: the order-2 diversity of a batch of average pairs.
@@ -70,12 +63,14 @@ def vendi_corrected(
         q: the order, above 0.
         size: images per batch, at most 12.
         method: `audit` corrects by what people found. `references` corrects by how held-out reference images
-            are mapped, and only if the audit does not contradict that generated images are mapped alike.
+            are mapped, only where the audit is large enough to see a bias of .02 and sees none.
         rng: draws the scatter of the estimate.
         confidence: how often such intervals are to hold the truth.
         pool: whose answers count, when several pools of people answered.
         references: for `references`: columns `mapped`, `true`: labels of held-out reference images, on the
             level of the kernel.
+        sample: AUDIT_SAMPLE, the images that people were asked about. Answers outside of it, and parts of it without
+            answers, are refused; without it the audit is held against an even draw only.
 
     Returns:
         The corrected diversity, its interval, and how many images were audited.
@@ -87,19 +82,18 @@ def vendi_corrected(
     options = checked_options(weights, q, size, confidence)
     check_one_model(matches)
     if options.weights[2] > 0 and q == 2:
-        return pair_diversity(matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool)
-    counts = audited_counts(matches, audit, weights=options.weights, pool=pool)
+        return pair_diversity(
+            matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool, sample=sample
+        )
+    counts = audited_counts(matches, audit, weights=options.weights, pool=pool, sample=sample)
+    by_audit = correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
     if method == "references":
         if references is None:
             raise argument_error("references", "the labels of held-out reference images", references)
         return diversity_from_references(
-            counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng
+            counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
         )
-    check_enough(counts.audited)
-    if few_images(matches, size):
-        batches = image_batches(matches, counts, weights=options.weights, q=q, size=size)
-        return correct_batches(counts, batches, confidence=confidence, rng=rng, draws=DRAWS)
-    return correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
+    return by_audit
 
 
 def checked_options(weights: Sequence[float], q: float, size: int, confidence: float) -> CorrectionOptions:
@@ -130,34 +124,9 @@ def check_one_model(matches: pl.DataFrame) -> None:
         raise argument_error("matches", "of one model", ", ".join(map(str, models)) or "no rows")
 
 
-def check_enough(audited: int) -> None:
-    """Refuse an audit that is too small to carry an interval."""
-    if audited < FEWEST_AUDITED:
-        raise UsageError(
-            "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited)
-        )
-
-
 def correct_counts(
-    counts: AuditedCounts,
-    diversity: ExpectedDiversity,
-    *,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-    draws: int = DRAWS,
+    counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = 0.95, rng: np.random.Generator
 ) -> Interval:
-    """Correct by the audit: the diversity of the post-stratified shares, less the bias of estimated shares.
-
-    The diversity is concave in the shares, so that of estimated shares is too low on average. By how much is
-    measured on draws around shares that are known: those the draws come from.
-    """
-    cells = cells_of(counts)
-    known = over_prompts(diversity, shares_of(counts, cells, doubt=DOUBT)[None])[0]
-    drawn = over_prompts(diversity, drawn_shares(counts, cells, draws=draws, rng=rng))
-    plain = over_prompts(diversity, shares_of(counts, cells)[None])[0]
-    value = float(np.clip(plain - (drawn.mean() - known), 1 / diversity.size, 1.0))
-    freedom = max(counts.audited - len(cells.found), 1)
-    low, high = skewed_limits(
-        value, drawn, freedom=freedom, confidence=confidence, lowest=1 / diversity.size, highest=1.0
-    )
-    return Interval(value, low, high, counts.audited, "these")
+    """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
+    none = counts.labels.index(NONE)
+    return rectified(counts.mapped, counts.found, counts.parents, none, diversity, confidence=confidence, rng=rng)

@@ -4,17 +4,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.corrected.symmetric import Partition, partition_weights, partitions
+from culturekit.metrics.corrected.symmetric import (
+    Partition,
+    partition_weights,
+    partitions,
+    weights_of_counts,
+    weights_of_shares,
+)
 from culturekit.metrics.diversity.spectra import effective_number
 
 __all__ = ["ExpectedDiversity", "expected_diversity", "over_prompts"]
 
-BLOCK = 8_192
+BLOCK = 2_048
 """Rows of shares worked on at a time: some hundred states each."""
 
 Nested: TypeAlias = tuple[int, ...]
@@ -46,14 +52,18 @@ class ExpectedDiversity:
     def __call__(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the mean for each row of shares, float64 (n, n_labels); each row sums to 1."""
         rows = np.atleast_2d(shares)
-        return np.concatenate([self.block(rows[start : start + BLOCK]) for start in range(0, max(len(rows), 1), BLOCK)])
+        return np.concatenate([self.block(weights_of_shares(part, self.size)) for part in parts(rows)])
 
-    def block(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_images(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give the mean over all batches that images make, for each row of their labels' counts, int (n, n_labels)."""
+        return np.concatenate([self.block(weights_of_counts(part, self.size)) for part in parts(counts)])
+
+    def block(self, of_labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the mean for some rows: few enough that their states need little memory."""
-        reached = np.zeros((self.states, len(rows)))
+        reached = np.zeros((self.states, of_labels.shape[2]))
         reached[0] = 1.0
         for group in self.groups:
-            weights = partition_weights(rows[:, group], self.sizes)
+            weights = partition_weights(of_labels[:, group], self.sizes)
             after = reached.copy()
             for before, added, state in self.steps:
                 after[state] += reached[before] * weights[added]
@@ -84,6 +94,11 @@ def expected_diversity(
         only = np.array([[0, row, row + 1] for row in range(len(single))])
         return ExpectedDiversity(size, groups, single, only, np.arange(1, len(single) + 1), values, len(single) + 1)
     return ExpectedDiversity(size, groups, sizes, steps, ends, scores, states)
+
+
+def parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Part rows into blocks."""
+    return (rows[start : start + BLOCK] for start in range(0, max(len(rows), 1), BLOCK))
 
 
 def over_prompts(diversity: ExpectedDiversity, shares: NDArray[np.float64]) -> NDArray[np.float64]:

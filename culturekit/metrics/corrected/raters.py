@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["LOWEST_AGREEMENT", "RaterModel", "majority_shares", "rater_model"]
+__all__ = ["LOWEST_AGREEMENT", "RaterModel", "check_agreement", "majority_shares", "rater_model"]
 
 LOWEST_AGREEMENT = 0.75
 """Share of pairs of answers to one image that agree, below which an audit is refused.
@@ -127,15 +127,29 @@ def majority_shares(found: pl.DataFrame, *, labels: int) -> pl.DataFrame:
     images = table["image_id"].rle_id().to_numpy().astype(np.int64)
     raters = table["annotator"].rank("dense").to_numpy().astype(np.int64) - 1
     model = rater_model(images, raters, table["label"].to_numpy().astype(np.int64), labels=labels)
-    if model.agreement < LOWEST_AGREEMENT:
-        raise UsageError(
-            "the raters disagree too often for their audit to correct anything",
-            expected=f"at least {LOWEST_AGREEMENT:.2f} of pairs of answers that agree",
-            found=f"{model.agreement:.2f}",
-            hint="Brief the raters again, or ask only about what they can tell.",
-        )
+    refuse_below(model.agreement)
     image, label = np.nonzero(model.shares > SETTLED)
     ids = table["image_id"].unique(maintain_order=True)
     return pl.DataFrame({"image_id": ids.gather(image), "label": label, "share": model.shares[image, label]}).cast(
         {"label": table.schema["label"]}
     )
+
+
+def check_agreement(images: pl.Series, times: pl.Series) -> None:
+    """Refuse raters who disagree too often: `times` is how many gave one of the answers to an image."""
+    table = pl.DataFrame({"image": images, "times": times.cast(pl.Float64)})
+    pairs = table.group_by("image").agg(same=(pl.col("times") * (pl.col("times") - 1)).sum(), all=pl.col("times").sum())
+    asked = float((pairs["all"] * (pairs["all"] - 1)).sum())
+    if asked:
+        refuse_below(float(pairs["same"].sum()) / asked)
+
+
+def refuse_below(agreement: float) -> None:
+    """Refuse an audit by how often two raters of an image agree; NaN is not known."""
+    if agreement < LOWEST_AGREEMENT:
+        raise UsageError(
+            "the raters disagree too often for their audit to correct anything",
+            expected=f"at least {LOWEST_AGREEMENT:.2f} of pairs of answers that agree",
+            found=f"{agreement:.2f}",
+            hint="Brief the raters again, or ask only about what they can tell.",
+        )

@@ -5,6 +5,7 @@ model's images were mapped to (maximum likelihood under label shift). It rests o
 like references, which they need not be: the audit tests that, and a rejection withholds the result.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,9 @@ FEWEST_FOR_TEST = 150
 """With fewer audited images a drift that matters would often pass the test."""
 
 LEVEL = 0.05
+TOLERATED, POWER = 0.02, 0.8
+"""The bias that the audit must be able to see, and how often."""
+
 PERMUTATIONS = 999
 EM_ROUNDS = 500
 SETTLED = 1e-8
@@ -58,9 +62,15 @@ def diversity_from_references(
     draws: int,
     confidence: float,
     rng: np.random.Generator,
+    by_audit: Interval,
 ) -> Interval:
-    """Estimate the diversity from the references' confusion, unless the audit contradicts it."""
+    """Estimate the diversity from the references' confusion, unless the audit contradicts it or could not.
+
+    `by_audit` is what the audit alone gives.
+    """
     confusion = confusion_of(references, counts.labels)
+    check_references(counts, confusion)
+    check_power(by_audit, confidence)
     test = homogeneity_test(counts, confusion, rng=rng)
     if test.rejected:
         raise UsageError(
@@ -82,7 +92,47 @@ def diversity_from_references(
         lowest=1 / diversity.size,
         highest=1.0,
     )
+    apart = math.hypot((high - low) / 2, (by_audit.high - by_audit.low) / 2)
+    if abs(value - by_audit.value) > apart:
+        raise UsageError(
+            "the audit contradicts what the references give",
+            expected=f"a value at most {apart:.3f} from the audit's {by_audit.value:.3f}",
+            found=f"{value:.3f}",
+            hint='Use method="audit".',
+        )
     return Interval(value, low, high, counts.audited, "these")
+
+
+def check_references(counts: AuditedCounts, confusion: NDArray[np.float64]) -> None:
+    """Refuse references that lack what people found: how it is mapped is not known, so it would never be found."""
+    found = counts.audit.sum(axis=0)
+    lacking = [
+        label
+        for label, times, known in zip(counts.labels, found, confusion.sum(axis=1), strict=True)
+        if times >= 1 > known
+    ]
+    if lacking:
+        raise UsageError(
+            "people found labels of which there are no references",
+            expected="references of each, also of pictures that show nothing",
+            found=", ".join(lacking[:5]),
+            hint='Add references whose true label is "(none of these)", such as floor pictures; or use method="audit".',
+        )
+
+
+def check_power(by_audit: Interval, confidence: float) -> None:
+    """Refuse an audit that would pass references which bias by TOLERATED more than one time in five."""
+    from scipy.special import ndtri
+
+    error = (by_audit.high - by_audit.low) / 2 / float(ndtri((1 + confidence) / 2))
+    seen = error * float(ndtri(1 - LEVEL / 2) + ndtri(POWER))
+    if seen > TOLERATED:
+        raise UsageError(
+            "too few images were audited to tell whether references can stand for them",
+            expected=f"an audit that sees a bias of {TOLERATED} in {POWER:.0%} of cases",
+            found=f"one of {by_audit.n} images, which sees a bias of {seen:.3f}",
+            hint='Use method="audit": it needs no references.',
+        )
 
 
 def confusion_of(references: pl.DataFrame, labels: tuple[str, ...]) -> NDArray[np.float64]:

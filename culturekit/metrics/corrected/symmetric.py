@@ -15,10 +15,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Partition", "partition_weights", "partitions", "power_sums"]
+__all__ = ["Partition", "partition_weights", "partitions", "weights_of_counts", "weights_of_shares"]
 
 Partition: TypeAlias = tuple[int, ...]
 """Group sizes, largest first."""
+
+Blocks: TypeAlias = tuple[tuple[int, ...], ...]
+"""Group sizes by label, each block of one label, in falling order."""
 
 
 def partitions(total: int, largest: int | None = None) -> Iterator[Partition]:
@@ -32,52 +35,80 @@ def partitions(total: int, largest: int | None = None) -> Iterator[Partition]:
 
 
 @cache
-def in_power_sums(sizes: Partition) -> dict[Partition, int]:
-    """Write the sum of p_a^l1 p_b^l2 ... over different a, b, ... as products of power sums with coefficients."""
-    if len(sizes) <= 1:
-        return {sizes: 1}
-    first, rest = sizes[0], sizes[1:]
-    terms: Counter[Partition] = Counter()
-    for product, factor in in_power_sums(rest).items():
+def in_sums(blocks: Blocks) -> dict[Blocks, int]:
+    """Write the sum of w_1(a) w_2(b) ... over different labels a, b, ... as products of sums over one label each.
+
+    A block lists the group sizes whose weights are multiplied for the label that the sum runs over.
+    """
+    if len(blocks) <= 1:
+        return {blocks: 1}
+    first, rest = blocks[0], blocks[1:]
+    terms: Counter[Blocks] = Counter()
+    for product, factor in in_sums(rest).items():
         terms[tuple(sorted((*product, first), reverse=True))] += factor
     for place in range(len(rest)):  # take out what counts one label twice
-        merged = (*rest[:place], rest[place] + first, *rest[place + 1 :])
-        for product, factor in in_power_sums(tuple(sorted(merged, reverse=True))).items():
+        merged = tuple(sorted((*rest[place], *first), reverse=True))
+        for product, factor in in_sums(
+            tuple(sorted((*rest[:place], merged, *rest[place + 1 :]), reverse=True))
+        ).items():
             terms[product] -= factor
     return dict(terms)
 
 
-def power_sums(shares: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """Give the sums of p^1 ... p^order over the last axis, float64 (order + 1, ...); the first row is ones."""
-    sums = np.ones((order + 1, *shares.shape[:-1]))
-    power = np.ones_like(shares)
-    for exponent in range(1, order + 1):
-        power = power * shares
-        sums[exponent] = power.sum(axis=-1)
-    return sums
+def weights_of_shares(shares: NDArray[np.float64], order: int) -> NDArray[np.float64]:
+    """Weigh s items of one label, drawn with replacement, by p^s / s!.
 
+    Args:
+        shares: float64, (n, n_labels).
+        order: the largest s.
 
-def partition_weights(shares: NDArray[np.float64], listed: tuple[Partition, ...]) -> NDArray[np.float64]:
-    """Give the weight of each listed partition under shares (..., n_labels), float64 (n_listed, ...)."""
-    sums = power_sums(shares, max((sum(sizes) for sizes in listed), default=0))
-    products: dict[Partition, NDArray[np.float64]] = {(): np.ones(shares.shape[:-1])}
-
-    def product(key: Partition) -> NDArray[np.float64]:
-        if key not in products:
-            products[key] = product(key[1:]) * sums[key[0]]
-        return products[key]
-
-    weights = np.empty((len(listed), *shares.shape[:-1]))
-    for row, sizes in enumerate(listed):
-        total = np.zeros(shares.shape[:-1])
-        for key, factor in in_power_sums(sizes).items():
-            total += factor * product(key)
-        weights[row] = total / repeats(sizes)
+    Returns:
+        float64, (order + 1, n_labels, n).
+    """
+    weights = np.ones((order + 1, *shares.T.shape))
+    for size in range(1, order + 1):
+        weights[size] = weights[size - 1] * shares.T / size
     return weights
 
 
-@cache
-def repeats(sizes: Partition) -> int:
-    """Count in how many ways equal groups can change places and items can change places within a group."""
-    ways = math.prod(math.factorial(times) for times in Counter(sizes).values())
-    return ways * math.prod(math.factorial(size) for size in sizes)
+def weights_of_counts(counts: NDArray[np.int64], order: int) -> NDArray[np.float64]:
+    """Weigh s items of one label, drawn without replacement: as `weights_of_shares` does, for counts of images.
+
+    A batch of `order` images has the chance 1 / (N (N - 1) ...) for each order that it can be drawn in; an image bears
+    the `order`-th root of it.
+    """
+    totals = counts.sum(axis=1).astype(np.float64)
+    scale = np.prod([totals - taken for taken in range(order)], axis=0) ** (1 / order)
+    weights = np.ones((order + 1, *counts.T.shape))
+    for size in range(1, order + 1):
+        weights[size] = weights[size - 1] * np.maximum(counts.T - (size - 1), 0) / (size * scale)
+    return weights
+
+
+def partition_weights(weights: NDArray[np.float64], listed: tuple[Partition, ...]) -> NDArray[np.float64]:
+    """Give the weight of each listed partition, float64 (n_listed, n), from weights (order + 1, n_labels, n)."""
+    of_labels: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    sums: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    products: dict[Blocks, NDArray[np.float64]] = {(): np.ones(weights.shape[2])}
+
+    def of_label(block: tuple[int, ...]) -> NDArray[np.float64]:
+        if len(block) == 1:
+            return np.asarray(weights[block[0]])
+        if block not in of_labels:
+            of_labels[block] = weights[block[0]] * of_label(block[1:])
+        return of_labels[block]
+
+    def product(key: Blocks) -> NDArray[np.float64]:
+        if key not in products:
+            if key[0] not in sums:
+                sums[key[0]] = of_label(key[0]).sum(axis=0)
+            products[key] = product(key[1:]) * sums[key[0]]
+        return products[key]
+
+    found = np.empty((len(listed), weights.shape[2]))
+    for row, sizes in enumerate(listed):
+        total = np.zeros(weights.shape[2])
+        for key, factor in in_sums(tuple((size,) for size in sizes)).items():
+            total += factor * product(key)
+        found[row] = total / math.prod(math.factorial(times) for times in Counter(sizes).values())
+    return found

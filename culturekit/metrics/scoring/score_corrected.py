@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audit_gates import unplaced_answers
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
-from culturekit.metrics.corrected.placed_answers import continent_only
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
 from culturekit.metrics.scoring.score_qvs import QvsOptions
@@ -125,12 +125,12 @@ def model_rows(
                 found.append((part, corrected(part, audits, weights, options)))
             except UsageError as error:
                 reasons[error.problem] += 1
-        unplaced = [unplaced_answers(part, audits, weights, options) for part, _ in found]
+        unplaced = [left_out(part, audits, weights, options) for part, _ in found]
         for (part, answer), without in zip(found, unplaced, strict=True):
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, without)
         if len(found) == len(concepts) > 1:
             overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
-            yield from rows_of(images, None, overall, weights, scorers, options, sum(unplaced))
+            yield from rows_of(images, None, overall, weights, scorers, options, total_of(unplaced))
 
 
 def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> Interval:
@@ -149,10 +149,15 @@ def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, opti
     )
 
 
-def unplaced_answers(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> int:
-    """Count the answers about some images that a kernel leaves out, because they name a continent only."""
+def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> dict[str, int]:
+    """Count the answers about some images that a kernel leaves out, because they name a wider level only."""
     own = audits.join(images.select("image_id"), on="image_id", how="semi")
-    return continent_only(own if options.pool is None else own.filter(pool=options.pool), weights)
+    return unplaced_answers(own if options.pool is None else own.filter(pool=options.pool), weights)
+
+
+def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Add counts by name."""
+    return {name: sum(one.get(name, 0) for one in counts) for name in sorted({name for one in counts for name in one})}
 
 
 def order_of(weights: Weights, q: float) -> float:
@@ -177,7 +182,7 @@ def rows_of(
     weights: Weights,
     scorers: Mapping[str, pl.DataFrame],
     options: CorrectedOptions,
-    unplaced: int,
+    unplaced: Mapping[str, int],
 ) -> Iterator[Row]:
     """Write the corrected diversity, and for each scorer its product with the quality."""
     q = order_of(weights, options.q)
@@ -192,7 +197,7 @@ def rows_of(
         "pool": options.pool,
         "audited": answer.n,
         "confidence": options.confidence,
-        **({"continent_only": unplaced} if unplaced else {}),
+        **unplaced,
     }
     yield row(images, concept, "vs", answer, params, options)
     for scorer, values in scorers.items():

@@ -65,7 +65,8 @@ def test_the_interval_holds_the_order_two_diversity_of_what_is_shown(weights: tu
 
 def test_each_prompt_needs_an_audit_of_its_own() -> None:
     matches, countries, artifacts = drawn(300, accuracy=0.8, seed=1)
-    audit = audits_of(countries, artifacts=artifacts).head(30)
     two = matches.with_columns(prompt_id=pl.when(pl.int_range(pl.len()) < 200).then(pl.lit("p")).otherwise(pl.lit("r")))
+    sample = audit_sample(two, n=36, rng=np.random.default_rng(1))
+    audit = audits_of(countries, artifacts=artifacts).filter(pl.col("image_id").is_in(sample["image_id"].implode()))
     with pytest.raises(UsageError, match="too few images of a prompt were audited"):
         vendi_corrected(two, audit, weights=ARTIFACT, q=2.0, rng=np.random.default_rng(0))

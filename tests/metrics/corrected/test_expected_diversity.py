@@ -1,5 +1,6 @@
 import itertools
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from culturekit.metrics import vendi
 from culturekit.metrics.corrected.expected_diversity import expected_diversity, over_prompts
-from culturekit.metrics.corrected.symmetric import partition_weights, partitions
+from culturekit.metrics.corrected.symmetric import partition_weights, partitions, weights_of_shares
 
 PARENTS = [0, 0, 1, 1, 2]
 
@@ -63,10 +64,35 @@ def test_partitions_and_their_chances_are_complete() -> None:
     assert [len(list(partitions(total))) for total in range(9)] == [1, 1, 2, 3, 5, 7, 11, 15, 22]
     shares = np.random.default_rng(0).dirichlet(np.ones(6), size=3)
     whole = tuple(partitions(8))
-    assert math.factorial(8) * partition_weights(shares, whole).sum(axis=0) == pytest.approx(np.ones(3))
+    assert math.factorial(8) * partition_weights(weights_of_shares(shares, 8), whole).sum(axis=0) == pytest.approx(
+        np.ones(3)
+    )
 
 
 def test_prompts_count_alike() -> None:
     diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=PARENTS)
     shares = np.stack([np.eye(5)[0], np.full(5, 0.2)])
     assert over_prompts(diversity, shares[None])[0] == pytest.approx(diversity(shares).mean())
+
+
+@pytest.mark.parametrize(("continent", "country"), [(0.0, 1.0), (0.5, 0.5)])
+def test_of_images_it_is_the_mean_over_all_batches_that_they_make(continent: float, country: float) -> None:
+    parents = [0, 0, 1, 1, 2]
+    diversity = expected_diversity(size=3, continent=continent, country=country, q=1.0, parents=parents)
+    counts = np.array([[3, 1, 2, 0, 2], [0, 0, 3, 0, 0], [1, 1, 1, 1, 1]])
+    every = [
+        np.mean(
+            [
+                vendi([(str(parents[i]), str(i), "") for i in batch], weights=(continent, country, 0.0)) / 3
+                for batch in combinations(np.repeat(np.arange(5), row).tolist(), 3)
+            ]
+        )
+        for row in counts
+    ]
+    assert diversity.of_images(counts) == pytest.approx(every)
+
+
+def test_of_very_many_images_it_is_that_of_their_shares() -> None:
+    diversity = expected_diversity(size=8, continent=0.5, country=0.5, q=1.0, parents=[0, 0, 1, 1])
+    counts = np.array([[600_000, 300_000, 90_000, 10_000]])
+    assert diversity.of_images(counts) == pytest.approx(diversity(counts / 1e6), abs=1e-5)

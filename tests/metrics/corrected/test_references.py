@@ -40,7 +40,7 @@ def test_em_finds_the_shares_behind_a_known_confusion() -> None:
 
 def test_references_correct_images_that_are_mapped_like_them() -> None:
     matches, truth = generated(0.75, images=20_000, seed=1)
-    audit = audits_of(dict(list(truth.items())[:200]))
+    audit = audits_of(dict(list(truth.items())[:4000]))
     answer = vendi_corrected(
         matches, audit, weights=COUNTRY, method="references",
         references=references(0.75, each=300, seed=2), rng=np.random.default_rng(0),
@@ -52,9 +52,30 @@ def test_references_correct_images_that_are_mapped_like_them() -> None:
     assert answer.low <= true <= answer.high
 
 
+def test_references_that_lack_pictures_of_nothing_are_refused_where_people_found_some() -> None:
+    matches, truth = generated(0.75, images=20_000, seed=1)
+    found = {image: None if number % 5 == 0 else true for number, (image, true) in enumerate(truth.items())}
+    audit = audits_of(dict(list(found.items())[:2000]))
+    with pytest.raises(UsageError, match=r"labels of which there are no references.*none of these"):
+        vendi_corrected(
+            matches, audit, weights=COUNTRY, method="references",
+            references=references(0.75, each=300, seed=2), rng=np.random.default_rng(0),
+        )  # fmt: skip
+
+
+def test_references_are_refused_where_the_audit_could_not_see_that_they_mislead() -> None:
+    matches, truth = generated(0.75, images=20_000, seed=1)
+    audit = audits_of(dict(list(truth.items())[:200]))
+    with pytest.raises(UsageError, match=r"an audit that sees a bias of 0\.02 in 80% of cases.*of 200 images"):
+        vendi_corrected(
+            matches, audit, weights=COUNTRY, method="references",
+            references=references(0.75, each=300, seed=2), rng=np.random.default_rng(0),
+        )  # fmt: skip
+
+
 def test_references_are_withheld_where_the_audit_contradicts_them() -> None:
-    matches, truth = generated(0.55, images=5_000, seed=1)
-    audit = audits_of(dict(list(truth.items())[:300]))
+    matches, truth = generated(0.55, images=20_000, seed=1)
+    audit = audits_of(dict(list(truth.items())[:8000]))
     with pytest.raises(UsageError, match=r"not mapped like the references.*found p = 0\.00"):
         vendi_corrected(
             matches, audit, weights=COUNTRY, method="references",

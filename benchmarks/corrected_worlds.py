@@ -1,0 +1,357 @@
+"""Does corrected diversity hold in worlds that nobody tuned it to? Prompts, mappings and models that differ.
+
+    python benchmarks/corrected_worlds.py                       # a few runs of each world
+    python benchmarks/corrected_worlds.py --full                # 300 runs of each world, every kernel
+    python benchmarks/corrected_worlds.py --runs 40 --kernel country --world "150 x 8" --seed 7
+
+Every run draws five models' images with known labels, maps them with a known error, draws an audit with
+`audit_sample`, and asks `vendi_corrected` for the interval. The truth is the mean over prompts of the diversity of
+batches drawn from the prompt's shares. Labels alone: how much the diversity of as many labels, all of one prompt,
+scatters, and what a share of 3 in n for a label that the model never shows would add: that is seldom seen.
+"""
+
+import argparse
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from recording import record
+from scipy.stats import kendalltau
+
+from culturekit.errors import UsageError
+from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.expected_diversity import expected_diversity
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
+from culturekit.records.schemas import AUDITS
+
+COUNTRIES, CONTINENTS, ARTIFACTS, AUDITED, NONE = 20, 5, 5, 150, 20
+"""Artifacts are of a country; the country after the last is a picture of nothing."""
+
+CONTINENT = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS), CONTINENTS)
+OF_COUNTRY = 1 / np.arange(1, ARTIFACTS + 1) / (1 / np.arange(1, ARTIFACTS + 1)).sum()
+"""How common the artifacts of a country are in its pictures."""
+
+Score: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+MODELS = ("even", "by rank", "half in one", "four of twenty", "mostly one")
+FEW = ("even", "two labels", "nine in ten", "one only", "nothing")
+NOISE = (0.0, 0.15, 0.3, 0.45, 0.6)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is drawn.
+
+    Attributes:
+        prompts: how many, each with its images.
+        images: per prompt; a range where prompts differ in size.
+        spread: of the Dirichlet distribution around the model's shares that a prompt's come from; infinite is alike.
+        named: share of a prompt's images that show the country which the prompt names.
+        accuracy: of the mapping, by country.
+        near: errors fall only on neighbours in the list of countries.
+        noisy: the five models draw nothing in 0, 15, 30, 45 and 60 % of their images.
+        few: models of few labels in place of the usual five.
+        worse: in a third of the prompts the mapping errs as many times as often: what no audit of this size sees.
+        size: images per batch.
+    """
+
+    prompts: int
+    images: tuple[int, int]
+    spread: float = np.inf
+    named: float = 0.0
+    accuracy: float = 0.85
+    near: bool = False
+    noisy: bool = False
+    few: bool = False
+    worse: float = 1.0
+    size: int = 8
+
+
+WORLDS = {
+    "1 x 400": World(1, (400, 400)),
+    "3 x 400": World(3, (400, 400), 20.0),
+    "24 x 39": World(24, (39, 39), 5.0),
+    "24 x 40": World(24, (40, 40), 5.0),
+    "24 x 50, countries named": World(24, (50, 50), 20.0, named=0.8),
+    "150 x 40, alike": World(150, (40, 40)),
+    "150 x 40": World(150, (40, 40), 5.0),
+    "150 x 8": World(150, (8, 8), 5.0),
+    "300 x 4, batches of 4": World(300, (4, 4), 5.0, size=4),
+    "12 x 20-400": World(12, (20, 400), 5.0),
+    "errors to neighbours": World(3, (400, 400), near=True, accuracy=0.75),
+    "accuracy .6": World(3, (400, 400), 20.0, accuracy=0.6),
+    "noise 0-60 %": World(3, (400, 400), noisy=True),
+    "few labels": World(3, (400, 400), few=True),
+    "few labels, 1 x 20,000": World(1, (20_000, 20_000), few=True),
+    "1 x 20,000": World(1, (20_000, 20_000)),
+    "1 x 100,000": World(1, (100_000, 100_000)),
+    "a third mapped worse": World(24, (40, 40), 5.0, worse=2.0),
+}
+
+
+def shares_of_models(world: World) -> NDArray[np.float64]:
+    """Give the shares of the countries in each model, float64 (5, 21)."""
+    even, one = np.full(COUNTRIES, 1 / COUNTRIES), np.eye(COUNTRIES)
+    rank = 1 / np.arange(1, COUNTRIES + 1)
+    rows = {
+        "even": even,
+        "by rank": rank / rank.sum(),
+        "half in one": 0.5 * one[3] + 0.5 * even,
+        "four of twenty": 0.9 * one[[0, 1, 6, 11]].mean(axis=0) + 0.1 * even,
+        "mostly one": 0.85 * one[5] + 0.15 * even,
+        "two labels": one[[2, 9]].mean(axis=0),
+        "nine in ten": 0.9 * one[2] + 0.1 * one[9],
+        "one only": one[2],
+        "nothing": np.zeros(COUNTRIES),
+    }
+    shown = np.array([rows[name] for name in (FEW if world.few else MODELS)])
+    if world.noisy:
+        shown = shown * (1 - np.array(NOISE)[:, None])
+    return np.hstack([shown, np.maximum(1 - shown.sum(axis=1, keepdims=True), 0.0).round(12)])
+
+
+def errors_of(accuracy: float, *, near: bool) -> NDArray[np.float64]:
+    """Give how the countries are mapped, float64 (21, 20); nothing is mapped to anything, half of it to three."""
+    countries = np.arange(COUNTRIES)
+    if near:
+        wrong = np.isin((countries[None] - countries[:, None]) % COUNTRIES, (1, 2)).astype(np.float64)
+    else:
+        wrong = np.where(CONTINENT[:-1, None] == CONTINENT[None, :-1], 4.0, 1.0) + 4.0 * (countries < 3)
+        np.fill_diagonal(wrong, 0.0)
+    rows = accuracy * np.eye(COUNTRIES) + (1 - accuracy) * wrong / wrong.sum(axis=1, keepdims=True)
+    return np.vstack([rows, 0.5 / COUNTRIES + np.where(countries < 3, 0.5 / 3, 0.0)])
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """A model's images: the prompt of each, what it shows and what it is mapped to; artifacts are numbered."""
+
+    shares: NDArray[np.float64]
+    prompt: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    mapped: NDArray[np.int64]
+
+
+def draw_images(world: World, shares: NDArray[np.float64], rng: np.random.Generator) -> Images:
+    """Draw the shares of prompts, images, what they show, and their mapping."""
+    chosen = np.tile(shares, (world.prompts, 1))
+    if np.isfinite(world.spread):
+        drawn = rng.gamma(np.maximum(world.spread * chosen, 1e-300)) * (chosen > 0)
+        chosen = drawn / drawn.sum(axis=1, keepdims=True)
+    if world.named:
+        chosen = (1 - world.named) * chosen + world.named * np.eye(COUNTRIES + 1)[np.arange(world.prompts) % COUNTRIES]
+    prompt = np.repeat(np.arange(world.prompts), rng.integers(*world.images, endpoint=True, size=world.prompts))
+    country = drawn_from(chosen[prompt], rng)
+    usual, worse = (errors_of(1 - times * (1 - world.accuracy), near=world.near) for times in (1.0, world.worse))
+    seen = drawn_from(np.where((prompt % 3 == 0)[:, None], worse[country], usual[country]), rng)
+    artifact = drawn_from(np.tile(OF_COUNTRY, (len(prompt), 1)), rng)
+    guess = drawn_from(np.tile(OF_COUNTRY, (len(prompt), 1)), rng)
+    kept = (seen == country) & (rng.random(len(prompt)) < 0.8)
+    shown = np.where(country == NONE, NONE * ARTIFACTS, country * ARTIFACTS + artifact)
+    return Images(chosen, prompt, shown, seen * ARTIFACTS + np.where(kept, artifact, guess))
+
+
+def drawn_from(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a number from each row of chances."""
+    sums = np.cumsum(chances, axis=-1)
+    passed = (sums < rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=-1)
+    return np.asarray(np.minimum(passed, sums.shape[-1] - 1))
+
+
+def matches_of(images: Images) -> pl.DataFrame:
+    """Write what is read of matches."""
+    return labelled(images.mapped).with_columns(
+        model=pl.lit("model"),
+        concept=pl.lit("cuisine"),
+        prompt_id=pl.format("p{}", pl.Series(images.prompt)),
+        repeat=pl.lit(0),
+        slot=pl.int_range(pl.len()),
+        rank=pl.lit(1),
+        artifact=pl.col("artifact_id"),
+    )
+
+
+def audits_of(images: Images, ids: pl.Series) -> pl.DataFrame:
+    """Write what a person who is always right says of some images."""
+    said = labelled(images.shown).filter(pl.col("image_id").is_in(ids.implode()))
+    return said.with_columns(
+        pool=pl.lit("people"), annotator=pl.lit("a"), none_of_these=pl.col("country").is_null()
+    ).select(list(AUDITS.columns))
+
+
+def labelled(artifacts: NDArray[np.int64]) -> pl.DataFrame:
+    """Name images and labels."""
+    country = np.minimum(artifacts // ARTIFACTS, NONE)
+    there = pl.Series(country < NONE)
+    return pl.DataFrame(
+        {
+            "image_id": pl.Series(np.arange(len(artifacts))).cast(pl.String).str.zfill(7),
+            "country": pl.Series(country).cast(pl.String).str.zfill(2),
+            "continent": pl.Series(CONTINENT[country]).cast(pl.String),
+            "artifact_id": pl.Series(artifacts).cast(pl.String).str.zfill(3),
+        }
+    ).with_columns(pl.when(there).then(pl.col(name)) for name in ("country", "continent", "artifact_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The diversity of a model's prompts, and the width of the interval that labels alone would give."""
+
+    value: float
+    alone: float
+
+
+def truth_of(shares: NDArray[np.float64], weights: Weights, size: int, rng: np.random.Generator) -> Truth:
+    """Give the mean of the diversity over prompts, and the width of labels alone.
+
+    As many labels drawn again from one prompt's shares give diversities of which the middle 95 % are so wide.
+    """
+    score = pairs_score(weights, size) if weights[2] > 0 else batches_score(weights, size)
+    some = shares[rng.permutation(len(shares))[:6]]
+    again = np.stack([rng.multinomial(AUDITED, row, size=200) for row in some]) / AUDITED
+    drawn = score(again.reshape(-1, shares.shape[1])).reshape(again.shape[:2])
+    unseen = 0.0
+    if (new := int(shares.max(axis=0).argmin())) not in shares.nonzero()[1]:
+        share = 3 / AUDITED * np.eye(len(shares[0]))[new]
+        unseen = float(score((1 - 3 / AUDITED) * some + share).mean() - score(some).mean())
+    width = float(np.diff(np.quantile(drawn, (0.025, 0.975), axis=1), axis=0).mean())
+    return Truth(float(score(shares).mean()), float(np.hypot(width, max(unseen, 0.0))))
+
+
+def batches_score(weights: Weights, size: int) -> Score:
+    """Prepare the mean diversity of batches as a function of the shares of countries."""
+    continent, country, _ = weights
+    parents = CONTINENT.tolist() if country > 0 else list(range(CONTINENTS + 1))
+    outer, inner = (continent, country) if country > 0 else (0.0, 1.0)
+    diversity = expected_diversity(size=size, continent=outer, country=inner, q=1.0, parents=parents)
+    into = np.eye(COUNTRIES + 1) if country > 0 else np.eye(CONTINENTS + 1)[CONTINENT]
+    return lambda shares: diversity(shares @ into)
+
+
+def pairs_score(weights: Weights, size: int) -> Score:
+    """Prepare the order-2 diversity of average pairs as a function of the shares of countries."""
+    same = [CONTINENT[:, None] == CONTINENT[None], np.eye(COUNTRIES + 1)]
+    kernel = weights[0] * same[0] + weights[1] * same[1]
+    agree = np.where(np.arange(COUNTRIES + 1) == NONE, 1.0, (OF_COUNTRY**2).sum())
+    squared = kernel**2 + same[1] * agree * ((kernel + weights[2]) ** 2 - kernel**2)
+    return lambda shares: 1 / (1 + (size - 1) * np.einsum("ki,ij,kj->k", shares, squared, shares))
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What some runs of a world gave by kernel, float64 (runs, 5); NaN where the audit was refused."""
+
+    truth: NDArray[np.float64]
+    alone: NDArray[np.float64]
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    seconds: float
+
+
+def run_world(name: str, kernels: Sequence[str], *, runs: int, seed: int) -> dict[str, Runs]:
+    """Run a world."""
+    world, models = WORLDS[name], shares_of_models(WORLDS[name])
+    found = {kernel: np.full((5, runs, len(models)), np.nan) for kernel in kernels}
+    seconds = dict.fromkeys(kernels, 0.0)
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run, zlib.crc32(name.encode())])
+        for model, shares in enumerate(models):
+            images = draw_images(world, shares, rng)
+            matches = matches_of(images)
+            audits = audits_of(images, audit_sample(matches, n=AUDITED, rng=rng)["image_id"])
+            for kernel in kernels:
+                truth = truth_of(images.shares, STANDARD_KERNELS[kernel], world.size, rng)
+                start = time.process_time()
+                limits = asked(matches, audits, kernel, world.size, rng)
+                seconds[kernel] += time.process_time() - start
+                found[kernel][:, run, model] = truth.value, truth.alone, *limits
+    each = {kernel: seconds[kernel] / runs / len(models) for kernel in kernels}
+    return {
+        kernel: Runs(truth, alone, value, low, high, each[kernel])
+        for kernel, (truth, alone, value, low, high) in found.items()
+    }
+
+
+def asked(
+    matches: pl.DataFrame, audits: pl.DataFrame, kernel: str, size: int, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Ask for the value and its limits; NaN where they are refused."""
+    weights = STANDARD_KERNELS[kernel]
+    try:
+        answer = vendi_corrected(matches, audits, weights=weights, q=2.0 if weights[2] > 0 else 1.0, size=size, rng=rng)
+    except UsageError as error:
+        refusals(error.problem)
+        return (np.nan,) * 3
+    return answer.value, answer.low, answer.high
+
+
+@cache
+def refusals(problem: str) -> None:
+    """Say each reason once."""
+    sys.stderr.write(f"refused: {problem}\n")
+
+
+HEAD = (
+    "world", "kernel", "runs", "coverage", "lowest of a model", "worst bias", "tau", "width / labels alone",
+    "widest of a model", "refused", "seconds each",
+)  # fmt: skip
+
+
+def row_of(name: str, kernel: str, runs: Runs) -> list[str]:
+    """Write one line of the table."""
+    answered = np.isfinite(runs.value)
+    start = [name, kernel, str(len(runs.value))]
+    if not answered.any():
+        return [*start, *"------", "1.00", f"{runs.seconds:.2f}"]
+    held = (runs.low - 1e-9 <= runs.truth) & (runs.truth <= runs.high + 1e-9)
+    coverage = np.array([held[there, model].mean() for model, there in enumerate(answered.T) if there.any()])
+    bias = np.array([np.nanmean(each) if np.isfinite(each).any() else 0.0 for each in (runs.value - runs.truth).T])
+    taus = [kendalltau(v[a], t[a]).statistic for v, t, a in zip(runs.value, runs.truth, answered, strict=True)]
+    width = [
+        np.mean((runs.high - runs.low)[there, model]) / np.mean(runs.alone[there, model])
+        for model, there in enumerate(answered.T)
+        if there.any()
+    ]
+    return [
+        *start, f"{held[answered].mean():.3f}", f"{coverage.min():.3f}", f"{bias[np.abs(bias).argmax()]:+.4f}",
+        f"{np.nanmean(taus):.3f}", f"{np.mean(width):.2f}", f"{np.max(width):.2f}", f"{1 - answered.mean():.2f}",
+        f"{runs.seconds:.2f}",
+    ]  # fmt: skip
+
+
+def main() -> int:
+    """Run the worlds that are asked for, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--full", action="store_true", help="300 runs of each world and kernel")
+    parser.add_argument("--runs", type=int, help="runs of each world")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kernel", action="append", choices=sorted(STANDARD_KERNELS))
+    parser.add_argument("--world", action="append", choices=sorted(WORLDS))
+    asked_for = parser.parse_args()
+    runs = asked_for.runs or (300 if asked_for.full else 3)
+    table: list[list[str]] = [list(HEAD)]
+    for name in asked_for.world or WORLDS:
+        kernels = asked_for.kernel or (list(STANDARD_KERNELS) if asked_for.full or name == "3 x 400" else ["country"])
+        for kernel, found in run_world(name, kernels, runs=runs, seed=asked_for.seed).items():
+            table.append(row_of(name, kernel, found))
+            sys.stderr.write("  ".join(table[-1]) + "\n")
+    part = asked_for.world or asked_for.kernel or asked_for.runs
+    record(
+        f"corrected_worlds{'_part' if part else ''}",
+        title=f"Corrected diversity in many worlds, 95 % intervals, five models, {AUDITED} audited images each",
+        command=" ".join(["python benchmarks/corrected_worlds.py", *sys.argv[1:]]),
+        table=table,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

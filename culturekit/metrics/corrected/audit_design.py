@@ -1,0 +1,109 @@
+"""Whether the images that people answered about are an even draw of a model's images: else they speak for a part."""
+
+import math
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+
+__all__ = ["check_even_draw", "check_response"]
+
+FEWEST_ANSWERED = 0.8
+"""Share of the drawn images of a prompt or mapped label that is to be answered where it matters."""
+
+MATTERS = 0.05
+"""A prompt or mapped label matters if it has so much of the drawn images, and at least FEWEST_DRAWN of them."""
+
+FEWEST_DRAWN = 5
+
+REDRAWN = 1999
+"""Even draws that an audit is held against: one that is less even than all of them was not drawn evenly."""
+
+FARTHEST = 4.0
+"""Standard errors by which the scores of audited images may lie above or below those of all images."""
+
+HINT = "Ask about the images that audit_sample drew, and about all of them."
+
+
+def check_response(nearest: pl.DataFrame, answered: pl.Series, sample: pl.DataFrame) -> None:
+    """Refuse answers about images that were not drawn, and draws of which a part was not answered."""
+    drawn = sample.join(nearest.select("image_id"), on="image_id", how="semi")
+    outside = answered.filter(~answered.is_in(drawn["image_id"].implode()))
+    if outside.len():
+        raise UsageError(
+            "people answered about images that were not drawn for the audit",
+            where=f"image {outside.sort()[0]!r}",
+            expected="answers about drawn images only",
+            found=f"{outside.len()} of {answered.len()} outside the sample",
+            hint=HINT,
+        )
+    told = drawn.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
+    for column, name in (("prompt_id", "prompt"), ("stratum", "mapped label")):
+        parts = told.group_by(column).agg(drawn=pl.len(), share=pl.col("answered").mean()).sort("share", column)
+        matter = parts.filter(pl.col("drawn") >= max(FEWEST_DRAWN, MATTERS * drawn.height))
+        low = matter.filter(pl.col("share") < FEWEST_ANSWERED)
+        if low.height or told["answered"].sum() < FEWEST_ANSWERED * drawn.height:
+            share = low["share"][0] if low.height else told["answered"].sum() / drawn.height
+            raise UsageError(
+                "too few of the drawn images were answered",
+                where=f"{name} {low[column][0]!r}" if low.height else "the whole sample",
+                expected=f"at least {FEWEST_ANSWERED:.0%}",
+                found=f"{float(share):.0%}",
+                hint="Those without an answer are seldom like the others: ask about them too.",
+            )
+
+
+def check_even_draw(nearest: pl.DataFrame, answered: pl.Series) -> None:
+    """Refuse an audit that met prompts, mapped labels or clear cases far less evenly than a random draw would."""
+    told = nearest.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
+    rng = np.random.default_rng(0)  # of the yardstick alone: the same audit is always judged alike
+    for column, name in (("prompt_id", "prompts"), ("country", "mapped labels")):
+        parts = told.group_by(column).agg(images=pl.len(), met=pl.col("answered").sum()).sort(column)
+        if uneven(parts["images"].to_numpy().astype(np.int64), parts["met"].to_numpy().astype(np.int64), rng):
+            least = parts.with_columns(rate=pl.col("met") / pl.col("images")).sort("rate", column)
+            raise not_even(name, f"{least[column][0]!r}: {least['met'][0]} of {least['images'][0]} images")
+    if "score" not in told.columns:
+        return
+    away = distance(told["score"].to_numpy().astype(np.float64), told["answered"].to_numpy())
+    if abs(away) > FARTHEST:
+        which = "more" if away > 0 else "less"
+        raise not_even("clear and unclear images", f"images that are {which} like their matches than the others")
+
+
+def not_even(what: str, found: str) -> UsageError:
+    """Say what an audit did not meet evenly."""
+    return UsageError(
+        f"the audited images are no even draw over {what}",
+        expected="each image with the same chance",
+        found=found,
+        hint=HINT,
+    )
+
+
+def uneven(images: NDArray[np.int64], met: NDArray[np.int64], rng: np.random.Generator) -> bool:
+    """Tell whether every one of many random draws meets the parts more evenly."""
+    total, audited = int(images.sum()), int(met.sum())
+    if len(images) == 1 or audited == total:
+        return False
+    expected = images * audited / total
+    drawn = rng.multivariate_hypergeometric(images, audited, size=REDRAWN, method="marginals")
+    far = ((drawn - expected) ** 2 / expected).sum(axis=1)
+    return bool(((met - expected) ** 2 / expected).sum() > far.max() + 1e-9)
+
+
+def distance(scores: NDArray[np.float64], answered: NDArray[np.bool_]) -> float:
+    """Give by how many standard errors the ranks of audited images' scores lie above those of all images."""
+    known = np.isfinite(scores)
+    scores, answered = scores[known], answered[known]
+    n, audited = len(scores), int(answered.sum())
+    if not 0 < audited < n:
+        return 0.0
+    _, place, times = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(times) - (times - 1) / 2)[place]
+    spread = float(ranks.std(ddof=1))
+    if spread == 0:
+        return 0.0
+    error = spread * math.sqrt(1 / audited - 1 / n)
+    return float(ranks[answered].mean() - ranks.mean()) / error

@@ -1,0 +1,87 @@
+"""Which audits carry a correction: one set of rules for all kernels. What breaks one is refused, with the reason."""
+
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audit_design import check_even_draw, check_response
+from culturekit.metrics.diversity.kernels import Weights
+
+__all__ = ["FEWEST_AUDITED", "MOST_UNPLACED", "audited_answers", "unplaced_answers"]
+
+FEWEST_AUDITED = 30
+"""With fewer audited images the intervals are not known to hold."""
+
+MOST_UNPLACED = 0.1
+"""Of the audited images at most this share may be without any answer that names what a kernel looks at.
+
+Images of which nobody can tell the country or the artifact are not like the others: they show least. Left out in
+numbers, they would make the rest look more certain, and more at home, than the images are."""
+
+LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
+
+
+def audited_answers(
+    nearest: pl.DataFrame, audit: pl.DataFrame, *, weights: Weights, pool: str | None, sample: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Take the answers about some images that correct a kernel, or refuse the audit.
+
+    Args:
+        nearest: the nearest matches of one model and concept.
+        audit: AUDITS; rows of other images are not looked at.
+        weights: of the same continent, the same country, the same artifact.
+        pool: whose answers count; needed only when several pools answered.
+        sample: AUDIT_SAMPLE: which images people were asked about.
+
+    Raises:
+        UsageError: the audit cannot carry a correction of this kernel.
+    """
+    found = one_pool(audit, pool).join(nearest.select("image_id"), on="image_id", how="semi")
+    if found.is_empty():
+        raise UsageError("no audited image is among the matches", expected="audits of images of this model")
+    placed = placed_answers(found, weights)
+    audited = placed["image_id"].unique()
+    if audited.len() < FEWEST_AUDITED:
+        raise UsageError(
+            "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited.len())
+        )
+    if sample is not None:
+        check_response(nearest, found["image_id"].unique(), sample)
+    check_even_draw(nearest, found["image_id"].unique())
+    return placed
+
+
+def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
+    """Take the answers of one pool; pools are never mixed without being asked for."""
+    pools = audit["pool"].unique().sort().to_list()
+    if pool is None and len(pools) > 1:
+        raise UsageError("several pools of people answered", expected="pool= with one of them", found=", ".join(pools))
+    return audit if pool is None else audit.filter(pl.col("pool") == pool)
+
+
+def closest_level(weights: Weights) -> tuple[str, str]:
+    """Give the closest level that a kernel looks at, and the column of answers that names it."""
+    return next(level for level, weight in zip(LEVELS, reversed(weights), strict=True) if weight > 0)
+
+
+def unplaced_answers(answers: pl.DataFrame, weights: Weights) -> dict[str, int]:
+    """Count the answers that a kernel leaves out because they name a wider level only, under the name of that level."""
+    level, column = closest_level(weights)
+    left_out = answers.filter(~pl.col("none_of_these"), pl.col(column).is_null()).height
+    name = {"artifact": "country_only", "country": "continent_only"}.get(level, "no_continent")
+    return {name: left_out} if left_out else {}
+
+
+def placed_answers(answers: pl.DataFrame, weights: Weights) -> pl.DataFrame:
+    """Keep the answers that say where an image belongs, as closely as a kernel looks."""
+    level, column = closest_level(weights)
+    placed = answers.filter(pl.col("none_of_these") | pl.col(column).is_not_null())
+    images, left = answers["image_id"].n_unique(), placed["image_id"].n_unique()
+    if images - left > MOST_UNPLACED * images:
+        article = "an" if level == "artifact" else "a"
+        raise UsageError(
+            f"an audit says neither {article} {level} nor none of these",
+            where=f"{images - left} of {images} audited images",
+            expected=f"{article} {level} for all but {MOST_UNPLACED:.0%} of them",
+            found="wider answers only",
+        )
+    return placed

@@ -1,0 +1,159 @@
+"""Corrected diversity: that of imputed images, put right by audited images that the imputation did not see.
+
+The imputation says how diverse batches are; where it errs it errs in the shares, and by how much is seen on the images
+that people looked at, to first order. Audited images are parted in three, and each part is held against an imputation
+from the other two.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
+from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
+from culturekit.metrics.statistics.intervals import Interval
+
+__all__ = ["rectified"]
+
+FOLDS = 3
+STEP = 1e-5
+CAUTION = 1.05
+"""By how much intervals are wider than draws and error tell: both are estimates."""
+
+ROWS = 6_000
+"""Rows of counts whose diversity is computed per fold: with many prompts fewer of the draws."""
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+def rectified(
+    mapped: Counts,
+    found: Findings,
+    parents: Counts,
+    none: int,
+    diversity: ExpectedDiversity,
+    *,
+    confidence: float,
+    rng: np.random.Generator,
+) -> Interval:
+    """Estimate the mean diversity of the prompts that have images for a batch.
+
+    Args:
+        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        found: the audited ones among them.
+        parents: int64, (n_labels,): the continent of each label.
+        none: the label of pictures that show no artifact.
+        diversity: the mean diversity of batches, as a function of shares or of images.
+        confidence: how often the limits are to hold the truth.
+        rng: draws.
+
+    Raises:
+        UsageError: no prompt has images for a batch.
+    """
+    if not (mapped.sum(axis=1) >= diversity.size).any():
+        raise UsageError("no prompt has as many images as a batch", expected=f"{diversity.size} images of some prompt")
+    part = np.arange(len(found.prompt)) % FOLDS
+    part = part[rng.permutation(len(part))]
+    imputed = [impute(mapped, found.of(part != fold), parents, none, rng=rng) for fold in range(FOLDS)]
+    draws = np.stack([drawn_values(one, diversity) for one in imputed])
+    images = images_scatter(mapped, [one.drawn for one in imputed], diversity, rng)
+    shift, rest = shift_of(mapped, found, part, imputed, [slopes_of(diversity, one.shares, mapped) for one in imputed])
+    error = (rest + images) ** 0.5
+    value = float(draws.mean()) + shift
+    away = draws - draws.mean(axis=1, keepdims=True)
+    below, above = distances(away.ravel(), error, confidence)
+    low, high = value + below, value + above
+    lowest = 1 / diversity.size
+    if (found.shown > 0.5).any(axis=0).sum() == 1:
+        low = lowest  # people saw one label and no other
+    value = float(np.clip(value, lowest, 1.0))
+    return Interval(
+        value, float(np.clip(low, lowest, value)), float(np.clip(high, value, 1.0)), len(found.prompt), "these"
+    )
+
+
+def distances(away: Array, error: float, confidence: float) -> tuple[float, float]:
+    """Give how far the limits lie below and above the value: as the draws scatter, and no less than the error tells.
+
+    Draws that hardly scatter say little about the sides: then both are those of the error.
+    """
+    from scipy.special import ndtri
+
+    spread = float(away.std())
+    if 3 * spread < error:
+        margin = error * float(ndtri((1 + confidence) / 2))
+        return -margin, margin
+    wider = CAUTION * max(1.0, error / spread) if spread > 0 else 0.0
+    below, above = np.quantile(away, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return wider * float(below), wider * float(above)
+
+
+def drawn_values(imputed: Imputed, diversity: ExpectedDiversity) -> Array:
+    """Give the mean diversity of prompts for draws of what their images show."""
+    enough = imputed.counts.sum(axis=2)[0] >= diversity.size
+    counts = imputed.counts[:, enough]
+    kept, prompts, labels = counts.shape
+    if kept * prompts > ROWS:
+        counts = counts[np.linspace(0, kept - 1, max(ROWS // prompts, 30)).round().astype(np.int64)]
+    values = diversity.of_images(counts.reshape(-1, labels))
+    return np.asarray(values.reshape(counts.shape[:2]).mean(axis=1))
+
+
+def images_scatter(
+    mapped: Counts, shares: Sequence[Array], diversity: ExpectedDiversity, rng: np.random.Generator
+) -> float:
+    """Give the variance of the diversity of images around that of the shares they come from, prompts taken together."""
+    images = mapped.sum(axis=1)
+    enough = images >= diversity.size
+    squares = []
+    for drawn in shares:
+        again = rng.multinomial(images[enough], drawn[:, enough] / drawn[:, enough].sum(axis=2, keepdims=True))
+        rows = (-1, mapped.shape[1])
+        away = diversity.of_images(again.reshape(rows)) - diversity(drawn[:, enough].reshape(rows))
+        squares.append(float((away**2).mean()))
+    return float(np.mean(squares)) / int(enough.sum())
+
+
+def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Array:
+    """Give how the score changes with what an image shows, float64 (n_prompts, n_labels), in parts of all images.
+
+    On average over a prompt it does not. Prompts count alike, and those without images for a batch nothing.
+    """
+    images = mapped.sum(axis=1)
+    enough = images >= diversity.size
+    weight = enough * images.sum() / (enough.sum() * images)
+    now = diversity(shares)
+    slopes = np.stack([diversity(shares + STEP * one) - now for one in np.eye(shares.shape[1])], axis=1) / STEP
+    return np.asarray(weight[:, None] * (slopes - (slopes * shares).sum(axis=1, keepdims=True)))
+
+
+def shift_of(
+    mapped: Counts, found: Findings, part: Counts, imputed: Sequence[Imputed], slopes: Sequence[Array]
+) -> tuple[float, float]:
+    """Give by how much the imputed diversity is too low to first order, and the variance of that for these images.
+
+    What people saw is held against what was imputed for the same images and, as far as that is not trusted, for all
+    images that the imputation did not see. The slopes come from the imputation that did not see the image: what is
+    seen is more frequent there, and the slope of what is frequent is low.
+    """
+    total, n = int(mapped.sum()), len(part)
+    y, p, left = np.empty(n), np.empty(n), np.empty(n)
+    everywhere, unseen = np.empty(n), 0.0
+    for fold, (one, slope) in enumerate(zip(imputed, slopes, strict=True)):
+        held = part == fold
+        hidden = mapped.copy()
+        np.subtract.at(hidden, (found.prompt[~held], found.mapped[~held]), 1)
+        expected = np.einsum("kml,kl->km", one.chances, slope)
+        y[held] = (found.shown[held] * slope[found.prompt[held]]).sum(axis=1)
+        p[held] = expected[found.prompt[held], found.mapped[held]]
+        left[held] = hidden.sum() / total
+        everywhere[held] = (expected * hidden).sum() / hidden.sum()
+        unseen += float(held.mean()) * float(mapped.sum(axis=1) @ slope.max(axis=1)) / total
+    spread = float(p.var())
+    trust = float(np.clip(np.cov(y, p)[0, 1] / spread, 0.0, 1.0)) if spread > 1e-15 else 0.0
+    shift = float((left * (y - trust * p - (1 - trust) * everywhere)).mean())
+    variance = float((y - trust * p).var(ddof=1)) * (1 / n - 1 / total)
+    return shift, variance + 0.5 * (unseen / n) ** 2

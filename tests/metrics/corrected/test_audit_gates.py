@@ -1,0 +1,146 @@
+"""One set of rules for all kernels: each of these audits was corrected before, and the answer was wrong."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.metrics import audit_sample, vendi_corrected
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+KERNELS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)]
+ARTIFACT_KERNELS = [weights for weights in KERNELS if weights[2] > 0]
+
+
+class Audited:
+    """A model of three prompts, what its images show, and a sample of them drawn for an audit."""
+
+    def __init__(self, seed: int = 1, images: int = 1200, n: int = 150) -> None:
+        rng = np.random.default_rng(seed)
+        truth: list[str | None] = [COUNTRIES[c] for c in rng.choice(6, p=[0.5, 0.2, 0.1, 0.1, 0.06, 0.04], size=images)]
+        mapped = mapped_with_error(truth, accuracy=0.8, rng=rng)
+        scores = np.where([a == b for a, b in zip(truth, mapped, strict=True)], 0.6, 0.3) + rng.normal(0, 0.05, images)
+        self.matches = matches_of(mapped, prompts=3, artifacts=[f"dish of {c}" for c in mapped]).with_columns(
+            score=pl.Series(scores, dtype=pl.Float32)
+        )
+        self.truth = dict(zip(self.matches["image_id"].to_list(), truth, strict=True))
+        self.sample = audit_sample(self.matches, n=n, rng=rng)
+        self.audit = self.answers(self.sample["image_id"].to_list())
+
+    def answers(self, images: list[str]) -> pl.DataFrame:
+        return audits_of({image: self.truth[image] for image in images})
+
+    def corrected(
+        self, audit: pl.DataFrame, weights: tuple[float, float, float], sample: pl.DataFrame | None = None
+    ) -> object:
+        q = 2.0 if weights[2] > 0 else 1.0
+        return vendi_corrected(self.matches, audit, weights=weights, q=q, rng=np.random.default_rng(0), sample=sample)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_the_audit_that_was_drawn_is_taken(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    assert world.corrected(world.audit, weights) == world.corrected(world.audit, weights, sample=world.sample)
+
+
+@pytest.mark.parametrize("weights", ARTIFACT_KERNELS)
+def test_answers_that_name_a_country_and_no_artifact_say_nothing_of_artifacts(
+    weights: tuple[float, float, float],
+) -> None:
+    world = Audited()
+    unnamed = world.audit.with_columns(artifact_id=pl.lit(None, pl.String))
+    with pytest.raises(
+        UsageError, match=r"150 of 150 audited images: an audit says neither an artifact nor none of these"
+    ):
+        world.corrected(unnamed, weights)
+    some = world.audit.with_columns(pl.when(pl.int_range(pl.len()) >= 12).then("artifact_id").alias("artifact_id"))
+    assert world.corrected(some, weights) == world.corrected(world.audit.slice(12), weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_few_answers_are_refused_by_every_kernel(weights: tuple[float, float, float]) -> None:
+    world = Audited(images=60, n=29)
+    with pytest.raises(UsageError, match=r"too few images were audited; expected at least 30, better 150, found 29"):
+        world.corrected(world.audit, weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_raters_who_disagree_are_refused_by_every_kernel(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    rng = np.random.default_rng(3)
+    images = world.sample["image_id"].to_list()
+    audits = []
+    for rater in ("a", "b", "c"):
+        found = mapped_with_error([world.truth[image] for image in images], accuracy=0.2, rng=rng)
+        audits.append(audits_of(dict(zip(images, found, strict=True)), annotator=rater))
+    with pytest.raises(UsageError, match=r"the raters disagree too often"):
+        world.corrected(pl.concat(audits), weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_an_audit_of_one_of_three_prompts_is_refused(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    one = world.matches.filter(prompt_id="p1")["image_id"].to_list()[:150]
+    with pytest.raises(UsageError, match=r"no even draw over prompts.*'p0': 0 of 400 images"):
+        world.corrected(world.answers(one), weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_an_audit_of_clear_images_is_refused(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    clear = world.matches.sort("score", descending=True)["image_id"].to_list()[:600:4]
+    with pytest.raises(UsageError, match=r"no even draw over"):
+        world.corrected(world.answers(clear), weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_an_audit_without_the_images_mapped_to_a_country_is_refused(weights: tuple[float, float, float]) -> None:
+    world = Audited(n=300)
+    mapped = world.matches.filter(pl.col("country") == "US")["image_id"]
+    with pytest.raises(UsageError, match=r"no even draw over mapped labels.*'US': 0 of"):
+        world.corrected(world.audit.filter(~pl.col("image_id").is_in(mapped.implode())), weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_hard_images_without_an_answer_are_missed_where_the_sample_is_known(
+    weights: tuple[float, float, float],
+) -> None:
+    world = Audited()
+    hard = world.matches.filter(pl.col("country") != "FR")["image_id"]
+    asked = world.sample.filter(pl.col("image_id").is_in(hard.implode()))["image_id"].to_list()[::2]
+    answered = world.audit.filter(~pl.col("image_id").is_in(asked))
+    with pytest.raises(UsageError, match=r"too few of the drawn images were answered"):
+        world.corrected(answered, weights, sample=world.sample)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_answers_outside_the_sample_are_refused(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    drawn = set(world.sample["image_id"])
+    other = [image for image in world.truth if image not in drawn][:3]
+    with pytest.raises(UsageError, match=r"images that were not drawn for the audit.*3 of 153 outside the sample"):
+        world.corrected(pl.concat([world.audit, world.answers(other)]), weights, sample=world.sample)
+
+
+def test_an_audit_without_any_error_is_not_certain_of_artifacts() -> None:
+    world = Audited()
+    matches = world.matches.with_columns(
+        country=pl.lit("JP"), continent=pl.lit("Asia"), artifact_id=pl.lit("x"), artifact=pl.lit("x")
+    )
+    images = world.sample["image_id"].to_list()
+    audit = audits_of(dict.fromkeys(images, "JP"), artifacts=dict.fromkeys(images, "x"))
+    answer = vendi_corrected(matches, audit, weights=(0.0, 0.0, 1.0), q=2.0, rng=np.random.default_rng(0))
+    missed = 0.019  # of images unlike all others: by 150 images 5 times in 100
+    assert answer.low <= 1 / 8 < 1 / (1 + 7 * (1 - missed) ** 2) <= answer.high
+
+
+def test_even_draws_are_seldom_refused() -> None:
+    refused = 0
+    for seed in range(40):
+        world = Audited(seed=100 + seed, images=300, n=60)
+        plain = world.matches.sample(60, seed=seed)["image_id"].to_list()
+        try:
+            world.corrected(world.answers(plain), (1.0, 0.0, 0.0))
+        except UsageError:
+            refused += 1
+    assert refused == 0
