@@ -151,9 +151,9 @@ class Found:
 
 
 def run_command(*arguments: str) -> Ended:
-    """Run the command line, with less patience than usual."""
+    """Run the command line."""
     environment = {**os.environ, "OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT), "NO_PROXY": "*"}
-    command = [sys.executable, "-m", "tests.faults.impatient", str(PATIENCE), *arguments]
+    command = [sys.executable, "-m", "culturekit", *arguments]
     began = time.monotonic()
     try:
         done = subprocess.run(command, capture_output=True, env=environment, cwd=ROOT, timeout=TOO_LONG)
@@ -165,7 +165,7 @@ def run_command(*arguments: str) -> Ended:
 
 def filter_by(server: LyingServer, table: Path, out: Path, budget: float) -> Ended:
     """Run the filter against a server."""
-    spec = f"openai:{MODEL}?base_url=http://127.0.0.1:{server.port}/v1&timeout={TIMEOUT:g}"
+    spec = f"openai:{MODEL}?base_url=http://127.0.0.1:{server.port}/v1&timeout={TIMEOUT:g}&patience={PATIENCE:g}"
     command = ["cspace", "filter", "--candidates", str(table), "--roots", "cuisine", "--llm", spec, "--out", str(out)]
     return run_command(*command, "--concurrency", str(AT_ONCE), "--budget", f"{budget:g}")
 
