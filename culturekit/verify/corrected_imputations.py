@@ -53,31 +53,17 @@ def before_any(even: float, labels: int, none: int) -> Array:
 def chain_of(mapped: Whole, audit: Audit, parents: Whole, none: int, rng: np.random.Generator) -> Chain:
     """Draw a chain for images by prompt and mapped label."""
     prompts, labels = mapped.shape
-    places = [(prompt, label) for prompt in range(prompts) for label in range(labels) if mapped[prompt, label]]
-    of_prompt, of_label = (np.array(each) for each in zip(*places, strict=True))
-    looked = np.zeros((prompts, labels), np.int64)
-    for prompt, label in zip(audit.prompts, audit.mapped, strict=True):
-        looked[prompt, label] += 1
-    left = (mapped - looked)[of_prompt, of_label]
-    audited = np.zeros((labels, labels))
-    for label, shown in zip(audit.mapped, audit.shown, strict=True):
-        audited[:, label] += shown
-    total = mapped.sum(axis=0)
+    cells = Cells(mapped, audit)
+    audited, total = cells.audited, mapped.sum(axis=0)
     mapping = Mapping(usual_errors(audited, total, parents), total, none)
     found = audited.sum(axis=1)
-    chance_of_even = settled(
-        [
-            (lgamma(before + found) - lgamma(before)).sum()
-            + float(lgamma(before.sum(keepdims=True))[0] - lgamma((before.sum() + found.sum())[None])[0])
-            for before in (before_any(even, labels, none) for even in EVEN)
-        ]
-    )
+    chance_of_even = chances_of_even(found, none)
     base = found + 2.0 * before_any(float(np.exp(np.log(EVEN) @ chance_of_even)), labels, none)
     model, likeness = base / base.sum(), 20.0
     shares = np.tile(model, (prompts, 1))
     counts, table = np.zeros((prompts, labels), np.int64), audited
     later, each = [], (ROUNDS - FIRST) // min(max(SOME // prompts, 1), ROUNDS - FIRST)
-    kept, chances, mean = [], np.zeros((len(places), labels)), np.zeros((prompts, labels))
+    kept, chances, mean = [], np.zeros((len(cells.left), labels)), np.zeros((prompts, labels))
     for step in range(-1, ROUNDS):
         if step >= 0:
             before = before_any(float(rng.choice(EVEN, p=chance_of_even)), labels, none)
@@ -88,25 +74,57 @@ def chain_of(mapped: Whole, audit: Audit, parents: Whole, none: int, rng: np.ran
                 drawn = draws_from_model(counts, likeness * model, rng)
                 model = dirichlet((before + drawn.sum(axis=0))[None], rng)[0]
                 shares = dirichlet(likeness * model + counts, rng)
-        rows = mapping.again(table, rng)
-        odds = shares[of_prompt] * rows.T[of_label]
-        odds /= odds.sum(axis=1, keepdims=True)
-        labels_drawn = rng.multinomial(left, odds)
-        sums = audit.shown.cumsum(axis=1)
-        seen = (sums <= rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=labels - 1)
-        counts, table = np.zeros((prompts, labels), np.int64), np.zeros((labels, labels))
-        np.add.at(counts, of_prompt, labels_drawn)
-        np.add.at(table.T, of_label, labels_drawn)
-        np.add.at(counts, (audit.prompts, seen), 1)
-        np.add.at(table, (seen, audit.mapped), 1.0)
+        counts, table, odds = cells.shown_again(shares, mapping.again(table, rng), rng)
         if step >= FIRST:
             kept.append(counts)
             later += [shares] if (step - FIRST + 1) % each == 0 else []
             chances += odds / (ROUNDS - FIRST)
             mean += shares / (ROUNDS - FIRST)
     full = np.zeros((prompts, labels, labels))
-    full[of_prompt, of_label] = chances
+    full[cells.prompt, cells.label] = chances
     return Chain(np.array(kept), full, mean, np.array(later))
+
+
+def chances_of_even(found: Array, none: int) -> Array:
+    """Say how likely each evenness of a model is, from the labels that people named."""
+    return settled(
+        [
+            (lgamma(before + found) - lgamma(before)).sum()
+            + float(lgamma(before.sum(keepdims=True))[0] - lgamma((before.sum() + found.sum())[None])[0])
+            for before in (before_any(even, len(found), none) for even in EVEN)
+        ]
+    )
+
+
+class Cells:
+    """Images by prompt and mapped label: how many nobody looked at, and what was found of the others."""
+
+    def __init__(self, mapped: Whole, audit: Audit) -> None:
+        """Count both."""
+        self.audit, self.shape = audit, mapped.shape
+        self.prompt, self.label = np.nonzero(mapped)
+        looked, labels = np.zeros(mapped.shape, np.int64), mapped.shape[1]
+        for prompt, label in zip(audit.prompts, audit.mapped, strict=True):
+            looked[prompt, label] += 1
+        self.left = (mapped - looked)[self.prompt, self.label]
+        self.audited = np.zeros((labels, labels))
+        for label, shown in zip(audit.mapped, audit.shown, strict=True):
+            self.audited[:, label] += shown
+
+    def shown_again(self, shares: Array, rows: Array, rng: np.random.Generator) -> tuple[Whole, Array, Array]:
+        """Draw what all images show: by prompt, by what they are mapped to, and the odds of each cell."""
+        prompts, labels = self.shape
+        odds = shares[self.prompt] * rows.T[self.label]
+        odds /= odds.sum(axis=1, keepdims=True)
+        drawn = rng.multinomial(self.left, odds)
+        sums = self.audit.shown.cumsum(axis=1)
+        seen = (sums <= rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=labels - 1)
+        counts, table = np.zeros((prompts, labels), np.int64), np.zeros((labels, labels))
+        np.add.at(counts, self.prompt, drawn)
+        np.add.at(table.T, self.label, drawn)
+        np.add.at(counts, (self.audit.prompts, seen), 1)
+        np.add.at(table, (seen, self.audit.mapped), 1.0)
+        return counts, table, odds
 
 
 class Mapping:

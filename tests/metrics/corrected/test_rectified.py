@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.metrics.corrected.imputed_prompts import Findings, impute, tables
+from culturekit.metrics.corrected.imputed_draws import tables
+from culturekit.metrics.corrected.imputed_prompts import Findings, impute
 from culturekit.metrics.corrected.rectified import distances
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
