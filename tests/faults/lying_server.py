@@ -44,7 +44,7 @@ BUDGET, ENOUGH = 0.003, 50.0
 """US dollars: what pays about half of the rows, and what pays them all, whatever was claimed before."""
 
 ROWS, AT_ONCE = 60, 4
-PATIENCE, ALLOWED = 4.0, 10.0
+PATIENCE, HONEST_PATIENCE, ALLOWED = 4.0, 90.0, 10.0
 """Seconds for which a server may bring nothing, and those that a run may take on top of it."""
 
 SECONDS = " s"
@@ -163,37 +163,41 @@ def run_command(*arguments: str) -> Ended:
     return Ended(done.returncode, time.monotonic() - began, written)
 
 
-def filter_by(server: LyingServer, table: Path, out: Path, budget: float) -> Ended:
+def filter_by(server: LyingServer, table: Path, out: Path, budget: float, *more: str, patience: float) -> Ended:
     """Run the filter against a server."""
-    spec = f"openai:{MODEL}?base_url=http://127.0.0.1:{server.port}/v1&timeout={TIMEOUT:g}&patience={PATIENCE:g}"
+    spec = f"openai:{MODEL}?base_url=http://127.0.0.1:{server.port}/v1&timeout={TIMEOUT:g}&patience={patience:g}"
     command = ["cspace", "filter", "--candidates", str(table), "--roots", "cuisine", "--llm", spec, "--out", str(out)]
-    return run_command(*command, "--concurrency", str(AT_ONCE), "--budget", f"{budget:g}")
+    return run_command(*command, "--concurrency", str(AT_ONCE), "--budget", f"{budget:g}", *more)
 
 
 def undisturbed(table: Path, out: Path) -> float:
     """Give the seconds of a run that is told no lie."""
     server = LyingServer(free_port())
     with listening(server):
-        return filter_by(server, table, out, ENOUGH).seconds
+        return filter_by(server, table, out, ENOUGH, patience=HONEST_PATIENCE).seconds
 
 
-def lied_to(mode: Mode, folder: Path, table: Path, *, usual: float) -> Found:
-    """Tell one lie to the filter, again, and then the truth; `usual` is how long it takes without lies."""
+def lied_to(mode: Mode, folder: Path, table: Path, *, usual: float, patience: float = PATIENCE) -> Found:
+    """Tell one lie to the filter, again, and then the truth; `usual` is how long it takes without lies.
+
+    The truth is asked for whatever came before: replies of no use that are stored would stop a run.
+    """
     server = LyingServer(free_port(), mode.lie, mode.billed)
     out = folder / "kept"
     runs: list[Ended] = []
     wrong: list[str] = []
     spent = 0.0
+    more: tuple[str, ...] = ()
     for name, budget in (("budget", BUDGET), ("resume", BUDGET), ("poison", ENOUGH)):
         if name == "poison":
-            server.lie, spent = None, server.usd
+            server.lie, spent, patience, more = None, server.usd, HONEST_PATIENCE, ("--go-on",)
         if server.lie is None or mode.listens:
             with listening(server):
-                runs.append(filter_by(server, table, out, budget))
+                runs.append(filter_by(server, table, out, budget, *more, patience=patience))
         else:
-            runs.append(filter_by(server, table, out, budget))
+            runs.append(filter_by(server, table, out, budget, *more, patience=patience))
         codes = mode.after if name == "poison" else mode.codes
-        wrong += problems(name, runs[-1], codes, longest=usual + PATIENCE + ALLOWED)
+        wrong += problems(name, runs[-1], codes, longest=usual + patience + ALLOWED)
     if spent > BUDGET + AT_ONCE * server.dearest:
         wrong.append(f"budget: sold for ${spent:.4f}")
     wrong += [] if out.is_dir() else ["poison: no table"]
