@@ -90,17 +90,17 @@ def test_the_threshold_is_found_from_real_images(folder: Path) -> None:
 
 
 def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, tmp_path: Path) -> None:
-    from culturekit.pipeline.scores.ahead_stage import encoder_behind
+    from culturekit.families.inputs import NamedVectors
     from culturekit.storage.manifest import Manifest
 
-    assert encoder_behind(folder / "phrases") == ""
+    assert NamedVectors(folder / "phrases").encoder == ""
     notes = {"identity": {"name": "minilm", "revision": "abc"}}
     manifest = Manifest(
         stage="encode", version=1, key="", sha256="", code={}, packages={}, inputs={}, options={}, seeds={}, counts={},
         drops={}, notes=notes, outputs={},
     )  # fmt: skip
     (tmp_path / "manifest.json").write_bytes(manifest.encode())
-    assert encoder_behind(tmp_path) == "minilm abc"
+    assert NamedVectors(tmp_path).encoder == "minilm abc"
 
 
 WRONG = [

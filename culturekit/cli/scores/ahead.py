@@ -48,9 +48,10 @@ def ahead(
 ) -> None:
     """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
     from culturekit.errors import UsageError
+    from culturekit.families.inputs import NamedVectors
     from culturekit.metrics.ahead.thresholds import DEFAULT_TAU
     from culturekit.metrics.scoring.score_ahead import AheadOptions
-    from culturekit.pipeline.scores.ahead_stage import AheadFiles, ahead_stage, encoder_behind, groups_of
+    from culturekit.pipeline.scores.ahead_stage import AheadFiles, ahead_stage, groups_of
 
     if tau is not None and quantile is not None:
         raise UsageError("--tau states the threshold and --quantile finds it", hint="Give one of the two.")
@@ -64,6 +65,6 @@ def ahead(
         target=target,
         groups=groups_of(scheme),
         scheme=scheme,
-        encoder=encoder_behind(phrases),
+        encoder=NamedVectors(phrases).encoder,
     )
     run_one(ahead_stage(files, options), out, also=also, wait=wait, as_json=as_json)

@@ -23,10 +23,9 @@ from culturekit.records.schemas import (
 from culturekit.records.tables import Table
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AheadFiles", "ahead_stage", "encoder_behind", "groups_of"]
+__all__ = ["AheadFiles", "ahead_stage", "groups_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +90,6 @@ def score(work: Work, files: AheadFiles, options: AheadOptions) -> Scored:
 def together(paths: Sequence[Path], table: Table) -> pl.DataFrame:
     """Read tables of one kind as one; columns that only some have are left out."""
     return pl.concat([read_table(path, table).select(list(table.schema)) for path in paths])
-
-
-def encoder_behind(folder: Path) -> str:
-    """Name the encoder of a folder of vectors, where its manifest knows it."""
-    manifest = read_manifest(folder)
-    identity = {} if manifest is None else manifest.notes.get("identity", {})
-    return " ".join(str(identity[part]) for part in ("name", "revision") if identity.get(part))
 
 
 def groups_of(scheme: str) -> Mapping[str, str]:
