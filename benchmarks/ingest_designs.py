@@ -21,8 +21,8 @@ from dump_generator import generated_lines
 from isal import igzip, igzip_lib, isal_zlib
 from recording import record
 
-from culturekit.kg.entities import Item, decoder_for, entity_type
-from culturekit.kg.item_batches import ItemBatch
+from culturekit.kg.dump.entities import Item, decoder_for, entity_type
+from culturekit.kg.dump.item_batches import ItemBatch
 
 ENTITIES = 12_000
 NAME_AND_KIND = {"id": pl.String(), "type": pl.String()}

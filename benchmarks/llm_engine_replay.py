@@ -16,10 +16,10 @@ from recording import record
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from culturekit.llm.client import Client, Request, Usage
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal import Entry, Journal, Reading
-from culturekit.llm.keys import key_of
+from culturekit.llm.journal.journal import Entry, Journal, Reading
+from culturekit.llm.journal.keys import key_of
 
 AT_ONCE = 2000
 

@@ -4,9 +4,9 @@ import numpy as np
 from recording import record
 
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
-from culturekit.llm.cost_plan import plan_cost
-from culturekit.llm.keys import key_of
-from culturekit.llm.spending import Spent
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.money.cost_plan import plan_cost
+from culturekit.llm.money.spending import Spent
 from culturekit.storage.digests import canonical_json
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")

@@ -3,8 +3,8 @@
 import hashlib
 
 from culturekit.llm.client import Identity, Outgoing
-from culturekit.llm.journal import Entry
-from culturekit.llm.keys import key_of
+from culturekit.llm.journal.journal import Entry
+from culturekit.llm.journal.keys import key_of
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["IDENTITY", "entry_of", "outgoing_of"]

@@ -13,9 +13,9 @@ from culturekit.version import VERSION as __version__  # noqa: N811 - the name t
 if TYPE_CHECKING:
     from culturekit.config.load import load_recipe
     from culturekit.metrics import interval, qvs, vendi, vendi_batches
-    from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.run_recipe import run_recipe
     from culturekit.pipeline.run_stage import run_stage
+    from culturekit.pipeline.workers.local_engine import LocalEngine
     from culturekit.records.schemas import TABLES
     from culturekit.storage.tables import read_table
     from culturekit.trail.find_score import find_score
@@ -40,7 +40,7 @@ __all__ = [
 
 HOMES = {
     "TABLES": "culturekit.records.schemas",
-    "LocalEngine": "culturekit.pipeline.local_engine",
+    "LocalEngine": "culturekit.pipeline.workers.local_engine",
     "find_score": "culturekit.trail.find_score",
     "interval": "culturekit.metrics",
     "load_recipe": "culturekit.config.load",

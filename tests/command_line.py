@@ -16,7 +16,7 @@ from unittest import mock
 
 from culturekit.cli import main
 from culturekit.kg.countries import use_countries
-from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.workers.local_engine import LocalEngine
 
 __all__ = ["culturekit"]
 

@@ -12,8 +12,8 @@ from hypothesis import settings
 
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.work import Work
 from culturekit.storage.locks import hold
 from tests.effort import PROFILE

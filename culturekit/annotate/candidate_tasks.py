@@ -11,7 +11,7 @@ from culturekit.annotate.importing import read_project, records_of
 from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.take_in import take_in
-from culturekit.builders.candidate_review import (
+from culturekit.builders.filtering.candidate_review import (
     CandidateDecision,
     CandidateKey,
     DecisionWord,

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.annotate.label_studio import subject_of
 from culturekit.annotate.scheme import Scheme
-from culturekit.builders.simulated_people import (
+from culturekit.builders.judging.simulated_people import (
     AskedFor,
     Shown,
     SimulatedPeople,

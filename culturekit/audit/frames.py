@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from culturekit.builders.prompt_templates import templates
+from culturekit.builders.prompting.prompt_templates import templates
 from culturekit.kg.countries import Country
 from culturekit.records.choices import TemplateSetName
 

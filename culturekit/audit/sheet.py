@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from culturekit.audit.layouts import Layout, Part
-from culturekit.builders.public_cube import CONCEPTS
+from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.kg.countries import Country
 
 __all__ = ["Form", "Row", "Sheet"]

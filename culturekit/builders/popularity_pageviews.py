@@ -15,8 +15,8 @@ from culturekit.builders.kept_answers import KeptAnswers
 from culturekit.builders.polite_source import PoliteSource
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
-from culturekit.kg.public_address import check_url
-from culturekit.kg.sparql_client import check_contact
+from culturekit.kg.sparql.public_address import check_url
+from culturekit.kg.sparql.sparql_client import check_contact
 from culturekit.records.work import Work
 from culturekit.registry import Spec
 

@@ -17,8 +17,8 @@ from culturekit.builders.polite_source import KEPT, PoliteSource
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.countries import countries
-from culturekit.kg.public_address import check_url
-from culturekit.llm.secrets import resolve_key
+from culturekit.kg.sparql.public_address import check_url
+from culturekit.llm.untrusted.secrets import resolve_key
 from culturekit.records.work import Work
 from culturekit.registry import Spec
 from culturekit.storage.atomic import write_atomically

@@ -57,7 +57,7 @@ def export(
     from culturekit.annotate.export import ExportOptions
     from culturekit.annotate.prolific import checked_address
     from culturekit.annotate.quotas import Quotas
-    from culturekit.pipeline.annotate_stages import ExportFiles, export_stage
+    from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage
 
     options = ExportOptions(
         Quotas(in_region, out_of_region, tuple(sorted(set(region or ())))),
@@ -88,7 +88,7 @@ def import_command(
     as_json: AsJson = False,
 ) -> None:
     """Take in answers; what is wrong goes to quarantine with the reason, and the command leaves with 1."""
-    from culturekit.pipeline.annotate_stages import import_stage
+    from culturekit.pipeline.steps.annotate_stages import import_stage
 
     run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
 
@@ -131,7 +131,7 @@ def aggregate(
     """Put answers together: ratings by model, concept and country, shares, agreement, metrics against people."""
     from culturekit.annotate.aggregate import AggregateOptions
     from culturekit.annotate.care import known_flags
-    from culturekit.pipeline.annotate_stages import AggregateFiles, aggregate_stage
+    from culturekit.pipeline.steps.annotate_stages import AggregateFiles, aggregate_stage
 
     counted = tuple(sorted(set(only or ())))
     options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed, counted)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.log_lines import StderrLines
+from culturekit.cli.showing.log_lines import StderrLines
 from culturekit.version import VERSION
 
 __all__ = ["app"]
@@ -53,10 +53,10 @@ COMMANDS = {
     "doctor": at("doctor_command:doctor"),
     "kg": at("kg_commands:app"),
     "roots": at("root_commands:app"),
-    "cspace": at("space_commands:cspace_app"),
-    "prompts": at("space_commands:prompts_app"),
+    "cspace": at("cspace.space_commands:cspace_app"),
+    "prompts": at("cspace.space_commands:prompts_app"),
     "questions": at("questions_commands:questions_app"),
-    "index": at("index_commands:index_app"),
+    "index": at("index.index_commands:index_app"),
     "score": at("scores.app:score_app"),
     "card": at("card_commands:card_app"),
     "annotate": at("annotate_commands:annotate_app"),

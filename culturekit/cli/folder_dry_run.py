@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from culturekit.pipeline.folder_stage import ImageFolder
+    from culturekit.pipeline.steps.folder_stage import ImageFolder
 
 __all__ = ["dry_run_of"]
 

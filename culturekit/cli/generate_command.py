@@ -7,7 +7,7 @@ import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
-from culturekit.cli.progress import progress_for
+from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.records.choices import PictureFormat
 
@@ -89,7 +89,7 @@ def generate(
         return
     if parse_spec(backend).name == FOLDER:
         from culturekit.cli.folder_dry_run import dry_run_of
-        from culturekit.pipeline.folder_stage import image_folder, stage_of
+        from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 
         if pilot:
             raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
@@ -155,7 +155,7 @@ def made(
     """Describe the stage of a backend that makes images."""
     from culturekit.errors import UsageError
     from culturekit.generation.backends import BACKENDS
-    from culturekit.pipeline.generate_stage import cspace_behind, generate_stage
+    from culturekit.pipeline.steps.generate_stage import cspace_behind, generate_stage
     from culturekit.registry import parse_spec
 
     BACKENDS.check(backend)
@@ -191,8 +191,8 @@ def try_out(
     import json
     from dataclasses import asdict
 
-    from culturekit.pipeline.generate_stage import run_pilot
-    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.steps.generate_stage import run_pilot
+    from culturekit.pipeline.workers.local_engine import LocalEngine
 
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
         pace = run_pilot(prompts, plan, stage, out, seed=seed, engine=engine, progress=progress, wait=wait)

@@ -70,8 +70,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
-    from culturekit.kg.explain import explain as explained
-    from culturekit.kg.explain_text import explain_lines
+    from culturekit.kg.looking.explain import explain as explained
+    from culturekit.kg.looking.explain_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
     concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
@@ -114,10 +114,10 @@ def preview(
     as_json: AsJson = False,
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
-    from culturekit.builders.filter_requests import wording
-    from culturekit.kg.preview import PreviewOptions
-    from culturekit.kg.preview import preview as previewed
-    from culturekit.kg.preview_text import preview_lines
+    from culturekit.builders.filtering.filter_requests import wording
+    from culturekit.kg.looking.preview import PreviewOptions
+    from culturekit.kg.looking.preview import preview as previewed
+    from culturekit.kg.looking.preview_text import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
     options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
@@ -150,7 +150,7 @@ def concepts_of(
 
 def successors_of(path: Path | None) -> Mapping[int, int]:
     """Load the countries that stand for others; none without a file."""
-    from culturekit.kg.successors import load_successors
+    from culturekit.kg.walk.successors import load_successors
 
     return {} if path is None else load_successors(path)
 
@@ -169,7 +169,7 @@ def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, f
 def prices_of_judge(spec: str | None) -> tuple[float, float] | None:
     """Give what the tokens of a judge cost; nothing where it is free, or nobody knows."""
     from culturekit.llm.client import FreeClient
-    from culturekit.llm.clients import CLIENTS
+    from culturekit.llm.clients.clients import CLIENTS
 
     if spec is None:
         return None
@@ -191,15 +191,15 @@ def diff(
 ) -> None:
     """Compare two graphs or two extractions, item by item; leave with 1 when there are differences."""
     if out is not None:
-        from culturekit.pipeline.compare_stage import compare_stage
+        from culturekit.pipeline.steps.compare_stage import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])
         return
     if also is not None or wait:
         raise UsageError("--also and --wait are about a folder", expected="--out as well")
-    from culturekit.kg.compare import compare
-    from culturekit.kg.diff_rows import diff_totals
+    from culturekit.kg.looking.compare import compare
+    from culturekit.kg.looking.diff_rows import diff_totals
 
     rows = compare(before, after)
     totals = {"differences": rows.height, **diff_totals(rows)}
@@ -218,8 +218,8 @@ def leave_if_different(differences: int) -> None:
 
 def stats(graph: Graph, as_json: AsJson = False) -> None:
     """Count statements, labels, dangling targets, extremes and cycles of a graph."""
-    from culturekit.kg.graph_stats import graph_stats
-    from culturekit.kg.stats_text import stats_lines
+    from culturekit.kg.looking.graph_stats import graph_stats
+    from culturekit.kg.looking.stats_text import stats_lines
 
     numbers = graph_stats(graph)
     if as_json:
@@ -241,8 +241,8 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the neighbourhood of an item for other tools: N-Triples, GraphML or node-link JSON."""
-    from culturekit.kg.graph_formats import FORMATS
-    from culturekit.kg.neighbourhood import neighbourhood
+    from culturekit.kg.looking.graph_formats import FORMATS
+    from culturekit.kg.looking.neighbourhood import neighbourhood
     from culturekit.storage.atomic import write_atomically
 
     found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)

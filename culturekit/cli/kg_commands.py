@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from culturekit.kg.concepts import Concept
-    from culturekit.kg.extract import ExtractOptions
+    from culturekit.kg.walk.extract import ExtractOptions
     from culturekit.stages.stage import Stage
 
 __all__ = ["app"]
@@ -52,8 +52,8 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read a Wikidata dump into a graph store."""
-    from culturekit.kg.ingest import IngestOptions
-    from culturekit.pipeline.ingest_stage import ingest_stage
+    from culturekit.kg.dump.ingest import IngestOptions
+    from culturekit.pipeline.steps.ingest_stage import ingest_stage
 
     options = IngestOptions(tuple(languages.split(",")), max_malformed)
     stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)
@@ -108,7 +108,7 @@ def extract(
     """Walk the graph from the roots of concepts and write the candidates."""
     from culturekit.kg.concept_overrides import overridden
     from culturekit.kg.concepts import load_concept, with_hops
-    from culturekit.kg.extract import ExtractOptions
+    from culturekit.kg.walk.extract import ExtractOptions
 
     said = {"ranks": ranks, "ended": ended, "country_choice": countries, "expand_artifacts": expand_artifacts}
     concepts = [overridden(with_hops(load_concept(name), hops), said) for name in roots]
@@ -130,7 +130,7 @@ def stage_of_graph(
     successors: Path | None,
 ) -> "Stage":
     """Walk a graph; what only an endpoint needs is refused."""
-    from culturekit.pipeline.graph_stages import extract_stage
+    from culturekit.pipeline.steps.graph_stages import extract_stage
 
     if graph is None:
         raise UsageError("there is nothing to walk", expected="--graph, or --source sparql with --endpoint")
@@ -149,7 +149,7 @@ def stage_of_endpoint(
     successors: Path | None,
 ) -> "Stage":
     """Ask an endpoint, which has to be named and told who asks."""
-    from culturekit.pipeline.sparql_stage import sparql_stage
+    from culturekit.pipeline.steps.sparql_stage import sparql_stage
 
     if graph is not None:
         raise UsageError("--graph goes with --source dump")

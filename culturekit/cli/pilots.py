@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
-from culturekit.cli.progress import progress_for
+from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import stoppable
 from culturekit.errors import UsageError
 from culturekit.records.work import Engine, Progress
@@ -37,7 +37,7 @@ class Triable(Protocol[Tried_co]):
 
 def tried(run: Triable[Tried_co], size: int, *, what: str, wait: bool, as_json: bool) -> Tried_co:
     """Try a stage on a few rows, and say where nothing is left of `what`."""
-    from culturekit.pipeline.local_engine import LocalEngine
+    from culturekit.pipeline.workers.local_engine import LocalEngine
 
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
         progress.stage("pilot")
@@ -49,7 +49,7 @@ def tried(run: Triable[Tried_co], size: int, *, what: str, wait: bool, as_json: 
 
 def replies_lines(replies: "RepliesSeen") -> Iterator[str]:
     """Say what of the replies could not be used, and show some; what came from outside cannot steer a terminal."""
-    from culturekit.llm.exchanges import shown_text
+    from culturekit.llm.journal.exchanges import shown_text
 
     if replies.fenced:
         yield f"  {replies.fenced:,} in a code fence, which was taken off"

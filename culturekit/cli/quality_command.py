@@ -32,7 +32,7 @@ def quality(
 ) -> None:
     """Score the quality of every image; what cannot be scored is listed with its reason."""
     from culturekit.index.scorers import SCORERS
-    from culturekit.pipeline.image_stages import quality_stage
+    from culturekit.pipeline.steps.image_stages import quality_stage
 
     SCORERS.check(scorer)
     stage = quality_stage(images, scorer=scorer, prompts=prompts)

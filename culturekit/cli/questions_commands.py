@@ -11,7 +11,7 @@ from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoO
 from culturekit.cli.stages import run_one
 
 if TYPE_CHECKING:
-    from culturekit.pipeline.question_stages import AskPlan
+    from culturekit.pipeline.steps.question_stages import AskPlan
 
 __all__ = ["Fresh", "PerPrompt", "Plan", "questions_app", "show_ask_plan"]
 
@@ -57,7 +57,7 @@ def build(
 ) -> None:
     """Turn each prompt into a graph of yes/no questions (DSG); a reply that is no such graph is set aside."""
     from culturekit.llm.answers import LlmOptions
-    from culturekit.pipeline.question_stages import graphs_stage, plan_graphs
+    from culturekit.pipeline.steps.question_stages import graphs_stage, plan_graphs
 
     if plan:
         show_ask_plan(plan_graphs(prompts, llm, out, kinds=kind or (), batch=batch), as_json=as_json)
@@ -90,7 +90,7 @@ def ask(
 ) -> None:
     """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
     from culturekit.llm.answers import LlmOptions
-    from culturekit.pipeline.question_stages import answers_stage, plan_answers
+    from culturekit.pipeline.steps.question_stages import answers_stage, plan_answers
 
     if plan:
         planned = plan_answers(images, questions, llm, out, per_prompt=per_prompt, batch=batch)
@@ -103,7 +103,7 @@ def ask(
 
 def show_ask_plan(plan: "AskPlan", *, as_json: bool) -> None:
     """Print a plan."""
-    from culturekit.pipeline.question_stages import ask_plan_lines
+    from culturekit.pipeline.steps.question_stages import ask_plan_lines
 
     for line in [json.dumps(asdict(plan))] if as_json else [*ask_plan_lines(plan), "nothing was sent"]:
         print(line)

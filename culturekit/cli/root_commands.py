@@ -28,7 +28,7 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Say everything that is wrong or odd in root configs; leave with 2 when something is wrong."""
-    from culturekit.kg.redirects import read_redirects
+    from culturekit.kg.dump.redirects import read_redirects
     from culturekit.kg.rootcheck.validate import validate_roots
 
     known = None if redirects is None else read_redirects(redirects)

@@ -9,7 +9,7 @@ import typer
 
 from culturekit.cli.completions import complete_recipe
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Wait, Workers
-from culturekit.cli.progress import progress_for
+from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, set_aside, stoppable, waiting_rows
 from culturekit.records.work import QUARANTINED
 
@@ -91,8 +91,8 @@ def run_all(
     as_json: bool,
 ) -> None:
     """Run a recipe and print what came of it, the report last."""
-    from culturekit.pipeline.engines import engine_for
     from culturekit.pipeline.run_recipe import run_recipe
+    from culturekit.pipeline.workers.engines import engine_for
 
     def finished(stage_run: "StageRun") -> None:
         if not as_json:
@@ -148,7 +148,7 @@ def shown(path: Path) -> str:
 
 def print_headline(workdir: Path) -> None:
     """Print the headline scores."""
-    from culturekit.pipeline.report_stage import folders_of
+    from culturekit.pipeline.steps.report_stage import folders_of
     from culturekit.report.headline import headline_lines
 
     for line in headline_lines(folders_of(workdir)):
@@ -167,9 +167,9 @@ def plan(
 ) -> None:
     """Say what a run would do, cost and take; nothing is sent, and without a pilot nothing is written."""
     from culturekit.config.load import find_recipe, load_recipe
-    from culturekit.pipeline.local_engine import LocalEngine
     from culturekit.pipeline.planning.model_pilots import pilot_models
     from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
+    from culturekit.pipeline.workers.local_engine import LocalEngine
 
     path = find_recipe(str(recipe))
     wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
@@ -193,8 +193,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write the report of a run: one HTML file, thumbnails beside it; of several runs, a page that compares them."""
-    from culturekit.pipeline.report_stage import folders_of, report_stage
     from culturekit.pipeline.several_runs import several_runs_stage
+    from culturekit.pipeline.steps.report_stage import folders_of, report_stage
 
     alone = len(run_folders) == 1
     stage = report_stage(folders_of(run_folders[0])) if alone else several_runs_stage(run_folders)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from culturekit.cli.progress import progress_for
 from culturekit.cli.replacing import REPLACE
+from culturekit.cli.showing.progress import progress_for
 from culturekit.records.choices import ExportChoice, ExportFormat
 from culturekit.records.work import NOT_COMPARABLE, QUARANTINED
 
@@ -48,8 +48,8 @@ def run_one(
     strict: bool = False,
 ) -> "StageRun":
     """Run a stage into a folder; leave with 1 when rows were set aside."""
-    from culturekit.pipeline.engines import engine_for
     from culturekit.pipeline.run_stage import run_stage
+    from culturekit.pipeline.workers.engines import engine_for
 
     hands = engine_for(engine, workers=workers, folder=out.parent)
     with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:

@@ -42,9 +42,9 @@ def tag(
     as_json: AsJson = False,
 ) -> None:
     """Ask a vision model which artifact each image shows: the alternative to `index map`."""
-    from culturekit.builders.image_sample import ImageSample
+    from culturekit.builders.judging.image_sample import ImageSample
     from culturekit.llm.answers import LlmOptions
-    from culturekit.pipeline.tag_stage import plan_tag, tag_plan_lines, tag_stage
+    from culturekit.pipeline.steps.tag_stage import plan_tag, tag_plan_lines, tag_stage
 
     draw = None if sample is None else ImageSample(sample, seed)
     if plan:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.progress import progress_for
+from culturekit.cli.showing.progress import progress_for
 
 __all__ = ["verify"]
 

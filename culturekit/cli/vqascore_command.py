@@ -43,7 +43,7 @@ def vqascore(
 ) -> None:
     """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
     from culturekit.llm.answers import LlmOptions
-    from culturekit.pipeline.vqascore_stage import plan_vqascore, vqascore_stage
+    from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
 
     if plan:
         planned = plan_vqascore(images, llm, out, prompts=prompts, per_prompt=per_prompt, batch=batch)

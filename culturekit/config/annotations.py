@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from culturekit.builders.simulated_people import SimulatedPeople
+from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import existing_file, existing_project
 from culturekit.metrics.scoring.rating_pools import PoolsBy
 from culturekit.storage.yaml_model import StrictModel

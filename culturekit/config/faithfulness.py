@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.config.checks import checked_spec
 from culturekit.index.scorers import SCORERS
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel
 

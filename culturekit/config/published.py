@@ -4,7 +4,7 @@ from collections.abc import Set
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from culturekit.builders.prompt_options import PromptOptions
+from culturekit.builders.prompting.prompt_options import PromptOptions
 from culturekit.errors import CultureKitError
 
 __all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published"]

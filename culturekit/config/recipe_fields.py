@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from culturekit.builders.completion_questions import CompletionLimits
+from culturekit.builders.completing.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
 from culturekit.config.annotations import Annotations
 from culturekit.config.checks import (
@@ -25,8 +25,8 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.index.matching.mapping_options import MappingOptions
 from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
-from culturekit.kg.ingest import IngestOptions
-from culturekit.llm.clients import CLIENTS
+from culturekit.kg.dump.ingest import IngestOptions
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty

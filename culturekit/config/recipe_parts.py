@@ -16,7 +16,7 @@ from culturekit.generation.services.image_services import is_paid
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.choices import ChannelsName
 from culturekit.storage.yaml_model import StrictModel, not_empty
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from culturekit.builders.prompt_templates import TemplateFile
+from culturekit.builders.prompting.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
-from culturekit.llm.prices import PriceList
+from culturekit.llm.money.prices import PriceList
 from culturekit.records.choices import SchemaKind
 
 __all__ = ["SHIPPED", "described", "schema_of"]

@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from culturekit.builders.public_cube import is_public_cube, read_public_cube
+from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.storage.tables import write_table
 

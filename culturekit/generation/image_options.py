@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from culturekit.llm.client_options import ServiceOptions
+from culturekit.llm.clients.client_options import ServiceOptions
 
 __all__ = ["GoogleImageOptions", "OpenAIImageOptions", "Rewriter"]
 

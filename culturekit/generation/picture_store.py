@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from culturekit.errors import IntegrityError
-from culturekit.llm.json_values import decoded
+from culturekit.llm.reading.json_values import decoded
 from culturekit.storage.atomic import sync_folder, write_atomically
 from culturekit.storage.digests import digest_bytes
 

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.edge_sweep import near_each_other
+from culturekit.kg.walk.edge_sweep import near_each_other
 from culturekit.records.choices import Ended, Ranks
 from culturekit.records.schemas import ITEMS, STATEMENTS
 from culturekit.records.tables import Table

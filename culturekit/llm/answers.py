@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.client_options import PATIENCE
+from culturekit.llm.clients.client_options import PATIENCE
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Work
@@ -50,7 +50,7 @@ def answers(
             have counted rows of earlier calls.
     """
     from culturekit.llm.engine import AskEngine, AskOptions
-    from culturekit.llm.shared_budget import left_for, said_of_others
+    from culturekit.llm.money.shared_budget import left_for, said_of_others
 
     watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
@@ -72,10 +72,10 @@ def bought_answers(
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.batches.batches_of import batches_of
     from culturekit.llm.engine import AskEngine
-    from culturekit.llm.journal import Journal
-    from culturekit.llm.purse import remember_rate
-    from culturekit.llm.run_tag import run_tag
-    from culturekit.llm.spent_in_run import spent_in_run
+    from culturekit.llm.journal.journal import Journal
+    from culturekit.llm.journal.run_tag import run_tag
+    from culturekit.llm.money.purse import remember_rate
+    from culturekit.llm.money.spent_in_run import spent_in_run
 
     options = replace(ask_options(client, llm), watch=watch)
     batches = batches_of(client) if llm.batch else None

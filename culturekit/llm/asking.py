@@ -11,15 +11,15 @@ from itertools import chain, islice
 import msgspec
 
 from culturekit.llm.client import Client, Outgoing, Request
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Reading
-from culturekit.llm.keys import key_of
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Reading
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.replaying import Replay
+from culturekit.llm.money.tokens import estimate
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
-from culturekit.llm.replaying import Replay
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.row_automaton import Row
-from culturekit.llm.tokens import estimate
 
 __all__ = ["Asking"]
 

@@ -12,13 +12,13 @@ from typing import TypeAlias
 from culturekit.errors import CultureKitError
 from culturekit.llm.client import Failure, Reply, Usage
 from culturekit.llm.endings import OutOfMoney, given_up, run_ended_by
-from culturekit.llm.limits import Limiter
-from culturekit.llm.money import dollars
-from culturekit.llm.outage import Outage
+from culturekit.llm.money.money import dollars
+from culturekit.llm.money.purse import Purse
 from culturekit.llm.outcomes import Answered
-from culturekit.llm.purse import Purse
+from culturekit.llm.pace.limits import Limiter
+from culturekit.llm.pace.outage import Outage
+from culturekit.llm.pace.retry_waits import retry_wait
 from culturekit.llm.question import Question
-from culturekit.llm.retry_waits import retry_wait
 from culturekit.llm.row_automaton import CLOSING, Row, failed, failure_text, heard
 
 __all__ = ["Dispatch", "Later"]

@@ -14,24 +14,24 @@ from dataclasses import dataclass
 from culturekit.errors import CultureKitError
 from culturekit.llm.ask_progress import AskProgress
 from culturekit.llm.asking import Asking
-from culturekit.llm.asking_price import check_price
-from culturekit.llm.budget import Budget
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.client_options import LONGEST_TIMEOUT, PATIENCE
+from culturekit.llm.clients.client_options import LONGEST_TIMEOUT, PATIENCE
 from culturekit.llm.dispatch import Dispatch
-from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.endings import OutOfMoney, out_of_money
 from culturekit.llm.free_asking import ask_free
 from culturekit.llm.interrupts import interruptible
-from culturekit.llm.journal import Journal
-from culturekit.llm.limits import Limiter
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.replaying import Replay
+from culturekit.llm.money.asking_price import check_price
+from culturekit.llm.money.budget import Budget
+from culturekit.llm.money.purse import Purse
 from culturekit.llm.outcomes import Answered
+from culturekit.llm.pace.durable_hold import DurableHold
+from culturekit.llm.pace.limits import Limiter
+from culturekit.llm.pace.wait_notices import WaitNotices
 from culturekit.llm.probing import probe_once
-from culturekit.llm.purse import Purse
 from culturekit.llm.question import Question
-from culturekit.llm.replaying import Replay
 from culturekit.llm.reply_watch import ReplyWatch
-from culturekit.llm.wait_notices import WaitNotices
 from culturekit.llm.wire import LONGEST_FINISH, Wire
 from culturekit.records.work import Progress
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping
 
 from culturekit.llm.client import Failure, FailureKind
-from culturekit.llm.error_bodies import ErrorBody, read_error
-from culturekit.llm.retry_hints import wait_of
+from culturekit.llm.clients.error_bodies import ErrorBody, read_error
+from culturekit.llm.pace.retry_hints import wait_of
 
 __all__ = ["failure_of", "failure_within"]
 

@@ -4,17 +4,17 @@ import asyncio
 import logging
 
 from culturekit.llm.client import Client, Failure
-from culturekit.llm.counted_here import fully_counted
-from culturekit.llm.durable_hold import DurableHold
 from culturekit.llm.endings import run_ended_by
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry
-from culturekit.llm.keys import key_of
-from culturekit.llm.purse import Purse
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.money.counted_here import fully_counted
+from culturekit.llm.money.purse import Purse
+from culturekit.llm.pace.durable_hold import DurableHold
+from culturekit.llm.pace.wait_notices import QUIET
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import Row
 from culturekit.llm.schema_probe import needs_probe, probe_request, probe_warning
-from culturekit.llm.wait_notices import QUIET
 
 __all__ = ["probe_once"]
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from culturekit.llm.client import Outgoing
-from culturekit.llm.journal_entry import Reading
+from culturekit.llm.journal.journal_entry import Reading
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.row_automaton import Row
 

@@ -3,9 +3,21 @@
 from dataclasses import replace
 
 from culturekit.llm.client import Request
-from culturekit.llm.reply_codes import CODES, ParseFailure
-from culturekit.llm.shape import Choice, Fields, Flag, Items, Node, Nothing, Number, OneOf, OpenMap, Recursion, Text
-from culturekit.llm.shape_reading import shape_of
+from culturekit.llm.reading.reply_codes import CODES, ParseFailure
+from culturekit.llm.reading.shape import (
+    Choice,
+    Fields,
+    Flag,
+    Items,
+    Node,
+    Nothing,
+    Number,
+    OneOf,
+    OpenMap,
+    Recursion,
+    Text,
+)
+from culturekit.llm.reading.shape_reading import shape_of
 
 __all__ = ["REPAIR_MARK", "expected_shape", "repair_request"]
 

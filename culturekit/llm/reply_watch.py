@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from culturekit.errors import UnusableReplies
-from culturekit.llm.journal_entry import ANSWERS
+from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.outcomes import FENCED, Answered
-from culturekit.llm.reply_codes import CODES
+from culturekit.llm.reading.reply_codes import CODES
 
 __all__ = ["LOOKED_AT", "RepliesSeen", "ReplyWatch"]
 

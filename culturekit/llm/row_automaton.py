@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from culturekit.llm.client import Failure, FailureKind, Reply, Request, Stop
+from culturekit.llm.clients.token_listing import listing
 from culturekit.llm.outcomes import FENCED, Answered, RowOutcome
+from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
 from culturekit.llm.repair import repair_request
-from culturekit.llm.reply_reading import ParseFailure, read_reply
-from culturekit.llm.token_listing import listing
 
 __all__ = ["CLOSING", "Row", "failed", "failure_text", "heard", "reading_of"]
 

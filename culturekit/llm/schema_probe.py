@@ -5,9 +5,9 @@ from typing import Literal
 import msgspec
 
 from culturekit.llm.client import Client, Reply, Request
-from culturekit.llm.endpoints import is_official
-from culturekit.llm.gemini_settings import OFFICIAL as GOOGLE
-from culturekit.llm.openai_settings import OFFICIAL as OPENAI
+from culturekit.llm.clients.endpoints import is_official
+from culturekit.llm.clients.gemini_settings import OFFICIAL as GOOGLE
+from culturekit.llm.clients.openai_settings import OFFICIAL as OPENAI
 
 __all__ = ["needs_probe", "probe_request", "probe_warning"]
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 
 from culturekit.llm.client import Client, Failure
-from culturekit.llm.counted_here import fully_counted
 from culturekit.llm.dispatch import Dispatch, Later
-from culturekit.llm.durable_hold import DurableHold
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.money.counted_here import fully_counted
+from culturekit.llm.pace.durable_hold import DurableHold
 from culturekit.llm.question import Question
 from culturekit.llm.row_automaton import reading_of
 

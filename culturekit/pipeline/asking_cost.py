@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.cost_plan import CostPlan, plan_cost
-from culturekit.llm.shared_budget import journal_for
-from culturekit.llm.spending import read_spending
+from culturekit.llm.money.cost_plan import CostPlan, plan_cost
+from culturekit.llm.money.shared_budget import journal_for
+from culturekit.llm.money.spending import read_spending
 
 __all__ = ["cost_of"]
 

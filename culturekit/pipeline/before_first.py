@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.llm.shared_budget import journal_for
+from culturekit.llm.money.shared_budget import journal_for
 from culturekit.pipeline.planning.plan import state_of
 from culturekit.stages.stage import Stage
 

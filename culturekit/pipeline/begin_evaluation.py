@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from culturekit.builders.public_cube import is_public_cube
+from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.config.evaluation_text import Evaluation, recipe_text
 from culturekit.config.load import load_recipe
 from culturekit.config.published import existing_published

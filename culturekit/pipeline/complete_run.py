@@ -5,22 +5,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from culturekit.builders.completion import CompletionInputs, prepare, try_cells
-from culturekit.builders.completion_cells import cells_of
-from culturekit.builders.completion_plan import CompletionPlan, PlannedCells, plan_completion
-from culturekit.builders.completion_questions import CompletionLimits
-from culturekit.builders.completion_rounds import CompletionRounds
-from culturekit.builders.completion_state import CellState
-from culturekit.builders.item_facts import ItemNames
+from culturekit.builders.completing.completion import CompletionInputs, prepare, try_cells
+from culturekit.builders.completing.completion_cells import cells_of
+from culturekit.builders.completing.completion_plan import CompletionPlan, PlannedCells, plan_completion
+from culturekit.builders.completing.completion_questions import CompletionLimits
+from culturekit.builders.completing.completion_rounds import CompletionRounds
+from culturekit.builders.completing.completion_state import CellState
+from culturekit.builders.filtering.item_facts import ItemNames
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import FreeClient, Request
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.reply_watch import RepliesSeen
-from culturekit.llm.shared_budget import journal_for
-from culturekit.pipeline.complete_stage import complete_stage
 from culturekit.pipeline.part_run import run_part
+from culturekit.pipeline.steps.complete_stage import complete_stage
 from culturekit.records.work import Engine, Progress, Work
 from culturekit.stages.stage import Stage
 

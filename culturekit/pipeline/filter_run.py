@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from culturekit.builders.cspace_filter import PilotOutcome, ask_pilot
-from culturekit.builders.filter_plan import FilterPlan, plan_filter
+from culturekit.builders.filtering.cspace_filter import PilotOutcome, ask_pilot
+from culturekit.builders.filtering.filter_plan import FilterPlan, plan_filter
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import FreeClient
-from culturekit.llm.clients import CLIENTS
-from culturekit.llm.shared_budget import journal_for
-from culturekit.pipeline.filter_stage import filter_stage, labels_of
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.money.shared_budget import journal_for
 from culturekit.pipeline.part_run import run_part
+from culturekit.pipeline.steps.filter_stage import filter_stage, labels_of
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Engine, Progress, Work
 from culturekit.stages.stage import Stage

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from culturekit.builders.artifact_names import artifact_prompts
-from culturekit.builders.public_cube import read_space
+from culturekit.builders.prompting.artifact_names import artifact_prompts
+from culturekit.builders.space.public_cube import read_space
 from culturekit.errors import UsageError
 from culturekit.families.public_files import prompts_table
 from culturekit.generation.folder.folder_detection import find_list, fitting
@@ -17,7 +17,7 @@ from culturekit.generation.folder.folder_patterns import parse_pattern, parse_pa
 from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
 from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
-from culturekit.pipeline.folder_stage import image_folder
+from culturekit.pipeline.steps.folder_stage import image_folder
 from culturekit.records.choices import PromptKind
 from culturekit.records.schemas import PROMPTS
 from culturekit.registry import Spec, parse_spec

@@ -8,8 +8,8 @@ from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.before_first import check_before_first
 from culturekit.pipeline.cube.stages import cube_stages
-from culturekit.pipeline.report_stage import RECIPE_RECORD
 from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.steps.report_stage import RECIPE_RECORD
 from culturekit.records.work import Engine, Progress
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically

@@ -8,7 +8,7 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
-from culturekit.pipeline.report_stage import folders_of
+from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.model_lines import HEADLINE_KERNEL

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from culturekit.llm.journal_file import FILE
-from culturekit.llm.journal_places import JournalPlace
-from culturekit.llm.ledger import read_ledger
+from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.journal.journal_places import JournalPlace
+from culturekit.llm.money.ledger import read_ledger
 from culturekit.report.run_folders import RunFolders
 from culturekit.storage.manifest import JOURNAL
 

@@ -4,23 +4,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.verify.chain import check_chain, fingerprint
-from culturekit.verify.check_answers import check_answers
-from culturekit.verify.check_image_values import check_image_values
-from culturekit.verify.check_images import check_images, check_truth
-from culturekit.verify.check_journals import check_journals
-from culturekit.verify.check_judged import check_judged
-from culturekit.verify.check_matches import check_matches
-from culturekit.verify.check_quality import check_audits, check_quality
-from culturekit.verify.check_ratings import check_ratings
-from culturekit.verify.check_recipe import check_recipe
-from culturekit.verify.check_report import check_reports
-from culturekit.verify.check_scores import check_scores
-from culturekit.verify.check_spending import check_spending
-from culturekit.verify.check_tables import check_tables
-from culturekit.verify.check_verdicts import check_verdicts
-from culturekit.verify.distributions import check_distributions
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import open_tree
+from culturekit.verify.scores.check_scores import check_scores
+from culturekit.verify.scores.distributions import check_distributions
+from culturekit.verify.tables.check_answers import check_answers
+from culturekit.verify.tables.check_image_values import check_image_values
+from culturekit.verify.tables.check_images import check_images, check_truth
+from culturekit.verify.tables.check_journals import check_journals
+from culturekit.verify.tables.check_judged import check_judged
+from culturekit.verify.tables.check_matches import check_matches
+from culturekit.verify.tables.check_quality import check_audits, check_quality
+from culturekit.verify.tables.check_ratings import check_ratings
+from culturekit.verify.tables.check_recipe import check_recipe
+from culturekit.verify.tables.check_report import check_reports
+from culturekit.verify.tables.check_spending import check_spending
+from culturekit.verify.tables.check_tables import check_tables
+from culturekit.verify.tables.check_verdicts import check_verdicts
 
 __all__ = ["Verification", "verify_run"]
 

@@ -9,8 +9,8 @@ import orjson
 import polars as pl
 
 from culturekit.annotate.export import ExportOptions
-from culturekit.pipeline.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes

@@ -15,7 +15,7 @@ from culturekit.annotate.aggregate import AggregateOptions, values_of_quality
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.rating_tables import careful, choice_table, named, rating_table
 from culturekit.errors import UsageError
-from culturekit.pipeline.annotate_stages import AggregateFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import ANNOTATIONS, QUALITY, RATED_ITEMS
 from culturekit.storage.tables import write_table
 from tests.annotate.projects import run

@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics.scoring.score_corrected import CorrectedOptions, score_corrected
-from culturekit.pipeline.annotate_stages import ExportFiles
+from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.storage.tables import read_table, write_table
 from tests.annotate.projects import (

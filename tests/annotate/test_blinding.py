@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.annotate.quotas import Quotas
-from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.annotate.projects import (
     Answers,
     export,

@@ -12,7 +12,7 @@ from PIL import Image, PngImagePlugin
 
 from culturekit.annotate.quotas import Quotas
 from culturekit.errors import UsageError
-from culturekit.pipeline.annotate_stages import ExportFiles
+from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import write_table

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.aggregate import AggregateOptions
-from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.annotate.browser import CHROMIUM, Page, open_page
 from tests.annotate.projects import (
     export,

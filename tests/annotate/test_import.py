@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from culturekit.annotate.exported_json import annotator_of
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.pipeline.annotate_stages import ExportFiles
+from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from tests.annotate.projects import (
     Answers,
     export,

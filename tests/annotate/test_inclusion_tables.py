@@ -15,7 +15,7 @@ from culturekit.errors import UsageError
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.scoring.score_task1 import Task1Options, score_task1
 from culturekit.metrics.scoring.score_task2 import Task2Options, score_task2
-from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from culturekit.records.schemas import TASK1, TASK2
 from culturekit.storage.tables import read_table
 from tests.annotate.projects import (

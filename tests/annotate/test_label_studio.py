@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.aggregate import AggregateOptions
-from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.annotate.label_studio_server import ENVIRONMENT, Studio, running_studio
 from tests.annotate.projects import (
     export,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.pipeline.annotate_stages import ExportFiles
+from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from tests.annotate.projects import (
     Answers,
     export,

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.annotate.rated_sample import rated_sample
-from culturekit.builders.simulated_people import AskedFor, Shown, SimulatedPeople, answers_of
+from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople, answers_of
 from culturekit.errors import UsageError
 from culturekit.records.schemas import AUDIT_SAMPLE, IMAGES, PROMPTS
 from tests.annotate.projects import image_row, prompt_row

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.audit.audit_file import audit_file
-from culturekit.builders.prompts import PromptOptions, build_prompts
+from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Work

@@ -6,7 +6,7 @@ import pytest
 
 from culturekit.audit.audit_file import Audit, audit_file
 from culturekit.audit.inspect_sheet import counted
-from culturekit.builders.public_cube import read_public_cube
+from culturekit.builders.space.public_cube import read_public_cube
 
 FOODS = {
     "Chingri fry", "Kulcha", "Enchor chingri", "Chicken 65", "Khakhra", "Gujia", "alu chat", "Katla machh bhaja",

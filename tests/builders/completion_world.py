@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from culturekit.builders.completion import CompletionInputs
+from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.cspace_filter import filter_candidates
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.untrusted import cleaned
+from culturekit.llm.untrusted.untrusted import cleaned
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
 from culturekit.storage.table_slices import slices_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.cspace_filter import filter_candidates
+from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.errors import BudgetReached, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.answers import LlmOptions

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import write_table
+from tests.builders.judging.test_image_judge import png, table
 from tests.builders.spaces import artifact, cspace
-from tests.builders.test_image_judge import png, table
 from tests.llm.server import Answer, Question, Script, running_server
 
 PROBE = 1

@@ -5,10 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.image_judge import judge_images
-from culturekit.llm.clients import CLIENTS
+from culturekit.builders.judging.image_judge import judge_images
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.work import Work
-from tests.builders.test_image_judge import LIKERT, SHARE, YES_NO, png, table
+from tests.builders.judging.test_image_judge import LIKERT, SHARE, YES_NO, png, table
 from tests.llm.server import running_server
 
 

@@ -12,8 +12,8 @@ from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks
 from culturekit.builders.popularity_pageviews import months, wikis
 from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.kg.concepts import Concept, Root
-from culturekit.pipeline.graph_stages import release_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.records.schemas import KEPT
 from culturekit.records.work import Work
 from culturekit.storage.tables import write_table

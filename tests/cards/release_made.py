@@ -9,8 +9,8 @@ import polars as pl
 
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE
 from culturekit.cards.hand_sections import SECTIONS
-from culturekit.pipeline.card_stage import card_stage
 from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.steps.card_stage import card_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

@@ -13,7 +13,7 @@ from culturekit.cards.check_files import hashes_of
 from culturekit.cards.croissant import croissant_of
 from culturekit.cards.facts import facts_of
 from culturekit.cards.hand import read_hand
-from culturekit.pipeline.card_stage import card_stage
+from culturekit.pipeline.steps.card_stage import card_stage
 from tests.effort import SHARED_FIXTURE, examples
 
 JSON = st.recursive(

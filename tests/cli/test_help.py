@@ -5,16 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.cli import (
-    generate_command,
-    graph_commands,
-    index_commands,
-    kg_commands,
-    look_commands,
-    metric_commands,
-    run_commands,
-    space_commands,
-)
+from culturekit.cli import generate_command, graph_commands, kg_commands, look_commands, metric_commands, run_commands
+from culturekit.cli.cspace import space_commands
+from culturekit.cli.index import index_commands
 from tests.cli.commands import all_commands
 
 COMMANDS = all_commands()

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.llm.client import Usage
-from culturekit.llm.journal import Entry, Journal, Reading
+from culturekit.llm.journal.journal import Entry, Journal, Reading
 
 
 @pytest.fixture

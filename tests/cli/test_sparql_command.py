@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from tests.command_line import culturekit
+from tests.kg.sparql.test_sparql_source import mention
 from tests.kg.sparql_server import Answer, Endpoint, serving
-from tests.kg.test_sparql_source import mention
 from tests.kg.wikidata_rdf import as_rdf
 
 WORLD = [

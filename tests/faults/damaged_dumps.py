@@ -21,10 +21,10 @@ from pathlib import Path
 import zstandard
 
 from culturekit.errors import IntegrityError
-from culturekit.kg import read_dump
-from culturekit.kg.ingest import IngestOptions
-from culturekit.pipeline.graph_stages import ingest_stage
+from culturekit.kg.dump import read_dump
+from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.graph_stages import ingest_stage
 from culturekit.storage.digests import digest_file
 from tests.conftest import HeardProgress, HereEngine
 

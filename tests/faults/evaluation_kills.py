@@ -21,12 +21,12 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.picture_files import read_picture
+from culturekit.builders.judging.picture_files import read_picture
 from culturekit.config.load import load_recipe
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.generate_stage import generate_stage
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.storage.digests import digest_file
 from culturekit.storage.picture_reading import NoPicture
 from tests.conftest import HeardProgress, HereEngine

@@ -12,9 +12,9 @@ from culturekit.llm.batches.batch_client import BatchLimits
 from culturekit.llm.batches.batches_of import batches_of
 from culturekit.llm.batches.waiting import Pauses
 from culturekit.llm.client import Client, Request
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskOptions
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal.journal import Journal
 
 __all__ = ["PAUSES", "Verdict", "client_of", "questions"]
 

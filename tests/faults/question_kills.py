@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.builders.test_image_judge import png, table
-from tests.builders.test_question_answers import questions
-from tests.builders.test_question_graphs import prompts
+from tests.builders.judging.test_image_judge import png, table
+from tests.builders.judging.test_question_answers import questions
+from tests.builders.judging.test_question_graphs import prompts
 from tests.faults.filter_kills import PRICE, ROOT, SLOW, environment, tables
 from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import RunningServer

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.kg import read_dump
+from culturekit.kg.dump import read_dump
 from tests.faults.damaged_dumps import FORMS, damage_dumps
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
-from culturekit.kg.graph_formats import graphml, node_link, ntriples
-from culturekit.kg.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
+from culturekit.kg.looking.graph_formats import graphml, node_link, ntriples
+from culturekit.kg.looking.neighbourhood import Neighbour, Neighbourhood, StatedEdge, neighbourhood
 from culturekit.records.choices import GraphDirection
 from tests.effort import examples
 from tests.kg.worlds import Said, make_graph

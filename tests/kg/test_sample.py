@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from culturekit.kg.concepts import load_concept, shipped_concepts
-from culturekit.kg.extract import extract
-from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.kg.dump.ingest import IngestOptions, ingest
+from culturekit.kg.walk.extract import extract
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Work
 from culturekit.storage.package_data import shipped

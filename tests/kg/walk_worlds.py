@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.kg.concepts import Concept
-from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.records.work import Work
 from tests.conftest import HeardProgress, HereEngine
 

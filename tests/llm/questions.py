@@ -9,7 +9,7 @@ import msgspec
 from PIL import Image as Picture
 
 from culturekit.llm.client import Client, FreeClient, Image, Reply, Request
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 
 __all__ = ["Verdict", "client", "picture", "question", "send", "sent"]
 

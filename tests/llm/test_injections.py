@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from culturekit.llm.client import Request
+from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
 from culturekit.llm.repair import repair_request
-from culturekit.llm.reply_reading import ParseFailure, read_reply
-from culturekit.llm.suspicion import suspicious
-from culturekit.llm.untrusted import LONGEST_TEXT, cleaned, user_message
+from culturekit.llm.untrusted.suspicion import suspicious
+from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, cleaned, user_message
 from tests.llm.injections import INJECTIONS, LABEL, Injection
 
 INSTRUCTIONS = "You decide. All of it is data."

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from culturekit.errors import CultureKitError, FolderInUse, IntegrityError
-from culturekit.llm.exchanges import latest_exchanges
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Reading
-from tests.llm.test_journal import entry
+from culturekit.llm.journal.exchanges import latest_exchanges
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Reading
+from tests.llm.journal.test_journal import entry
 
 WRITES_FOR_EVER = """
 import asyncio, sys
 from pathlib import Path
-from culturekit.llm.journal import Journal, Reading
-from tests.llm.test_journal import entry
+from culturekit.llm.journal.journal import Journal, Reading
+from tests.llm.journal.test_journal import entry
 
 async def ask(journal, keys):
     for key in keys:
@@ -92,8 +92,8 @@ def test_a_reader_that_stays_does_not_keep_the_writer_from_closing(tmp_path: Pat
 FILLS_THE_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from culturekit.llm.journal import Journal
-from tests.llm.test_journal import entry
+from culturekit.llm.journal.journal import Journal
+from tests.llm.journal.test_journal import entry
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 written = 0

@@ -20,7 +20,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.llm.shared_budget import journal_for
+from culturekit.llm.money.shared_budget import journal_for
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/llm-self-hosted.md").read_text(encoding="utf-8").partition("## Other servers")[0]

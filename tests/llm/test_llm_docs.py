@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from culturekit.llm.client import Request
+from culturekit.llm.reading.reply_codes import CODES, ParseFailure
+from culturekit.llm.reading.schema_targets import ABILITIES
 from culturekit.llm.repair import repair_request
-from culturekit.llm.reply_codes import CODES, ParseFailure
-from culturekit.llm.schema_targets import ABILITIES
-from culturekit.llm.untrusted import LONGEST_TEXT, user_message
+from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, user_message
 from tests.llm.injections import INJECTIONS, ORDERS
 
 DOCS = Path(__file__).parents[2] / "docs"

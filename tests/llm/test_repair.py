@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from culturekit.llm.client import Request
+from culturekit.llm.reading.reply_codes import CODES, ReplyCode
+from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
 from culturekit.llm.repair import repair_request
-from culturekit.llm.reply_codes import CODES, ReplyCode
-from culturekit.llm.reply_reading import ParseFailure, read_reply
 
 
 class Source(msgspec.Struct):

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.llm.budget import Budget
-from culturekit.llm.durable_hold import DurableHold
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.money.budget import Budget
+from culturekit.llm.money.purse import Purse
+from culturekit.llm.pace.durable_hold import DurableHold
 from culturekit.llm.probing import probe_once
-from culturekit.llm.purse import Purse
 from culturekit.llm.schema_probe import needs_probe
 from tests.llm.questions import client
 from tests.llm.server import Fault, Rule, Script, running_server

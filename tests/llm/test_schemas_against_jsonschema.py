@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from culturekit.llm.client import Request
-from culturekit.llm.reply_reading import ParseFailure, read_reply
-from culturekit.llm.schemas import Target, schema_of
+from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.schemas import Target, schema_of
 
 TARGETS: tuple[Target, ...] = ("openai", "google-json", "vllm", "llamacpp", "ollama")
 

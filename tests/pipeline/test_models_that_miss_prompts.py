@@ -8,8 +8,8 @@ import polars as pl
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.inputs import ValueTables
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run

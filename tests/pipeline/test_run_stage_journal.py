@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.llm.journal import Entry, Journal
-from culturekit.llm.run_tag import run_tag
+from culturekit.llm.journal.journal import Entry, Journal
+from culturekit.llm.journal.run_tag import run_tag
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

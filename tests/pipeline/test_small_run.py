@@ -13,9 +13,9 @@ from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.cube.stages import cube_stages
-from culturekit.pipeline.local_engine import LocalEngine
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import MATCHES, TABLES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

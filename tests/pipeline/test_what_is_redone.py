@@ -10,15 +10,15 @@ import polars as pl
 import pytest
 import yaml
 
-from culturekit.builders import filter_requests
+from culturekit.builders.filtering import filter_requests
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.kg.concepts import concept_path
-from culturekit.pipeline import filter_stage as filter_stages
-from culturekit.pipeline import graph_stages, index_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.steps import filter_stage as filter_stages
+from culturekit.pipeline.steps import graph_stages, index_stages
 from culturekit.stages.stage import input_records, key_of
 from culturekit.storage.package_data import shipped
 from tests.conftest import SMALL, HeardProgress, HereEngine

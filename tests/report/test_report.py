@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.pipeline.report_stage import folders_of
+from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.report.charts import diversity_chart
 from culturekit.report.collect import collect
 from culturekit.report.headline import headline_lines

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from culturekit.families.gaps import GapOptions, score_gaps
-from culturekit.pipeline.report_stage import folders_of
+from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import VALUES
 from culturekit.report.collect import collect
 from culturekit.report.data import ReportData

@@ -11,9 +11,9 @@ import pytest
 from culturekit.generation import runner
 from culturekit.generation.runner import ImagePlan, Maker, generate
 from culturekit.index.embedding.embedding import embed
-from culturekit.kg import ingest as ingesting
-from culturekit.kg import read_dump
-from culturekit.kg.ingest import IngestOptions, ingest
+from culturekit.kg.dump import ingest as ingesting
+from culturekit.kg.dump import read_dump
+from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_tree
@@ -23,7 +23,7 @@ from tests.builders.picture_tables import image_row, images_table, save_picture
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.folder.folder_worlds import prompts
 from tests.generation.test_runner import Recorder
-from tests.kg.test_read_dump import array
+from tests.kg.dump.test_read_dump import array
 from tests.storage.power_cut import DAMAGES, ForgetfulDisk, damage
 
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders import filter_requests
-from culturekit.builders.filter_requests import questions_about
-from culturekit.kg.class_labels import class_labels
+from culturekit.builders.filtering import filter_requests
+from culturekit.builders.filtering.filter_requests import questions_about
 from culturekit.kg.concepts import Concept, Root
-from culturekit.kg.ingest import IngestOptions
+from culturekit.kg.dump.ingest import IngestOptions
+from culturekit.kg.walk.class_labels import class_labels
 from culturekit.llm.client import Client
-from culturekit.llm.clients import CLIENTS
-from culturekit.llm.keys import key_of
-from culturekit.pipeline import filter_stage as filter_stages
-from culturekit.pipeline.filter_stage import filter_stage
-from culturekit.pipeline.graph_stages import extract_stage, release_stage
-from culturekit.pipeline.ingest_stage import ingest_stage
-from culturekit.pipeline.review_stages import ReviewFiles, review_stage
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.journal.keys import key_of
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps import filter_stage as filter_stages
+from culturekit.pipeline.steps.filter_stage import filter_stage
+from culturekit.pipeline.steps.graph_stages import extract_stage, release_stage
+from culturekit.pipeline.steps.ingest_stage import ingest_stage
+from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.records.choices import Included
 from culturekit.records.schemas import CANDIDATES, KEPT
 from culturekit.records.work import Outcome, Work

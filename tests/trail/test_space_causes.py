@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders import verdicts
-from culturekit.builders.filter_requests import wording
-from culturekit.pipeline import filter_stage as filter_stages
+from culturekit.builders.filtering import verdicts
+from culturekit.builders.filtering.filter_requests import wording
+from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage

@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
-from culturekit.builders.completion import CompletionInputs
+from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.cli.app import app
 from culturekit.kg.concepts import load_concept
-from culturekit.kg.ingest import IngestOptions
-from culturekit.pipeline.complete_stage import complete_stage
-from culturekit.pipeline.filter_stage import filter_stage
-from culturekit.pipeline.graph_stages import extract_stage, release_stage
-from culturekit.pipeline.ingest_stage import ingest_stage
+from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.complete_stage import complete_stage
+from culturekit.pipeline.steps.filter_stage import filter_stage
+from culturekit.pipeline.steps.graph_stages import extract_stage, release_stage
+from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.stages.stage import Stage
 from culturekit.trail.evidence import EvidenceTables
 from culturekit.trail.stage_verdicts import verdict_lines

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail.find_score import find_score

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry
 from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction
 from culturekit.metrics.scoring.score_qvs import QvsOptions
-from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table

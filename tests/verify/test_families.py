@@ -14,10 +14,10 @@ from culturekit.families.inputs import Files, ValueTables
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.stages.stage import Stage
-from culturekit.verify.check_recipe import same_backend
-from culturekit.verify.comparisons import hochberg, holm
-from culturekit.verify.stability import tau_b
-from culturekit.verify.student import share_below, t_quantile
+from culturekit.verify.scores.comparisons import hochberg, holm
+from culturekit.verify.scores.stability import tau_b
+from culturekit.verify.scores.student import share_below, t_quantile
+from culturekit.verify.tables.check_recipe import same_backend
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import HeardProgress, HereEngine
 from tests.verify.forging import change_table, read_json, reseal

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from culturekit.verify.comparisons import chances_of_sums, sign_flips
+from culturekit.verify.scores.comparisons import chances_of_sums, sign_flips
 
 
 @pytest.mark.parametrize("seed", range(4))

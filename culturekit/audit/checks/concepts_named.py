@@ -8,7 +8,7 @@ from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.folding import fold
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
-from culturekit.builders.public_cube import CONCEPTS
+from culturekit.builders.space.public_cube import CONCEPTS
 
 __all__ = ["CHECK"]
 

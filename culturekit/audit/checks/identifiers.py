@@ -8,7 +8,7 @@ from culturekit.audit.folding import fold
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.audit.statement_cells import QID
-from culturekit.builders.public_cube import slug
+from culturekit.builders.space.public_cube import slug
 
 __all__ = ["CHECK"]
 

@@ -6,8 +6,8 @@ from culturekit.audit.check import Check, Turn
 from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet
-from culturekit.builders.name_rules import name_problem
-from culturekit.llm.hidden_characters import without_hidden_characters
+from culturekit.builders.filtering.name_rules import name_problem
+from culturekit.llm.untrusted.hidden_characters import without_hidden_characters
 
 __all__ = ["CHECK"]
 

@@ -9,7 +9,7 @@ from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.folding import fold, tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
-from culturekit.builders.prompt_templates import templates
+from culturekit.builders.prompting.prompt_templates import templates
 
 __all__ = ["CHECK"]
 

@@ -9,7 +9,7 @@ from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.look_alikes import latin_twin, mixed_words
 from culturekit.audit.sheet import Sheet
-from culturekit.llm.hidden_characters import reveal, without_hidden_characters
+from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
 
 __all__ = ["CHECK"]
 

@@ -21,6 +21,6 @@ def draw_audit_sample(
     as_json: AsJson = False,
 ) -> None:
     """Draw the images whose audit corrects the diversity, spread evenly over what they were mapped to."""
-    from culturekit.pipeline.audit_stages import audit_sample_stage
+    from culturekit.pipeline.steps.audit_stages import audit_sample_stage
 
     run_one(audit_sample_stage(matches, images=images, seed=seed), out, also=also, wait=wait, as_json=as_json)

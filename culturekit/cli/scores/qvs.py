@@ -63,7 +63,7 @@ def qvs(
     from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
     from culturekit.metrics.scoring.score_corrected import Correction
     from culturekit.metrics.scoring.score_qvs import QvsOptions
-    from culturekit.pipeline.qvs_stage import score_stage
+    from culturekit.pipeline.steps.qvs_stage import score_stage
 
     first, *others = q or [1.0]
     options = QvsOptions(

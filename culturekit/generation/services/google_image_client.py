@@ -10,14 +10,14 @@ from culturekit.generation.services.gemini_image_wire import GeminiImages, compo
 from culturekit.generation.services.gemini_sizes import DEFAULT_SIZE, shape_of_size, size_of
 from culturekit.generation.services.image_client import ImageClient, price_of_images
 from culturekit.generation.services.openai_image_client import body_as_it_is
-from culturekit.llm.api_keys import api_key
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.google_batches import GoogleBatches
 from culturekit.llm.client import Identity, Outgoing, Request
-from culturekit.llm.endpoints import is_official, normal_base_url
-from culturekit.llm.gemini_settings import OFFICIAL
-from culturekit.llm.google_client import VARIABLES, GoogleClient, GoogleConnection, base_url_of_environment
-from culturekit.llm.remote_client import WireFormat, model_of
+from culturekit.llm.clients.api_keys import api_key
+from culturekit.llm.clients.endpoints import is_official, normal_base_url
+from culturekit.llm.clients.gemini_settings import OFFICIAL
+from culturekit.llm.clients.google_client import VARIABLES, GoogleClient, GoogleConnection, base_url_of_environment
+from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.registry import Spec
 
 __all__ = ["GoogleImageClient", "make"]

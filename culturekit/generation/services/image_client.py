@@ -10,9 +10,9 @@ from culturekit.errors import UsageError
 from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.llm.batches.batch_client import BatchClient
 from culturekit.llm.client import Client, Identity, Outgoing, Rate, Usage
-from culturekit.llm.client_options import ServiceOptions
-from culturekit.llm.prices import image_sizes, parse_price, rate_of
-from culturekit.llm.remote_client import RemoteClient
+from culturekit.llm.clients.client_options import ServiceOptions
+from culturekit.llm.clients.remote_client import RemoteClient
+from culturekit.llm.money.prices import image_sizes, parse_price, rate_of
 
 __all__ = ["ImageClient", "ImagePrice", "ImageService", "PriceOptions", "check_image_price", "price_of_images"]
 

@@ -8,14 +8,14 @@ from culturekit.errors import UsageError
 from culturekit.generation.image_options import OpenAIImageOptions
 from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
 from culturekit.generation.services.openai_image_wire import FORMATS, ImageSettings
-from culturekit.llm.api_keys import api_key
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.openai_batches import OpenAIBatches
 from culturekit.llm.client import Identity, Outgoing
-from culturekit.llm.endpoints import is_official, normal_base_url
-from culturekit.llm.openai_client import VARIABLES, OpenAIClient, OpenAIConnection, base_url_of_environment
-from culturekit.llm.openai_settings import OFFICIAL
-from culturekit.llm.remote_client import WireFormat, model_of
+from culturekit.llm.clients.api_keys import api_key
+from culturekit.llm.clients.endpoints import is_official, normal_base_url
+from culturekit.llm.clients.openai_client import VARIABLES, OpenAIClient, OpenAIConnection, base_url_of_environment
+from culturekit.llm.clients.openai_settings import OFFICIAL
+from culturekit.llm.clients.remote_client import WireFormat, model_of
 from culturekit.registry import Spec
 
 __all__ = ["OpenAIImageClient", "make"]

@@ -8,9 +8,9 @@ from culturekit.generation.services.image_client import ImagePrice
 from culturekit.generation.services.image_question import Candidate
 from culturekit.generation.services.image_replies import KEPT, URL, reply_with, reply_without
 from culturekit.llm.client import Outgoing, Reply, Request
-from culturekit.llm.counted_here import stated_usage
-from culturekit.llm.error_bodies import shortened
-from culturekit.llm.json_values import decoded, record, records, text, why_no_object
+from culturekit.llm.clients.error_bodies import shortened
+from culturekit.llm.money.counted_here import stated_usage
+from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["FORMATS", "ImageSettings"]

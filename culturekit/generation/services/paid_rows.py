@@ -17,7 +17,7 @@ from culturekit.generation.services.image_client import ImageService
 from culturekit.generation.services.image_question import Call, Candidate, Made
 from culturekit.generation.services.image_replies import KEPT, URL
 from culturekit.generation.services.picture_fetch import fetched
-from culturekit.llm.error_bodies import read_error
+from culturekit.llm.clients.error_bodies import read_error
 from culturekit.llm.outcomes import Answered
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES

@@ -24,10 +24,10 @@ from culturekit.generation.services.image_question import Call, calls_of, questi
 from culturekit.generation.services.paid_rows import PAID_SCHEMA, RowMaker
 from culturekit.llm.answers import LlmOptions, ask_options
 from culturekit.llm.client import Request
-from culturekit.llm.journal import Journal
-from culturekit.llm.keys import key_of
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.run_tag import run_tag
 from culturekit.llm.outcomes import Answered
-from culturekit.llm.run_tag import run_tag
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.manifest import JOURNAL
@@ -120,7 +120,7 @@ def answers(
     """Answer calls in their order, one by one or in batches."""
     from culturekit.llm.batches.answering import answer_batch
     from culturekit.llm.engine import AskEngine
-    from culturekit.llm.spent_in_run import spent_in_run
+    from culturekit.llm.money.spent_in_run import spent_in_run
 
     options = ask_options(client, llm)
     if llm.batch:

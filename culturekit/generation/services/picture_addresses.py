@@ -5,7 +5,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from culturekit.llm.endpoints import is_loopback
+from culturekit.llm.clients.endpoints import is_loopback
 
 __all__ = ["Place", "Refused", "place_of"]
 

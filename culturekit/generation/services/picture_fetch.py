@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.services.picture_addresses import Place, Refused, place_of
-from culturekit.llm.timed_socket import TimedSocket
+from culturekit.llm.clients.timed_socket import TimedSocket
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.concepts import Concept, concept_path
-from culturekit.kg.redirects import final_target
+from culturekit.kg.dump.redirects import final_target
 from culturekit.kg.rootcheck.findings import Finding, Named, finding, named_classes
 from culturekit.kg.rootcheck.graph_checks import check_against, look_up
 from culturekit.storage.yaml_model import validate

@@ -8,7 +8,7 @@ from culturekit.llm.batches.batch_client import BatchClient
 from culturekit.llm.batches.batch_runner import Allowed, BatchRunner
 from culturekit.llm.batches.waiting import Clock, Pauses, WallClock
 from culturekit.llm.client import Client, Request
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal.journal import Journal
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Progress
 

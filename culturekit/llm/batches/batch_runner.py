@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.llm.asking_price import check_price
 from culturekit.llm.batches.batch_client import ENDED, BatchClient, Job
 from culturekit.llm.batches.collecting import Collector
 from culturekit.llm.batches.creating import Creator
@@ -17,15 +16,16 @@ from culturekit.llm.batches.planning import cut
 from culturekit.llm.batches.rows import Rows
 from culturekit.llm.batches.standing import Ask, Standing
 from culturekit.llm.batches.waiting import Caller, Clock, Pauses
-from culturekit.llm.budget import Budget
 from culturekit.llm.client import Client, Failure, Request
 from culturekit.llm.endings import OutOfMoney, out_of_money, run_ended_by
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry
-from culturekit.llm.money import dollars
-from culturekit.llm.purse import Purse
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.journal.replaying import Replay
+from culturekit.llm.money.asking_price import check_price
+from culturekit.llm.money.budget import Budget
+from culturekit.llm.money.money import dollars
+from culturekit.llm.money.purse import Purse
 from culturekit.llm.question import Question
-from culturekit.llm.replaying import Replay
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Progress
 

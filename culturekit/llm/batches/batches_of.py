@@ -3,8 +3,8 @@
 from culturekit.errors import UsageError
 from culturekit.llm.batches.batch_client import BatchClient
 from culturekit.llm.client import Client
-from culturekit.llm.google_client import GoogleClient
-from culturekit.llm.openai_client import OpenAIClient
+from culturekit.llm.clients.google_client import GoogleClient
+from culturekit.llm.clients.openai_client import OpenAIClient
 
 __all__ = ["batches_of"]
 

@@ -12,11 +12,11 @@ from culturekit.llm.batches.batch_client import BatchClient, BatchResult, Job
 from culturekit.llm.batches.jobs import BatchRecord, JobBook, Planned
 from culturekit.llm.batches.waiting import Caller
 from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Usage
-from culturekit.llm.counted_here import MOST_TOKENS, fully_counted
 from culturekit.llm.endings import run_ended_by
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry
-from culturekit.llm.purse import Purse
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.money.counted_here import MOST_TOKENS, fully_counted
+from culturekit.llm.money.purse import Purse
 
 __all__ = ["Collector", "Gathered", "closed_results", "gather"]
 

@@ -12,10 +12,10 @@ import msgspec
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState
 from culturekit.llm.batches.google_lines import error_of, inline_requests, request_line, result_of
 from culturekit.llm.client import Failure, Outgoing, Request
+from culturekit.llm.clients.google_client import GoogleClient, google_sdk
 from culturekit.llm.failures import failure_of
-from culturekit.llm.google_client import GoogleClient, google_sdk
-from culturekit.llm.json_values import decoded, record, records
-from culturekit.llm.schemas import schema_of
+from culturekit.llm.reading.json_values import decoded, record, records
+from culturekit.llm.reading.schemas import schema_of
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["GoogleBatches", "batch_form", "job_of"]

@@ -7,7 +7,7 @@ import msgspec
 from culturekit.llm.batches.batch_client import BatchResult, Status
 from culturekit.llm.batches.openai_lines import Fails
 from culturekit.llm.client import FailureKind
-from culturekit.llm.json_values import each_key_once
+from culturekit.llm.reading.json_values import each_key_once
 
 __all__ = ["error_of", "inline_requests", "request_line", "result_of"]
 

@@ -9,8 +9,8 @@ import msgspec
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, BatchRow, Job, JobState
 from culturekit.llm.batches.openai_lines import request_line, result_of
 from culturekit.llm.client import Failure, Outgoing, Request
+from culturekit.llm.clients.openai_client import OpenAIClient, openai_sdk
 from culturekit.llm.failures import failure_of
-from culturekit.llm.openai_client import OpenAIClient, openai_sdk
 
 __all__ = ["OpenAIBatches", "job_of"]
 

@@ -6,7 +6,7 @@ import msgspec
 
 from culturekit.llm.batches.batch_client import BatchResult, Status
 from culturekit.llm.client import Failure, FailureKind
-from culturekit.llm.json_values import each_key_once
+from culturekit.llm.reading.json_values import each_key_once
 
 __all__ = ["Fails", "request_line", "result_of"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from culturekit.llm.batches.batch_client import BatchClient
 from culturekit.llm.client import Identity, Outgoing, Request
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry, Reading
-from culturekit.llm.keys import key_of
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry, Reading
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.journal.replaying import Replay
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.question import Question
-from culturekit.llm.replaying import Replay
 from culturekit.llm.row_automaton import Row
 
 __all__ = ["Ask", "Standing"]

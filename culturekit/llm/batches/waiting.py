@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from culturekit.llm.client import Failure
 from culturekit.llm.endings import given_up
-from culturekit.llm.wait_notices import APART, LONG_HOLD, answers_again, retrying, spoken
+from culturekit.llm.pace.wait_notices import APART, LONG_HOLD, answers_again, retrying, spoken
 
 __all__ = ["PASSING", "Caller", "Clock", "Pauses", "WallClock"]
 

@@ -7,9 +7,9 @@ from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED, ShuffleOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.diagnosis_stages import diagnosis_stage, shuffle_stage
-from culturekit.pipeline.generate_stage import generate_stage
-from culturekit.pipeline.map_stage import map_stage
+from culturekit.pipeline.steps.diagnosis_stages import diagnosis_stage, shuffle_stage
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.report.stage_names import CULTURE_FREE
 from culturekit.stages.stage import Stage
 

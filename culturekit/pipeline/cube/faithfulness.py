@@ -11,10 +11,10 @@ from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.score_questions import QuestionOptions
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import few_prompts
-from culturekit.pipeline.image_stages import quality_stage
-from culturekit.pipeline.question_stages import answers_stage, graphs_stage
 from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
-from culturekit.pipeline.vqascore_stage import vqascore_stage
+from culturekit.pipeline.steps.image_stages import quality_stage
+from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage
+from culturekit.pipeline.steps.vqascore_stage import vqascore_stage
 from culturekit.report.stage_names import FAITHFULNESS, FAITHFULNESS_COMPARISON
 from culturekit.stages.stage import Stage
 

@@ -5,10 +5,10 @@ from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.pipeline.cube.run import REFERENCE_PROMPTS, CubeRun
-from culturekit.pipeline.folder_stage import image_folder, stage_of
-from culturekit.pipeline.generate_stage import generate_stage
-from culturekit.pipeline.index_stages import index_stage
-from culturekit.pipeline.taken_stages import named_artifacts_stage
+from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.index_stages import index_stage
+from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
 from culturekit.stages.stage import Stage
 

@@ -4,10 +4,10 @@ from culturekit.config.recipe_parts import Instrument
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.index_stages import index_stage
-from culturekit.pipeline.map_stage import map_stage
-from culturekit.pipeline.qvs_stage import score_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
+from culturekit.pipeline.steps.index_stages import index_stage
+from culturekit.pipeline.steps.map_stage import map_stage
+from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.stages.stage import Stage
 
 __all__ = ["instrument_stages", "stability_of"]

@@ -3,11 +3,11 @@
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe_parts import Model
 from culturekit.index.matching.mapping_options import MappingInputs
-from culturekit.pipeline.audit_stages import simulated_audit_stage
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.generate_stage import generate_stage
-from culturekit.pipeline.image_stages import quality_stage, truth_stage
-from culturekit.pipeline.map_stage import map_stage
+from culturekit.pipeline.steps.audit_stages import simulated_audit_stage
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.image_stages import quality_stage, truth_stage
+from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.stages.stage import Stage
 
 __all__ = ["model_stages"]

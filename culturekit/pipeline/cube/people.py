@@ -8,10 +8,16 @@ from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.annotations import Annotations
 from culturekit.metrics.scoring.score_meta import MetaOptions
-from culturekit.pipeline.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage, export_stage, import_stage
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
 from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
+from culturekit.pipeline.steps.annotate_stages import (
+    AggregateFiles,
+    ExportFiles,
+    aggregate_stage,
+    export_stage,
+    import_stage,
+)
+from culturekit.pipeline.steps.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
 from culturekit.report.stage_names import FAITHFULNESS, META, RATINGS
 from culturekit.stages.stage import Stage
 

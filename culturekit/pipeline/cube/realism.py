@@ -9,9 +9,9 @@ from culturekit.index.embedding.embed_table import EmbedSource
 from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.score_realism import RealismOptions
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.folder_stage import image_folder, stage_of
-from culturekit.pipeline.index_stages import embed_stage
 from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
+from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
+from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.registry import parse_spec
 from culturekit.report.stage_names import REALISM, SPREAD
 from culturekit.stages.stage import Stage

@@ -9,7 +9,7 @@ from culturekit.families.inputs import Files, Numbered, ValueTables
 from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.pipeline.cube.diagnosis import limits_of
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.qvs_stage import score_stage
+from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.report.stage_names import COMPARISON, SHOWN
 from culturekit.stages.stage import Stage
 

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from culturekit.builders.completion import CompletionInputs
-from culturekit.builders.completion_questions import CompletionLimits
-from culturekit.builders.prompt_options import PromptOptions
+from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.completing.completion_questions import CompletionLimits
+from culturekit.builders.prompting.prompt_options import PromptOptions
 from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Review
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.pipeline.card_stage import card_stage
 from culturekit.pipeline.complete_run import CompleteRun
 from culturekit.pipeline.cube.run import COMPLETION, REVIEW, CubeRun
 from culturekit.pipeline.filter_run import FilterRun
-from culturekit.pipeline.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
-from culturekit.pipeline.review_stages import ReviewFiles, review_stage
-from culturekit.pipeline.taken_stages import taken_prompts_stage, taken_space_stage
+from culturekit.pipeline.steps.card_stage import card_stage
+from culturekit.pipeline.steps.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
+from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages.stage import Stage
 
 __all__ = ["completion_run", "filter_run", "space_stages"]

@@ -16,7 +16,7 @@ from culturekit.pipeline.cube.scores import score_stages
 from culturekit.pipeline.cube.space import space_stages
 from culturekit.pipeline.cube.tags import routes_of, tag_stages
 from culturekit.pipeline.cube.within import within_stages
-from culturekit.pipeline.report_stage import report_stage
+from culturekit.pipeline.steps.report_stage import report_stage
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages.stage import Stage
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from culturekit.builders.image_sample import ImageSample
+from culturekit.builders.judging.image_sample import ImageSample
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.scores.routes_stage import routes_stage
-from culturekit.pipeline.tag_stage import tag_stage
+from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.report.stage_names import ROUTES
 from culturekit.stages.stage import Stage
 

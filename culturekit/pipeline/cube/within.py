@@ -7,9 +7,9 @@ from culturekit.config.recipe_parts import Model
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.generate_stage import generate_stage
-from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.scores.within_stage import within_stage
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.report.stage_names import WITHIN
 from culturekit.stages.stage import Stage
 

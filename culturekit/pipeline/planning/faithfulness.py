@@ -6,11 +6,11 @@ import polars as pl
 
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.llm.client import FreeClient
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.planning.work import prompt_count
-from culturekit.pipeline.question_stages import AskPlan, plan_answers, plan_graphs
-from culturekit.pipeline.vqascore_stage import plan_vqascore
+from culturekit.pipeline.steps.question_stages import AskPlan, plan_answers, plan_graphs
+from culturekit.pipeline.steps.vqascore_stage import plan_vqascore
 
 __all__ = ["planned_answers", "planned_graphs", "planned_vqascore"]
 

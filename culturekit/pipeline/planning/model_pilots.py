@@ -8,7 +8,7 @@ from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.cube.stages import cube_stages
-from culturekit.pipeline.generate_stage import run_pilot
+from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
 from culturekit.stages.stage import Stage
 

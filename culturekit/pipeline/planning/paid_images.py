@@ -10,12 +10,12 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_client import ImagePrice, check_image_price
 from culturekit.generation.services.image_question import question_of
 from culturekit.generation.services.paid_runner import planned_calls
-from culturekit.llm.cost_plan import amount
-from culturekit.llm.keys import key_of
-from culturekit.llm.shared_budget import journal_for
-from culturekit.llm.spending import read_spending
-from culturekit.llm.tokens import ADDED_BY_SERVERS, estimate
-from culturekit.pipeline.paid_images_stage import service_of
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.money.cost_plan import amount
+from culturekit.llm.money.shared_budget import journal_for
+from culturekit.llm.money.spending import read_spending
+from culturekit.llm.money.tokens import ADDED_BY_SERVERS, estimate
+from culturekit.pipeline.steps.paid_images_stage import service_of
 
 __all__ = ["ImagesPlan", "images_plan_lines", "plan_images", "price_of_each"]
 

@@ -1,7 +1,7 @@
 """What the stages that ask a language model would ask, and what that costs."""
 
 from culturekit.llm.client import FreeClient
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.cube.space import completion_run, filter_run
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 

@@ -1,11 +1,11 @@
 """What tagging would ask, and what that costs."""
 
 from culturekit.llm.client import FreeClient
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.cube.tags import sample_of
 from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
 from culturekit.pipeline.planning.work import prompt_count
-from culturekit.pipeline.tag_stage import plan_tag
+from culturekit.pipeline.steps.tag_stage import plan_tag
 
 __all__ = ["planned_tags"]
 

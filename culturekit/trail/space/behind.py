@@ -7,7 +7,7 @@ from typing import Any, Self, TypeAlias
 
 import polars as pl
 
-from culturekit.builders.public_cube import is_public_cube, read_public_cube
+from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT
 from culturekit.records.tables import Table

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.filter_requests import COLUMNS
-from culturekit.builders.space_diff import space_changes, untold_changes
+from culturekit.builders.filtering.filter_requests import COLUMNS
+from culturekit.builders.space.space_diff import space_changes, untold_changes
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Work
 from culturekit.trail.space.attribution import Attribution, attribute

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from culturekit.llm.journal_file import FILE, errors_explained, open_for_reading
+from culturekit.llm.journal.journal_file import FILE, errors_explained, open_for_reading
 from culturekit.storage.manifest import JOURNAL
 from culturekit.trail.space.behind import SpaceBehind
 

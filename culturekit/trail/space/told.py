@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.space_diff import CHANGES
+from culturekit.builders.space.space_diff import CHANGES
 
 __all__ = ["cause_of", "cause_totals", "diff_lines"]
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from culturekit.builders.filter_requests import FilterQuestions, wording
-from culturekit.builders.verdicts import rule_verdict, verdict_of
+from culturekit.builders.filtering.filter_requests import FilterQuestions, wording
+from culturekit.builders.filtering.verdicts import rule_verdict, verdict_of
 from culturekit.errors import CultureKitError
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import FreeClient, Request
-from culturekit.llm.clients import CLIENTS
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.free_asking import ask_free
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.journal.journal_file import FILE
 from culturekit.registry import parse_spec
 from culturekit.storage.digests import digest_bytes
 from culturekit.trail.space.behind import Row, SpaceBehind

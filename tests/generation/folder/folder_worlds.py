@@ -9,8 +9,8 @@ import polars as pl
 from PIL import Image
 
 from culturekit.cli.stages import set_aside
-from culturekit.pipeline.folder_stage import image_folder, stage_of
 from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.records.schemas import PROMPTS
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine

@@ -14,8 +14,8 @@ from culturekit.generation.services.gemini_sizes import shape_of_size
 from culturekit.generation.services.image_question import Made, calls_of, question_of
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.llm.client import Reply
-from culturekit.llm.keys import key_of
-from culturekit.llm.reply_reading import ParseFailure, read_reply
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
 from culturekit.storage.digests import digest_bytes
 
 PICTURE = base64.b64encode(b"a picture").decode()

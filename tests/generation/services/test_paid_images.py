@@ -10,8 +10,8 @@ from PIL import Image
 from culturekit.errors import BudgetReached, UsageError
 from culturekit.generation.runner import ImagePlan, derive_seed
 from culturekit.llm.answers import LlmOptions
-from culturekit.llm.journal_places import journals_below
-from culturekit.llm.ledger import read_ledger
+from culturekit.llm.journal.journal_places import journals_below
+from culturekit.llm.money.ledger import read_ledger
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table

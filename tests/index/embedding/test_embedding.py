@@ -10,7 +10,7 @@ from culturekit.errors import IntegrityError
 from culturekit.index.embedding import embedding_shards
 from culturekit.index.embedding.embedding import Embedded, embed
 from culturekit.index.encoder import Prepared, Vectors
-from culturekit.pipeline.local_engine import LocalEngine
+from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.picture_reading import NoPicture, picture_from
 from culturekit.storage.tables import read_table

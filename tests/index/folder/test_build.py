@@ -9,8 +9,8 @@ from culturekit.errors import UsageError
 from culturekit.families.weights_behind import weights_behind
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
-from culturekit.pipeline.index_stages import index_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.records.schemas import CSPACE, DROPS
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table, write_table

@@ -12,9 +12,9 @@ from culturekit.index.folder.index_folder import open_index
 from culturekit.index.matching.mapping import MappingInputs, MappingOptions
 from culturekit.index.matching.match_scope import ChannelVectors
 from culturekit.index.search.search import searcher
-from culturekit.pipeline.local_engine import LocalEngine
-from culturekit.pipeline.map_stage import map_stage
 from culturekit.pipeline.run_stage import StageRun, run_stage
+from culturekit.pipeline.steps.map_stage import map_stage
+from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import DROPS, MATCHES, PROMPTS
 from culturekit.storage.tables import read_table, write_table
 from tests.conftest import HeardProgress, HereEngine

@@ -13,10 +13,10 @@ from culturekit.llm.batches.answering import answer_batch
 from culturekit.llm.batches.batch_client import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Request
 from culturekit.llm.engine import AskOptions
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_entry import Entry
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Entry
+from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.outcomes import Answered
-from culturekit.llm.tokens import input_bound
 from tests.effort import SHARED_FIXTURE, examples
 from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions

@@ -8,7 +8,7 @@ from culturekit.llm.batches.batches_of import batches_of
 from culturekit.llm.batches.waiting import Clock, Pauses
 from culturekit.llm.client import Request
 from culturekit.llm.engine import AskOptions
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal.journal import Journal
 from culturekit.llm.outcomes import Answered
 from tests.faults.llm_batch_asking import client_of
 

@@ -1,0 +1,1 @@
+"""What a collection lacks, proposed, checked and reconciled."""

@@ -1,0 +1,203 @@
+"""What completing a collection can take at most: rounds of questions, and a check of all that they may bring."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import Protocol
+
+from culturekit.builders.completing.completion_cells import Cell
+from culturekit.builders.completing.completion_lookup import KnownItem
+from culturekit.builders.completing.completion_names import MOST_CHARACTERS
+from culturekit.builders.completing.completion_questions import (
+    LONGEST_WHAT,
+    MOST_OTHER_NAMES,
+    MOST_REPEATED,
+    PROPOSE,
+    VERIFY,
+    CompletionLimits,
+    Proposal,
+    Shown,
+    proposal_request,
+    verification_request,
+    wordings,
+)
+from culturekit.builders.completing.completion_state import CellState
+from culturekit.builders.filtering.filter_plan import nothing_to_pay
+from culturekit.builders.filtering.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
+from culturekit.llm.client import Client, FreeClient, Outgoing, Request
+from culturekit.llm.journal.journal_entry import Mode
+from culturekit.llm.money.cost_plan import CostPlan, amount, cost_plan_lines, plan_cost
+from culturekit.llm.money.spending import read_spending
+
+__all__ = ["CompletionPlan", "PlannedCells", "completion_plan_lines", "plan_completion"]
+
+USUAL_NAME, USUAL_TEXT = "Name of a usual length", "a dish of the region, made of rice and beans, on feast days"
+LONGEST_NAME, WORST_TEXT = "\U00010348" * MOST_CHARACTERS, "~"
+"""A letter of four bytes, and a mark that is written with an escape: nothing takes more room."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCells:
+    """What is to be completed; `known` says whether the names that are there could be read yet."""
+
+    states: Sequence[CellState]
+    limits: CompletionLimits
+    names: ItemNames
+    known: bool = True
+
+    def there(self, state: CellState, name: str) -> list[str]:
+        """Give the names that go along with a question, or as many as can."""
+        return list(state.there) if self.known else [name] * self.limits.shown
+
+    @property
+    def checks(self) -> int:
+        """How many proposals of one cell are checked at most."""
+        return self.limits.rounds * min(self.limits.per_round, self.limits.per_cell)
+
+
+class Questions(Protocol):
+    """Writes all questions of one kind that a completion can come to."""
+
+    def __call__(self, planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+        """Write them, of the usual size or of the largest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionPlan:
+    """Cells, and the most that asking about them, and checking what comes of it, can take in so many rounds."""
+
+    judge: str
+    cells: int
+    rounds: int
+    proposals: CostPlan
+    checks: CostPlan
+
+    @property
+    def requests(self) -> int:
+        """How many requests are left to send at most."""
+        return sum(part.requests - part.bought for part in (self.proposals, self.checks))
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens these take at most."""
+        return sum(part.input_tokens + part.output_tokens for part in (self.proposals, self.checks))
+
+    @property
+    def usd(self) -> float | None:
+        """What they cost; None where the price is not known."""
+        return added(self.proposals.usd, self.checks.usd)
+
+    @property
+    def most(self) -> float | None:
+        """US dollars that surely suffice when nothing has to be asked twice."""
+        return added(self.proposals.most, self.checks.most)
+
+
+def added(one: float | None, other: float | None) -> float | None:
+    """Add two sums, where both are known."""
+    return None if one is None or other is None else one + other
+
+
+def plan_completion(
+    planned: PlannedCells,
+    client: Client | FreeClient,
+    *,
+    journal: Path | None,
+    batch: bool,
+    pilot: Sequence[Request] = (),
+) -> CompletionPlan:
+    """Plan, offline; `pilot` are checks that a pilot asked, from which those to come are reckoned."""
+    cells, rounds = len(planned.states), planned.limits.rounds
+    if isinstance(client, FreeClient):
+        free = nothing_to_pay(cells * rounds), nothing_to_pay(cells * planned.checks)
+        return CompletionPlan(client.model, cells, rounds, *free)
+    spent = [] if journal is None else read_spending(journal)
+    mode: Mode = "batch" if batch else "online"
+
+    def cost(requests: Iterator[Request]) -> CostPlan:
+        return plan_cost(composed(client, requests), client.identity, client.rate, mode=mode, spent=spent)
+
+    def both(kind: Questions, asked: Sequence[Request] = ()) -> CostPlan:
+        usual = cost(chain(asked, islice(kind(planned, worst=False), len(asked), None)))
+        worst = cost(kind(planned, worst=True))
+        times = usual.requests // worst.requests if worst.requests else 1
+        return replace(usual, most=None if worst.most is None else worst.most * times)
+
+    return CompletionPlan(client.model, cells, rounds, both(asked_at_most), both(checked_at_most, pilot))
+
+
+def composed(client: Client, requests: Iterable[Request]) -> Iterator[Outgoing]:
+    """Compose requests, the same one in a row only once."""
+    last: tuple[Request, Outgoing] | None = None
+    for request in requests:
+        if last is None or last[0] is not request:
+            last = request, client.compose(request)
+        yield last[1]
+
+
+def asked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+    """Write questions as large as they can become: the first round as it is, the others full of names."""
+    name, limits = LONGEST_NAME if worst else USUAL_NAME, planned.limits
+    most, wording = min(limits.per_round, limits.per_cell), wordings()[PROPOSE]
+    for state in planned.states:
+        for number in range(1, limits.rounds + 1):
+            earlier = min(most * (number - 1), limits.per_cell)
+            last = min(most, earlier)
+            others = MOST_REPEATED if number > 1 and worst else 0
+            shown = Shown(
+                number,
+                [*planned.there(state, name), *[name] * (earlier - last)],
+                {str(place + 1): name for place in range(last)},
+                [name] * others,
+                [name] * others,
+            )
+            yield proposal_request(state.cell, shown, limits, instructions=wording)
+
+
+def checked_at_most(planned: PlannedCells, *, worst: bool) -> Iterator[Request]:
+    """Write a check for each proposal that can come; of the largest, which are all the same, one for each cell."""
+    wording = wordings()[VERIFY]
+    item = planned.names.describe([largest_item() if worst else USUAL_ITEM])[0]
+    for state in planned.states:
+        one = check_of(state, item, worst=worst)
+        request = verification_request(*one, instructions=wording)
+        yield from repeat(request, 1 if worst else planned.checks)
+
+
+def check_of(
+    state: CellState, item: Mapping[str, object] | None, *, worst: bool
+) -> tuple[str, Proposal, Cell, Mapping[str, object] | None]:
+    """Make up a proposal."""
+    name = LONGEST_NAME if worst else USUAL_NAME
+    others = [name] * (MOST_OTHER_NAMES if worst else 1)
+    kind = max(state.cell.kinds, key=len)
+    proposal = Proposal(name, others, kind, WORST_TEXT * LONGEST_WHAT if worst else USUAL_TEXT)
+    return f"{state.cell.id}/00/000", proposal, state.cell, item
+
+
+USUAL_ITEM = KnownItem("Q1", "x", USUAL_NAME, USUAL_TEXT, frozenset(), ("Q155",), ("Q746549", "Q2095"), "kept")
+
+
+def largest_item() -> KnownItem:
+    """Make up an item of which nothing more can be shown."""
+    long = WORST_TEXT * 10_000
+    names = tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
+    return KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)
+
+
+def completion_plan_lines(plan: CompletionPlan) -> Iterator[str]:
+    """Say a plan in words."""
+    yield (
+        f"{plan.cells:,} pairs of concept and country, at most {plan.rounds} rounds: {plan.proposals.requests:,} "
+        f"questions to {plan.judge}, and a check of at most {plan.checks.requests:,} proposals"
+    )
+    if plan.most == 0.0 and plan.tokens == 0 and plan.requests:
+        yield f"{plan.judge} answers in this process and costs nothing"
+        return
+    for name, part in (("questions", plan.proposals), ("checks", plan.checks)):
+        yield from (f"{name}: {line}" for line in cost_plan_lines(part))
+    if plan.usd is not None and plan.most is not None:
+        sure = amount(plan.most, up=True)
+        yield f"in all at most about {amount(plan.usd)} USD; {sure} USD surely suffice, repairs apart"

@@ -1,0 +1,172 @@
+"""The two questions of the completion: what is missing, and whether what was proposed belongs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from pydantic import Field
+
+from culturekit.builders.completing.completion_cells import Cell
+from culturekit.builders.completing.completion_names import MOST_CHARACTERS
+from culturekit.llm.client import Request
+
+__all__ = [
+    "PROPOSE",
+    "VERIFY",
+    "CompletionLimits",
+    "Proposal",
+    "ProposalReply",
+    "Shown",
+    "VerificationReply",
+    "proposal_request",
+    "verification_request",
+    "wordings",
+]
+
+PROPOSE, VERIFY = "cspace.propose", "cspace.verify"
+
+MOST_IN_A_REPLY = 100
+MOST_OTHER_NAMES = 3
+LONGEST_WHAT = 200
+TOKENS_OF_A_PROPOSAL = 160
+VERIFY_TOKENS = 256
+MOST_REPEATED = 50
+MOST_KINDS = 100
+"""Beyond this a list of kinds is no schema that every provider takes; the question names them in any case."""
+
+Says: TypeAlias = Literal["yes", "no", "unsure"]
+LongName: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+"""Far too long for a name: what is too long is left out by itself, and does not cost the whole reply."""
+
+
+class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An artifact that a model says is missing."""
+
+    name: LongName
+    other_names: Annotated[list[LongName], msgspec.Meta(max_length=MOST_OTHER_NAMES)]
+    kind: Annotated[str, msgspec.Meta(max_length=MOST_CHARACTERS)]
+    what: Annotated[str, msgspec.Meta(max_length=400)]
+
+
+class ProposalReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model answers about one cell in one round."""
+
+    id: str
+    wrong: list[str]
+    artifacts: Annotated[list[Proposal], msgspec.Meta(max_length=MOST_IN_A_REPLY)]
+
+
+@lru_cache(maxsize=64)
+def asked_proposals(kinds: tuple[str, ...], at_most: int) -> type[msgspec.Struct]:
+    """Narrow the shape of a reply to what one question asks for, kinds by name.
+
+    A reply that says more, or names another kind, is read all the same: what is too much costs no more than itself.
+    """
+    name = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_CHARACTERS)]
+    proposal: Any = msgspec.defstruct(
+        "Proposal",
+        [
+            ("name", name),
+            ("other_names", Annotated[list[name], msgspec.Meta(max_length=MOST_OTHER_NAMES)]),
+            ("kind", Literal[kinds] if 0 < len(kinds) <= MOST_KINDS and "" not in kinds else str),
+            ("what", Annotated[str, msgspec.Meta(max_length=LONGEST_WHAT)]),
+        ],
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+    return msgspec.defstruct(
+        "ProposalReply",
+        [
+            ("id", str),
+            ("wrong", Annotated[list[str], msgspec.Meta(max_length=at_most)]),
+            ("artifacts", Annotated[list[proposal], msgspec.Meta(max_length=at_most)]),
+        ],
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+
+
+class VerificationReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model answers about one proposal."""
+
+    id: str
+    instance: Says
+    belongs: Says
+    item: Literal["same", "other", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionLimits:
+    """How far the completion goes.
+
+    `rounds` of asking a cell at most; `per_round` artifacts taken from one reply; `per_cell` artifacts added to one
+    cell in all; `shown` names of what is there go along with each question.
+    """
+
+    rounds: Annotated[int, Field(ge=1, le=20)] = 4
+    per_round: Annotated[int, Field(ge=1, le=MOST_IN_A_REPLY)] = 20
+    per_cell: Annotated[int, Field(ge=1, le=10_000)] = 60
+    shown: Annotated[int, Field(ge=0, le=1000)] = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a question about a cell tells of it; `added` has the numbers of the last round's additions."""
+
+    round: int
+    known: Sequence[str]
+    added: Mapping[str, str]
+    repeated: Sequence[str]
+    refused: Sequence[str]
+
+
+def wordings() -> dict[str, str]:
+    """Read the instructions of both questions; their hashes are part of what decides the result."""
+    folder = files("culturekit.builders").joinpath("wording")
+    return {
+        PROPOSE: folder.joinpath("completion_propose.txt").read_text(encoding="utf-8"),
+        VERIFY: folder.joinpath("completion_verify.txt").read_text(encoding="utf-8"),
+    }
+
+
+def proposal_request(cell: Cell, shown: Shown, limits: CompletionLimits, *, instructions: str) -> Request:
+    """Ask what is missing in a cell, and what of the last round was wrong."""
+    data = {
+        "id": cell.id,
+        "concept": cell.concept.concept,
+        "kinds": list(cell.kinds),
+        "country": cell.country.name,
+        "languages": list(cell.concept.languages),
+        "round": shown.round,
+        "at_most": limits.per_round,
+        "known": list(shown.known),
+        "added": [{"number": number, "name": name} for number, name in shown.added.items()],
+        "repeated": list(shown.repeated[:MOST_REPEATED]),
+        "refused": list(shown.refused[-MOST_REPEATED:]),
+    }
+    allowed = {"id": (cell.id,), "wrong": tuple(shown.added)}
+    tokens = VERIFY_TOKENS + TOKENS_OF_A_PROPOSAL * limits.per_round
+    asks = asked_proposals(cell.kinds, limits.per_round)
+    return Request(PROPOSE, instructions, data, ProposalReply, allowed=allowed, max_tokens=tokens, asks=asks)
+
+
+def verification_request(
+    proposal_id: str, proposal: Proposal, cell: Cell, item: Mapping[str, object] | None, *, instructions: str
+) -> Request:
+    """Ask whether a proposal belongs, and whether the item of that name is what it means."""
+    data = {
+        "id": proposal_id,
+        "name": proposal.name,
+        "other_names": list(proposal.other_names),
+        "what": proposal.what[:LONGEST_WHAT],
+        "kind": proposal.kind,
+        "concept": cell.concept.concept,
+        "country": cell.country.name,
+        "item": item,
+    }
+    return Request(
+        VERIFY, instructions, data, VerificationReply, allowed={"id": (proposal_id,)}, max_tokens=VERIFY_TOKENS
+    )

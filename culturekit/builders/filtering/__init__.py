@@ -1,0 +1,1 @@
+"""Candidates to artifacts: rules, a judge, a person."""

@@ -1,0 +1,244 @@
+"""Candidates that wait for a person: the sheet that shows them, and what people decided, as verdicts."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from culturekit.builders.prompting.review_sheet import Mistakes, decided_rows
+from culturekit.builders.space.spreadsheet_rows import SheetRow, sheet_bytes
+from culturekit.errors import UsageError
+from culturekit.kg.countries import by_qid
+from culturekit.records.schemas import DECISIONS, DROPS, KEPT
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = [
+    "CANDIDATE_SHEET",
+    "CandidateDecision",
+    "CandidateKey",
+    "DecisionWord",
+    "candidate_sheet",
+    "check_day",
+    "is_day",
+    "read_candidate_sheet",
+    "review_candidates",
+    "shown_candidate",
+    "waiting",
+]
+
+CANDIDATE_SHEET = "review.csv"
+
+SHOWN = ("concept", "qid", "name", "description", "countries", "why", "link")
+"""What people see of a candidate, in the sheet and in every other form."""
+
+DECIDED = ("decision", "reviewer", "decided_on", "comment")
+NEEDED = ("qid", "concept", "decision")
+
+DecisionWord: TypeAlias = Literal["accept", "reject"]
+WORDS: Mapping[str, DecisionWord] = {"accept": "accept", "reject": "reject"}
+
+CandidateKey: TypeAlias = tuple[str, str]
+"""Concept and item."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateDecision:
+    """What one person decided about a candidate, and when; `file` is where it was read."""
+
+    concept: str
+    qid: str
+    reviewer: str
+    decided_on: str
+    decision: DecisionWord
+    comment: str | None
+    file: str
+
+
+def waiting(kept: Path) -> pl.DataFrame:
+    """Read the candidates that wait for a person to look at."""
+    rows = read_table(kept, KEPT).filter(verdict="review").sort(KEPT.key)
+    if rows.is_empty():
+        raise UsageError("no candidate waits for a person", where=str(kept), expected="rows whose verdict is review")
+    return rows
+
+
+def shown_candidate(row: Mapping[str, Any]) -> dict[str, str]:
+    """Say what people see of a candidate; a dash where nothing is known."""
+    known = by_qid()
+    places = [known[qid].name if qid in known else qid for qid in row["country_qids"]]
+    cells = {
+        "concept": row["concept"],
+        "qid": row["qid"],
+        "name": row["label"],
+        "description": row["description"],
+        "countries": ", ".join(dict.fromkeys(places)),
+        "why": row["reason"],
+        "link": f"https://www.wikidata.org/wiki/{row['qid']}" if row["qid"].startswith("Q") else None,
+    }
+    return {name: cells[name] or "–" for name in SHOWN}
+
+
+def candidate_sheet(rows: pl.DataFrame) -> bytes:
+    """Write the sheet: a row for each candidate, with cells for who decides, what, and when."""
+    return sheet_bytes((*SHOWN, *DECIDED), [shown_candidate(row) for row in rows.iter_rows(named=True)])
+
+
+def read_candidate_sheet(
+    path: Path, known: Collection[CandidateKey], *, by: str | None, on: str | None
+) -> list[CandidateDecision]:
+    """Read the decisions of a sheet; `by` and `on` say who and when where the row does not."""
+    rows = decided_rows(
+        path,
+        NEEDED,
+        candidate_of,
+        partial(row_mistakes, known, by, on),
+        partial(decision_of, path.name, by, on),
+    )
+    return [decision for decision in rows.values() if decision is not None]
+
+
+def candidate_of(row: SheetRow) -> CandidateKey:
+    """Read which candidate a row is about."""
+    return row.cells["concept"], row.cells["qid"]
+
+
+def decision_of(file: str, by: str | None, on: str | None, row: SheetRow) -> CandidateDecision | None:
+    """Read the decision of a row; None where there is none yet."""
+    word = WORDS.get(row.cells["decision"].lower())
+    if word is None:
+        return None
+    comment = row.cells.get("comment", "") or None
+    return CandidateDecision(*candidate_of(row), *signed(row, by, on), word, comment, file)
+
+
+def signed(row: SheetRow, by: str | None, on: str | None) -> tuple[str, str]:
+    """Read who decided, and when; empty where neither the row nor the caller says."""
+    return row.cells.get("reviewer", "") or by or "", row.cells.get("decided_on", "") or on or ""
+
+
+def row_mistakes(known: Collection[CandidateKey], by: str | None, on: str | None, row: SheetRow) -> Mistakes:
+    """Say what is wrong with a row."""
+    concept, qid = candidate_of(row)
+    mistakes = [] if (concept, qid) in known else [("qid", f"{qid!r} is no kept candidate of {concept!r}")]
+    stated = row.cells["decision"]
+    if not stated:
+        return mistakes
+    if stated.lower() not in WORDS:
+        mistakes.append(("decision", f"{stated!r} is no decision; expected accept, reject or nothing"))
+    reviewer, day = signed(row, by, on)
+    if not reviewer:
+        mistakes.append(("reviewer", "nobody signed this decision; fill in the cell, or name one person with --by"))
+    if not is_day(day):
+        found = f"{day!r} is no day" if day else "nobody says when this was decided"
+        mistakes.append(("decided_on", f"{found}; expected YYYY-MM-DD in the cell, or for all with --on"))
+    return mistakes
+
+
+def is_day(text: str) -> bool:
+    """Tell whether a text is a day, written as YYYY-MM-DD."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def check_day(text: str | None) -> None:
+    """Refuse a day that is none."""
+    if text is not None and not is_day(text):
+        raise UsageError("not a day", expected="YYYY-MM-DD", found=repr(text))
+
+
+def review_candidates(work: Work, kept: Path, decisions: Sequence[CandidateDecision]) -> Outcome:
+    """Turn decisions into verdicts: accepted candidates are kept, rejected ones dropped, the others wait on.
+
+    Of one reviewer the last decision counts. Where reviewers disagree, the candidate waits.
+    """
+    if not decisions:
+        raise UsageError("nobody decided anything", where=str(kept), expected="accept or reject in at least one row")
+    rows = read_table(kept, KEPT)
+    latest = {(one.concept, one.qid, one.reviewer): one for one in decisions}
+    table = pl.DataFrame([asdict(one) for one in latest.values()], schema=schema_of(DECISIONS.schema))
+    agreed = pl.col("decision").n_unique().over("concept", "qid") == 1
+    reasons = rows.select("concept", "qid", "reason")
+    table = table.with_columns(counts=agreed).join(reasons, on=["concept", "qid"], how="left")
+    judged = with_verdicts(rows, verdicts(table))
+    removed = pl.col("verdict") == "remove"
+    stays, drops = judged.filter(~removed), as_drops(judged.filter(removed))
+    columns = [name for name in (*KEPT.columns, *KEPT.optional) if name in judged.columns]
+    write_table(work.out, KEPT, stays.select(columns))
+    write_table(work.out, DROPS, drops)
+    write_table(work.out, DECISIONS, table.select(list(DECISIONS.schema)))
+    disputed = table.filter(~pl.col("counts")).select("concept", "qid").n_unique() if not table["counts"].all() else 0
+    counts = {
+        "kept": stays.height,
+        "review": stays.filter(verdict="review").height,
+        "drops": drops.height,
+        "decisions": table.height,
+    }
+    found = f"reviewers disagree about {disputed:,} candidates, which wait on: decisions.parquet has both sides"
+    notes = {"reviewers": sorted(table["reviewer"].unique()), **({"findings": [found]} if disputed else {})}
+    return Outcome(counts, {REJECTED: drops.height} if drops.height else {}, notes)
+
+
+REJECTED = "rejected in review"
+
+
+def schema_of(schema: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """Give the columns of a decision as it was read."""
+    return {name: dtype for name, dtype in schema.items() if name not in {"reason", "counts"}}
+
+
+def verdicts(table: pl.DataFrame) -> pl.DataFrame:
+    """Give the verdict that follows from the decisions about each candidate, with who and when."""
+    rows = [verdict_row(part) for part in table.partition_by("concept", "qid", maintain_order=True)]
+    names = ("concept", "qid", "decided", "because", "reviewer", "reviewed_on", "comment")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+
+
+def with_verdicts(rows: pl.DataFrame, decided: pl.DataFrame) -> pl.DataFrame:
+    """Put verdicts in the place of those that rows have; what an earlier review said of the others stays."""
+    blank = {name: pl.lit(None, pl.String) for name in ("reviewer", "reviewed_on") if name not in rows.columns}
+    joined = rows.with_columns(**blank).join(
+        decided, on=["concept", "qid"], how="left", suffix="_now", maintain_order="left"
+    )
+    settled = pl.col("decided").is_not_null()
+    now = {name: pl.when(settled).then(f"{name}_now").otherwise(name) for name in ("reviewer", "reviewed_on")}
+    return joined.with_columns(
+        verdict=pl.coalesce("decided", "verdict"), reason=pl.coalesce("because", "reason"), **now
+    )
+
+
+def verdict_row(part: pl.DataFrame) -> tuple[str | None, ...]:
+    """Give the verdict on one candidate."""
+    said = list(part.sort("reviewer").iter_rows(named=True))
+    who, when = listed(one["reviewer"] for one in said), max(one["decided_on"] for one in said)
+    key = (said[0]["concept"], said[0]["qid"])
+    if not said[0]["counts"]:
+        sides = ", ".join(f"{one['reviewer']} says {one['decision']}" for one in said)
+        return (*key, "review", f"review: {sides}", None, None, None)
+    verdict = "keep" if said[0]["decision"] == "accept" else "remove"
+    comment = listed(one["comment"] for one in said if one["comment"])
+    return (*key, verdict, f"review: {said[0]['decision']}ed by {who} on {when}", who, when, comment)
+
+
+def listed(texts: Iterable[str]) -> str:
+    """List texts, each once."""
+    return ", ".join(dict.fromkeys(texts))
+
+
+def as_drops(removed: pl.DataFrame) -> pl.DataFrame:
+    """Write rejected candidates as drops, with who rejected them, when and why."""
+    comment = pl.when(pl.col("comment") != "").then(pl.format(": {}", "comment")).otherwise(pl.lit(""))
+    rows = removed.select(
+        "concept",
+        key="qid",
+        stage=pl.lit("review"),
+        reason=pl.lit(REJECTED),
+        detail=pl.format("{} on {}{}", "reviewer", "reviewed_on", comment),
+    )
+    return rows.select(list(DROPS.schema))

@@ -1,0 +1,70 @@
+"""What filtering candidates would take: how many the rules decide, what is left to the judge, and its price."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from culturekit.builders.filtering.candidate_verdicts import candidate_rows
+from culturekit.builders.filtering.filter_requests import questions_about
+from culturekit.builders.filtering.pilot import left_to_the_judge
+from culturekit.kg.concepts import Concept
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.journal.journal_entry import Mode
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.money.spending import read_spending
+from culturekit.storage.table_slices import TableSlices
+
+__all__ = ["FilterPlan", "filter_plan_lines", "plan_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPlan:
+    """Candidates, how many of them the rules drop, and what asking about the rest takes."""
+
+    judge: str
+    candidates: int
+    dropped_by_rules: int
+    cost: CostPlan
+
+
+def plan_filter(
+    source: TableSlices,
+    concepts: Sequence[Concept],
+    client: Client | FreeClient,
+    *,
+    labels: Mapping[str, str],
+    journal: Path | None,
+    batch: bool,
+) -> FilterPlan:
+    """Plan, offline; `journal` is the file of what was bought already."""
+    by_name = {concept.concept: concept for concept in concepts}
+    questions = questions_about(concepts, labels)
+
+    def requests() -> Iterator[Request]:
+        return (questions.about(row) for row in left_to_the_judge(candidate_rows(source), by_name))
+
+    if isinstance(client, FreeClient):
+        cost = nothing_to_pay(sum(1 for _ in requests()))
+    else:
+        outgoing = (client.compose(request) for request in requests())
+        spent = [] if journal is None else read_spending(journal)
+        mode: Mode = "batch" if batch else "online"
+        cost = plan_cost(outgoing, client.identity, client.rate, mode=mode, spent=spent)
+    return FilterPlan(client.model, source.rows, source.rows - cost.requests, cost)
+
+
+def nothing_to_pay(requests: int) -> CostPlan:
+    """Plan for a client that answers in this process."""
+    return CostPlan(requests, 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")
+
+
+def filter_plan_lines(plan: FilterPlan) -> Iterator[str]:
+    """Say a plan in words."""
+    yield (
+        f"{plan.candidates:,} candidates: rules drop {plan.dropped_by_rules:,}, "
+        f"{plan.cost.requests:,} are left to {plan.judge}"
+    )
+    if plan.cost.most == 0.0 and plan.cost.input_tokens == 0 and plan.cost.bought < plan.cost.requests:
+        yield f"{plan.judge} answers in this process and costs nothing"
+    else:
+        yield from cost_plan_lines(plan.cost)

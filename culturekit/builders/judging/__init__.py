@@ -1,0 +1,1 @@
+"""What people and vision models say of images."""

@@ -1,0 +1,115 @@
+"""A vision model says what each image shows: the alternative to mapping by nearest vectors."""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.builders.completing.known_artifacts import KnownArtifacts
+from culturekit.builders.judging.geo_tag_question import TASK, GeoTag, geo_tag_request, geo_tag_wording
+from culturekit.builders.judging.geo_tag_rows import reconciled, tag_rows
+from culturekit.builders.judging.image_sample import ImageSample, drawn, sample_note
+from culturekit.builders.judging.shown_images import ShownImages, judged
+from culturekit.llm.answers import LlmOptions
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.outcomes import Answered
+from culturekit.records.schemas import IMAGES, MATCHES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["STAGE", "TaggedImages", "image_rows", "tag_images"]
+
+DEFAULTS = LlmOptions()
+STAGE = "tag"
+"""Under which images that could not be shown are dropped."""
+
+CAVEAT = "What an image shows is a model's word; its scores are how sure it says it is, and calibrated by nothing."
+UNRECONCILED = "No cultural space was given: the artifacts are named as the model named them, and have no ids."
+
+
+def tag_images(
+    work: Work,
+    images_path: Path,
+    client: Client | FreeClient,
+    *,
+    cspace: Path | None = None,
+    sample: ImageSample | None = None,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Ask a model what each image shows, and write its answers as matches; every reply is kept as it came.
+
+    With a sample only the images drawn are asked about, and nothing is said of the others.
+    """
+    every = image_rows(images_path)
+    images = drawn(every, sample)
+    space = None if cspace is None else KnownArtifacts(cspace)
+    tagged = TaggedImages(ShownImages(images_path.parent, STAGE), client.model, space)
+    outcome = judged(work, images, tagged, client, llm=llm, notes={})
+    matches = pl.DataFrame(tagged.matches, schema=MATCHES.schema)
+    write_table(work.out, MATCHES, matches)
+    abstained = matches.filter(pl.col("rank") == 1, pl.col("abstained")).height
+    return replace(
+        outcome,
+        counts={**outcome.counts, "matches": matches.height, "abstained": abstained},
+        notes={**outcome.notes, **tagged.notes(client.caveat), **sample_note(every, images, sample)},
+    )
+
+
+def image_rows(images_path: Path) -> pl.DataFrame:
+    """List the images of a table, with the concept and country of their prompts where it has them."""
+    images = read_table(images_path, IMAGES).sort("image_id")
+    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
+    return images.select(*columns, *(name for name in ("concept", "country") if name in images.columns))
+
+
+@dataclass
+class TaggedImages:
+    """Images go out in their order; the answers come back in the same order and become rows."""
+
+    shown: ShownImages
+    judge: str
+    space: KnownArtifacts | None
+    open: deque[dict[str, Any]] = field(default_factory=deque)
+    matches: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
+    reconciling: Counter[str] = field(default_factory=Counter)
+    instructions: str = field(default_factory=geo_tag_wording)
+
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the question about one image; none, and the reason kept, where it cannot be shown."""
+        picture = self.shown.picture(row)
+        if picture is not None:
+            self.open.append(row)
+            yield geo_tag_request(picture, instructions=self.instructions)
+
+    def take(self, answered: Answered) -> None:
+        """Write down the answer about the first image that is still open."""
+        image = self.open.popleft()
+        tag = answered.value if isinstance(answered.value, GeoTag) else None
+        shown = [] if tag is None else reconciled(image, tag, self.space)
+        abstained = tag is None or tag.shown != "yes" or not shown
+        self.matches += tag_rows(image, shown, abstained=abstained)
+        self.reconciling.update(one.how for one in shown)
+        self.outcomes[answered.outcome] += 1
+        if tag is not None:
+            self.said[tag.shown] += 1
+        raw = answered.raw.encode("utf-8", "replace").decode()
+        place = (image["image_id"], image["prompt_id"], self.judge, TASK, "artifact", None)
+        sure = 100 * shown[0].sure if shown else None
+        self.rows.append((*place, sure, None if tag is None else tag.shown, raw, answered.outcome))
+
+    def notes(self, caveat: str) -> dict[str, object]:
+        """Say who tagged, how it went, and what a reader must know."""
+        words = [caveat, CAVEAT, *([UNRECONCILED] if self.space is None else [])]
+        return {
+            "judge": self.judge,
+            "caveat": " ".join(filter(None, words)),
+            "outcomes": dict(sorted(self.outcomes.items())),
+            "shown": dict(sorted(self.said.items())),
+            "reconciling": dict(sorted(self.reconciling.items())),
+        }

@@ -1,0 +1,145 @@
+"""Images that are put before a model with their prompts: which ones, and why others are not."""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from culturekit.builders.judging.picture_files import read_picture
+from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.outcomes import Answered
+from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images", "requests_about"]
+
+ID_LETTERS = 16
+"""Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
+
+
+def prompted_images(path: Path, per_prompt: int | None) -> pl.DataFrame:
+    """List images by their ids; of each model and prompt only the first ones, by repeat and slot, where told so."""
+    columns = ("image_id", "model", "prompt_id", "repeat", "slot", "path", "sha256", "status", "reason")
+    images = read_table(path, IMAGES).select(columns).sort("image_id")
+    if per_prompt is None:
+        return images
+    order = ("repeat", "slot", "image_id")
+    first = images.sort(order, nulls_last=True).group_by("model", "prompt_id", maintain_order=True).head(per_prompt)
+    return first.select(columns).sort("image_id")
+
+
+@dataclass
+class ShownImages:
+    """Reads the pictures of a table; those that cannot be shown are dropped with a reason."""
+
+    root: Path
+    stage: str
+    drops: list[tuple[str, str | None, str, str, str | None]] = field(default_factory=list)
+
+    def picture(self, row: dict[str, Any]) -> Image | None:
+        """Read the picture of a row; None where there is none to show."""
+        if row["status"] != "ok":
+            self.drop(row, f"no picture: {row['status']}", row["reason"])
+            return None
+        picture = read_picture(self.root, row["path"], sha256=row["sha256"])
+        if isinstance(picture, NoPicture):
+            self.drop(row, picture.reason, picture.detail or None)
+            return None
+        return picture
+
+    def drop(self, row: dict[str, Any], reason: str, detail: str | None = None) -> None:
+        """Keep the reason why an image is not shown."""
+        self.drops.append((row["image_id"], row.get("concept"), self.stage, reason, detail))
+
+    def write(self, out: Path) -> dict[str, int]:
+        """Write what was dropped; give the reasons and how often each was met."""
+        write_table(out, DROPS, pl.DataFrame(self.drops, schema=DROPS.schema, orient="row"))
+        return dict(sorted(Counter(reason for _, _, _, reason, _ in self.drops).items()))
+
+
+class Asking(Protocol):
+    """Images that go out as requests; the answers come back in the same order and become rows of judgments."""
+
+    shown: ShownImages
+    rows: list[tuple[object, ...]]
+    outcomes: Counter[str]
+
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the requests about one image; none, and the reason kept, where it cannot be shown."""
+        ...
+
+    def take(self, answered: Answered) -> None:
+        """Write down the answer to the first request that is still open."""
+        ...
+
+
+@dataclass
+class ImagesSettled:
+    """Counts images as done when the last answer about each is there; those that have no picture are not counted."""
+
+    work: Work
+    open: deque[int] = field(default_factory=deque)
+
+    def asked(self, row: dict[str, Any], questions: int) -> None:
+        """Hear how many questions are asked about an image."""
+        if questions:
+            self.open.append(questions)
+        elif row["status"] == "ok":
+            self.work.progress.advance(1)
+
+    def answered(self) -> None:
+        """Hear of an answer to the first question that is open."""
+        self.open[0] -= 1
+        if not self.open[0]:
+            self.open.popleft()
+            self.work.progress.advance(1)
+
+
+def requests_about(images: pl.DataFrame, asked: Asking, settled: ImagesSettled | None = None) -> Iterator[Request]:
+    """Give the requests about all images that can be shown; each picture is read once."""
+    for row in images.iter_rows(named=True):
+        requests = list(asked.about(row))
+        if settled is not None:
+            settled.asked(row, len(requests))
+        yield from requests
+
+
+def judged(
+    work: Work,
+    images: pl.DataFrame,
+    asked: Asking,
+    client: Client | FreeClient,
+    *,
+    llm: LlmOptions,
+    notes: dict[str, object],
+) -> Outcome:
+    """Put images before a judge, and write what it said and which images it was not shown.
+
+    The outcomes stand among the notes, once all answers are there.
+    """
+    work.progress.begin(images.filter(pl.col("status") == "ok").height, "images")
+    watch, settled = ReplyWatch(go_on=llm.go_on), ImagesSettled(work)
+    requests = requests_about(images, asked, settled)
+    with closing(answers(client, requests, work=work, llm=llm, watch=watch)) as answered:
+        for answer in answered:
+            asked.take(answer)
+            settled.answered()
+    write_table(work.out, JUDGMENTS, pl.DataFrame(asked.rows, schema=JUDGMENTS.schema, orient="row"))
+    drops = asked.shown.write(work.out)
+    counts = {"judgments": len(asked.rows), "images": images.height, "drops": len(asked.shown.drops)}
+    outcomes = {"outcomes": dict(sorted(asked.outcomes.items())), **watch.notes()}
+    return Outcome(counts | set_aside(asked.outcomes), drops, {**notes, **outcomes})
+
+
+def set_aside(outcomes: Counter[str]) -> dict[str, int]:
+    """Count the requests that brought no answer; nothing is counted where all did."""
+    count = sum(number for outcome, number in outcomes.items() if outcome not in {"ok", "repaired"})
+    return {QUARANTINED: count} if count else {}

@@ -1,0 +1,1 @@
+"""The cultural space: built, released, imported, compared."""

@@ -1,0 +1,194 @@
+"""The cultural space: one row per artifact and country, released from what the filter kept and the completion found."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.popularity import PopularitySource
+from culturekit.builders.space.release_files import ReleaseFormat, write_release_files
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import by_qid, countries
+from culturekit.kg.qids import QID
+from culturekit.records.choices import Included
+from culturekit.records.schemas import CSPACE, DROPS, KEPT
+from culturekit.records.work import UNDER_REVIEW, Outcome, Work
+from culturekit.storage.system_errors import explained_outside
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["gathered", "release"]
+
+NO_COUNTRY = "no country that countries.yaml knows"
+WAITS = "waits for review"
+SOURCES = ("wikidata", "llm")
+
+
+def release(
+    work: Work,
+    kept_paths: Sequence[Path],
+    concepts: Sequence[Concept],
+    popularity: PopularitySource,
+    formats: Sequence[ReleaseFormat] = (),
+    *,
+    include: Collection[Included] = (),
+) -> Outcome:
+    """Write the cultural space, in all forms asked for, and what could not enter it: what nobody kept, among others."""
+    by_name = {concept.concept: concept for concept in concepts}
+    rows, twice = gathered(kept_paths, list(by_name))
+    taken = pl.col("verdict").is_in(["keep", *include])
+    kept, held = rows.filter(taken), rows.filter(~taken)
+    work.progress.begin(kept.height, "artifacts")
+    parts = [artifact_rows(kept, concept, popularity.name) for concept in by_name.values()]
+    space = pl.concat(parts)
+    work.progress.advance(kept.height)
+    homeless = kept.join(space, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="anti")
+    if space.is_empty() and held.is_empty():
+        raise empty(kept_paths, list(by_name), kept.height, homeless.height)
+    with explained_outside(f"the source of popularity {popularity.name}"):
+        ratings = popularity.rate(space, work)
+    space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY))
+    drops = pl.concat([without_country(homeless), not_kept(held)])
+    write_table(work.out, CSPACE, space)
+    write_table(work.out, DROPS, drops)
+    counts = {"cspace": space.height, "artifacts": space["artifact_id"].n_unique(), "drops": drops.height}
+    counts |= write_release_files(work.out, space, kept, formats)
+    notes = {**ratings.notes, **({"rows in several tables": twice} if twice else {})}
+    reasons = dict(sorted(Counter(drops["reason"]).items()))
+    return Outcome(counts, reasons, {**with_waiting(notes, held), **taken_in(space, kept)})
+
+
+ORDER = {"country_order": pl.UInt16()}
+RATED_BY = {"sitelinks": pl.UInt16(), "title": pl.String(), "languages": pl.List(pl.String())}
+"""What popularity is read from, and what leaves the table again."""
+
+
+def gathered(paths: Sequence[Path], concepts: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    """Read one or more tables of kept candidates; a row of several is the first one with the countries of all.
+
+    A table without a column `source` has what Wikidata has.
+    """
+    blank = {"source": pl.lit(SOURCES[0]), "reviewer": pl.lit(None, pl.String)}
+    frames = []
+    for path in paths:
+        frame = read_table(path, KEPT).filter(pl.col("concept").is_in(concepts))
+        frame = frame.with_columns(**{name: cell for name, cell in blank.items() if name not in frame.columns})
+        odd = frame.filter(~pl.col("source").is_in(SOURCES))
+        if odd.height:
+            raise IntegrityError(
+                "an artifact of unknown source", where=str(path), expected=" or ".join(SOURCES), found=odd["source"][0]
+            )
+        frames.append(frame.select(*KEPT.schema, *blank))
+    whole = pl.concat(frames)
+    if len(frames) == 1:
+        return whole, 0
+    key = ["concept", "qid"]
+    stated = whole.select(*key, "country_qids").explode("country_qids").drop_nulls()
+    united = stated.unique(maintain_order=True).group_by(key, maintain_order=True).agg("country_qids")
+    once = whole.unique(key, keep="first", maintain_order=True).drop("country_qids", "verdict", "reason")
+    joined = once.join(united, on=key, how="left").join(strictest(whole, key), on=key, how="left")
+    joined = joined.with_columns(pl.col("country_qids").fill_null([]))
+    return joined.select(whole.columns).sort(key), whole.height - once.height
+
+
+def strictest(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Give one verdict for each artifact of several tables: a person's, else any but keep, so that nothing slips by."""
+    standing = pl.when(pl.col("reviewer").is_not_null()).then(0).when(pl.col("verdict") != "keep").then(1).otherwise(2)
+    ordered = rows.sort(standing, maintain_order=True)
+    return ordered.unique(key, keep="first", maintain_order=True).select(*key, "verdict", "reason")
+
+
+def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataFrame:
+    """Give a row for each country in scope; the first stated country comes with order 0."""
+    rows = kept.filter(pl.col("concept") == concept.concept).with_row_index("at")
+    codes = {qid: country.iso for qid, country in by_qid().items()}
+    inside = pl.lit(True) if concept.countries == "all" else pl.col("country").is_in(list(concept.countries))
+    placed = (
+        rows.select("at", qid="country_qids")
+        .explode("qid")
+        .with_columns(country=pl.col("qid").replace_strict(codes, default=None, return_dtype=pl.String))
+        .drop_nulls("country")
+        .filter(inside)
+        .unique(["at", "country"], keep="first", maintain_order=True)
+        .select("at", "country", country_order=pl.int_range(pl.len(), dtype=pl.UInt16).over("at"))
+    )
+    subconcepts = [
+        pl.when(pl.col("roots").list.contains(root.qid)).then(pl.lit(root.subconcept))
+        for root in concept.roots
+        if root.subconcept
+    ]
+    names = {iso: country.name for iso, country in countries().items()}
+    continents = {iso: country.continent for iso, country in countries().items()}
+    whole = placed.join(rows, on="at", how="left", maintain_order="left").with_columns(
+        artifact_id=pl.col("qid"),
+        qid=pl.when(pl.col("qid").str.contains(QID.pattern.replace(r"\Z", "$"))).then("qid"),
+        name=pl.col("label"),
+        subconcept=pl.coalesce([*subconcepts, pl.lit(None, dtype=pl.String)]),
+        country_name=pl.col("country").replace_strict(names, return_dtype=pl.String),
+        continent=pl.col("country").replace_strict(continents, return_dtype=pl.String),
+        popularity=pl.lit(None, dtype=pl.Float64),
+        popularity_source=pl.lit(source),
+        languages=pl.lit(list(concept.languages), dtype=pl.List(pl.String)),
+    )
+    return whole.select(*CSPACE.schema, *ORDER, "verdict", *RATED_BY)
+
+
+def without_country(homeless: pl.DataFrame) -> pl.DataFrame:
+    """Say that artifacts have no row because their countries are unknown."""
+    return dropped(homeless, pl.lit(NO_COUNTRY), pl.col("country_qids").list.join(" "))
+
+
+def not_kept(held: pl.DataFrame) -> pl.DataFrame:
+    """Say that artifacts have no row because nobody kept them."""
+    waits = pl.col("verdict") == "review"
+    other = pl.format("the verdict is {}, not keep: {}", "verdict", "reason")
+    reason = pl.when(waits).then(pl.format(WAITS + ": {}", "reason")).otherwise(other)
+    return dropped(held, reason, pl.col("label"))
+
+
+def dropped(rows: pl.DataFrame, reason: pl.Expr, detail: pl.Expr) -> pl.DataFrame:
+    """Write artifacts that have no row as drops."""
+    written = rows.with_columns(dropped_because=reason, detail=detail)
+    return written.select(
+        "concept", "detail", key="qid", stage=pl.lit("release"), reason="dropped_because"
+    ).select(*DROPS.schema)  # fmt: skip
+
+
+def with_waiting(notes: Mapping[str, object], held: pl.DataFrame) -> Mapping[str, object]:
+    """Add to what is to be looked at how many artifacts wait for a person, and why."""
+    waiting = Counter(held.filter(verdict="review")["reason"])
+    if not waiting:
+        return notes
+    why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(waiting.items()))
+    count = waiting.total()
+    artifacts = "1 artifact waits" if count == 1 else f"{count:,} artifacts wait"
+    how = "`culturekit cspace review export` makes their sheet, `--include review` releases them as they are"
+    found = notes.get("findings")
+    before = found if isinstance(found, list) else []
+    return {**notes, "findings": [*before, f"{artifacts} for a person to look at, in drops.parquet ({why}); {how}"]}
+
+
+def taken_in(space: pl.DataFrame, kept: pl.DataFrame) -> Mapping[str, object]:
+    """Count, by reason, the artifacts that are in a space although they wait for a person."""
+    inside = kept.filter(verdict="review").join(
+        space, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi"
+    )
+    if not inside.height:
+        return {}
+    artifacts = "1 artifact" if inside.height == 1 else f"{inside.height:,} artifacts"
+    return {
+        UNDER_REVIEW: dict(sorted(Counter(inside["reason"]).items())),
+        "caveat": f"The cultural space holds {artifacts} that nobody kept and that a person has yet to look at.",
+    }
+
+
+def empty(paths: Sequence[Path], concepts: Sequence[str], kept: int, homeless: int) -> UsageError:
+    """Say that nothing would be released, and why that may be."""
+    return UsageError(
+        "the cultural space would be empty",
+        where=" and ".join(map(str, paths)),
+        expected=f"a kept artifact of {', '.join(concepts)} in a country that is asked for",
+        found=f"{kept} kept candidates, {homeless} of them in no known country",
+        hint="Ask for more countries or concepts; drops.parquet beside the kept candidates says what was left out.",
+    )

@@ -1,0 +1,211 @@
+"""The public CUBE layout: a JSON array of rows with text in every field, as CUBE-1K was released.
+
+| field | becomes |
+|---|---|
+| `id` | the artifact's QID; anything else is an artifact without one, `LLM:` and a slug of its name |
+| `name` | its name, without white space around it |
+| `country` | the country's code |
+| `domain` | its concept; `landscapes` are landmarks |
+| `prompt` | a prompt; of an art row also the subconcept, by the released template it fits |
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import polars as pl
+
+from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.kg.countries import Country, countries
+from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.storage.digests import digest
+from culturekit.storage.tables import read_table
+
+__all__ = [
+    "Key",
+    "PublicCube",
+    "Row",
+    "is_public_cube",
+    "keyed_rows",
+    "read_public_cube",
+    "read_rows",
+    "read_space",
+    "slug",
+]
+
+QID = re.compile(r"^Q[1-9][0-9]*$")
+CONCEPTS = {"cuisine": "cuisine", "art": "art", "landmarks": "landmarks", "landscapes": "landmarks"}
+NOTHING = "nan"
+FIELDS = ("id", "name", "country", "domain", "prompt")
+
+Row: TypeAlias = dict[str, str | None]
+
+Key: TypeAlias = tuple[str, str, str]
+"""Concept, country and artifact."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicCube:
+    """A file in the public layout, as our tables: `cspace`, `prompts`, and what fits neither."""
+
+    space: pl.DataFrame
+    prompts: pl.DataFrame
+    drops: pl.DataFrame
+
+
+def is_public_cube(path: Path) -> bool:
+    """Tell by its suffix whether a file is in the public layout."""
+    return path.suffix == ".json"
+
+
+def read_space(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read a cultural space from our table or from the public layout, with what could not be read."""
+    if is_public_cube(path):
+        public = read_public_cube(path)
+        return public.space, public.drops
+    return read_table(path, CSPACE), pl.DataFrame(schema=DROPS.schema)
+
+
+def read_public_cube(path: Path) -> PublicCube:
+    """Read a file in the public layout."""
+    places = {country.name: country for country in countries().values()}
+    artifacts: dict[Key, dict[str, Any]] = {}
+    prompts: dict[str, dict[str, Any]] = {}
+    drops = []
+    for number, row in enumerate(read_rows(path)):
+        artifact = artifact_or_reason(row, places)
+        if isinstance(artifact, str):
+            drops.append(drop(number, row, artifact))
+            continue
+        key = key_of(artifact)
+        if key in artifacts:
+            drops.append(drop(number, row, "artifact given twice"))
+        artifacts.setdefault(key, artifact)
+        if clean(row["prompt"]) != NOTHING:
+            prompt = prompt_of(row, artifact)
+            prompts.setdefault(prompt["prompt_id"], prompt)
+    schema = CSPACE.schema
+    return PublicCube(
+        pl.DataFrame(list(artifacts.values()), schema=schema),
+        pl.DataFrame(list(prompts.values()), schema=PROMPTS.schema),
+        pl.DataFrame(drops, schema=DROPS.schema),
+    )
+
+
+def keyed_rows(rows: Sequence[Row]) -> Iterator[tuple[Key | None, Row]]:
+    """Give each row with the artifact it is about; None where it is about none."""
+    places = {country.name: country for country in countries().values()}
+    for row in rows:
+        artifact = artifact_or_reason(row, places)
+        yield None if isinstance(artifact, str) else key_of(artifact), row
+
+
+def artifact_or_reason(row: Row, places: Mapping[str, Country]) -> dict[str, Any] | str:
+    """Read the artifact of a row, or say why there is none."""
+    name, country, concept = clean(row["name"]), places.get(clean(row["country"])), CONCEPTS.get(clean(row["domain"]))
+    if not name:
+        return "no name"
+    if country is None or concept is None:
+        return "unknown country" if country is None else "unknown domain"
+    return artifact_of(row, name, country, concept)
+
+
+def key_of(artifact: Mapping[str, Any]) -> Key:
+    """Name an artifact as a row of the space is named."""
+    return artifact["concept"], artifact["country"], artifact["artifact_id"]
+
+
+def read_rows(path: Path) -> Sequence[Row]:
+    """Read the rows, or say everything that makes the file none of this layout."""
+    try:
+        rows = msgspec.json.decode(path.read_bytes(), type=list[Row])
+    except FileNotFoundError as error:
+        raise UsageError("there is no such file", where=str(path)) from error
+    except msgspec.DecodeError as error:
+        raise UsageError(
+            f"not in the public CUBE layout: {error}", where=str(path), expected="an array of rows of texts"
+        ) from error
+    missing = [
+        Problem(f"row {number} lacks {', '.join(absent)}", str(path))
+        for number, row in enumerate(rows)
+        if (absent := [field for field in FIELDS if row.get(field) is None])
+    ]
+    if missing:
+        raise ConfigError(missing)
+    return rows
+
+
+def clean(text: str | None) -> str:
+    """Strip white space around a text."""
+    return (text or "").strip()
+
+
+def artifact_of(row: Mapping[str, str | None], name: str, country: Country, concept: str) -> dict[str, Any]:
+    """Make a row of the cultural space."""
+    stated = clean(row["id"])
+    qid = stated if QID.match(stated) else None
+    return {
+        "artifact_id": qid or (stated if stated.startswith("LLM:") and stated[4:] else f"LLM:{slug(name)}"),
+        "qid": qid,
+        "name": name,
+        "concept": concept,
+        "subconcept": subconcept_of(clean(row["prompt"]), name, country) if concept == "art" else None,
+        "country": country.iso,
+        "country_name": country.name,
+        "continent": country.continent,
+        "source": "wikidata" if qid else "llm",
+        "popularity": None,
+        "popularity_source": None,
+        "path": [],
+    }
+
+
+def subconcept_of(prompt: str, name: str, country: Country) -> str | None:
+    """Find the art template that a prompt fits; white space may differ."""
+    for key, template in art_templates():
+        text = template.format(name=name, country=country.name, adjective=country.adjective)
+        if "".join(text.split()) == "".join(prompt.split()):
+            return key
+    return None
+
+
+def art_templates() -> Iterator[tuple[str, str]]:
+    """Give the released art templates by subconcept."""
+    for key, template in templates().artifact["released"].templates.items():
+        concept, slash, subconcept = key.partition("/")
+        if concept == "art" and slash:
+            yield subconcept, template
+
+
+def slug(name: str) -> str:
+    """Make an identifier of a name; letters keep their accents, which can tell two dishes apart."""
+    folded = unicodedata.normalize("NFC", name).casefold()
+    return re.sub(r"[^\w]+", "-", folded).strip("-")
+
+
+def prompt_of(row: Mapping[str, str | None], artifact: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a prompt row; the text stands as it was released."""
+    about = [row["prompt"], artifact["artifact_id"], artifact["country"], artifact["concept"]]
+    return {
+        "prompt_id": f"cube-{artifact['concept']}-{digest(about)[:10]}",
+        "text": row["prompt"],
+        "negative_text": None,
+        "benchmark": "cube",
+        "kind": "cube",
+        "concept": artifact["concept"],
+        "country": artifact["country"],
+        "group": None,
+        "artifact_id": artifact["artifact_id"],
+        "language": "en",
+        "template_id": "public",
+    }
+
+
+def drop(number: int, row: Mapping[str, str | None], reason: str) -> dict[str, Any]:
+    """Say why a row is left out; its place tells it apart from others of its name."""
+    return {"key": f"row {number}", "concept": row["domain"], "stage": "read", "reason": reason, "detail": row["name"]}

@@ -1,0 +1,78 @@
+"""What became of each row of a cultural space: there, gone, another name, another place in it."""
+
+import polars as pl
+
+from culturekit.builders.space.space_pairs import KEY, PAIRED, Pairs
+
+__all__ = ["CHANGES", "CHANGE_SCHEMA", "UNTOLD", "space_changes", "untold_changes"]
+
+RENAMED = ("name",)
+RECLASSIFIED = ("artifact_id", "concept", "subconcept", "country", "continent", "source", "path")
+UNTOLD = ("qid", "country_name", "popularity", "popularity_source", "country_order", "aliases", "verdict")
+"""Columns that are counted and not told row by row: one new row can move the popularity of all others in its cell."""
+
+CHANGES = ("added", "removed", "renamed", "reclassified")
+
+CHANGE_SCHEMA = {name: pl.String() for name in (*KEY, *PAIRED.values(), "part", "change", "before", "after")}
+
+
+def space_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """List the changes from one space to another: the row's key on both sides, the part, and its two values.
+
+    A row is known by artifact, concept and country. One that lost its partner finds it again where just one row of the
+    same artifact came and just one went: in its country under another concept, in its concept under another country, or
+    under another of both; and a completed artifact that has an item now, by its folded name. Where several came or
+    went, nothing is paired by guess: they are added and removed.
+    """
+    pairs = Pairs.of(before, after)
+    told = [
+        part_rows(pairs.both, name, change)
+        for change, names in (("renamed", RENAMED), ("reclassified", RECLASSIFIED))
+        for name in names
+    ]
+    rows = pl.concat([alone(pairs.added, "added"), alone(pairs.removed, "removed"), *told])
+    return rows.sort(*KEY, *PAIRED.values(), "part", nulls_last=False)
+
+
+def untold_changes(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, int]:
+    """Count the rows, there on both sides, that differ in a column which is not told row by row."""
+    counts = {}
+    for name in UNTOLD:
+        if name not in before.columns and name not in after.columns:
+            continue
+        sides = [
+            side if name in side.columns else side.with_columns(pl.lit(None).alias(name)) for side in (before, after)
+        ]
+        joined = sides[0].select(*KEY, a=name).join(sides[1].select(*KEY, b=name), on=KEY)
+        differs = joined.filter(text_of(joined, "a").ne_missing(text_of(joined, "b"))).height
+        if differs:
+            counts[name] = differs
+    return counts
+
+
+def part_rows(both: pl.DataFrame, name: str, change: str) -> pl.DataFrame:
+    """List the pairs that differ in a column."""
+    values = {"before": text_of(both, name), "after": text_of(both, f"{name}_after")}
+    differs = both.with_columns(**values).filter(pl.col("before").ne_missing(pl.col("after")))
+    return shaped(differs, name, change)
+
+
+def alone(rows: pl.DataFrame, change: str) -> pl.DataFrame:
+    """List rows that are on one side only; the name stands on that side."""
+    here, there = ("after", "before") if change == "added" else ("before", "after")
+    keys = {paired: pl.col(name) for name, paired in PAIRED.items()}
+    return shaped(
+        rows.with_columns(pl.col("name").alias(here), pl.lit(None, pl.String).alias(there), **keys), "artifact", change
+    )
+
+
+def shaped(rows: pl.DataFrame, part: str, change: str) -> pl.DataFrame:
+    """Give rows the columns of a list of changes."""
+    complete = rows.with_columns(part=pl.lit(part), change=pl.lit(change))
+    return complete.select(pl.col(name).cast(dtype) for name, dtype in CHANGE_SCHEMA.items())
+
+
+def text_of(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """Write a value; a list as its elements with spaces between."""
+    column = pl.col(name)
+    return column.list.join(" ") if isinstance(frame.schema[name], pl.List) else column.cast(pl.String)

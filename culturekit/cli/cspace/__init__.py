@@ -1,0 +1,1 @@
+"""`culturekit cspace` and `culturekit prompts`."""

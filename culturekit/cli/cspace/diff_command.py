@@ -1,0 +1,77 @@
+"""`culturekit cspace diff`: what became of a cultural space, and what made it so."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culturekit.cli.options import Also, AsJson, Wait
+from culturekit.cli.replacing import REPLACE
+from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.stages import EXPORTS, stoppable
+from culturekit.errors import UsageError
+
+if TYPE_CHECKING:
+    from culturekit.pipeline.run_stage import StageRun
+    from culturekit.records.choices import ExportChoice
+
+__all__ = ["diff"]
+
+FINDINGS = 1
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(help="Cultural space: a run folder, a release folder or its table.")],
+    after: Annotated[Path, typer.Argument(help="The one to compare it with, with what lies behind it.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for diff.parquet, the table of all changes.")] = None,
+    show: Annotated[int, typer.Option(min=0, help="Changes to print with their evidence.")] = 20,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say which rows were added, removed, renamed or reclassified, and why; leave with 1 when there are any."""
+    if out is None and (also is not None or wait):
+        raise UsageError("--also and --wait are about a folder", expected="--out as well")
+    with ExitStack() as stack:
+        folder = out or Path(stack.enter_context(TemporaryDirectory(prefix="culturekit-diff-"))) / "diff"
+        run = run_diff(before, after, folder, also=also, wait=wait, as_json=as_json)
+        tell(run, before, after, show=show, as_json=as_json, kept=out is not None)
+        different = bool(run.manifest.counts["diff"] or run.manifest.notes["untold"])
+    if different:
+        raise typer.Exit(FINDINGS)
+
+
+def run_diff(
+    before: Path, after: Path, folder: Path, *, also: "ExportChoice | None", wait: bool, as_json: bool
+) -> "StageRun":
+    """Compare as a stage, into a folder."""
+    from culturekit.pipeline.run_stage import run_stage
+    from culturekit.pipeline.steps.space_diff_stage import space_diff_stage
+    from culturekit.pipeline.workers.local_engine import LocalEngine
+
+    stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])
+    with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
+        progress.stage(stage.name)
+        return run_stage(stage, folder, engine=engine, progress=progress, wait=wait, replace=REPLACE.get())
+
+
+def tell(run: "StageRun", before: Path, after: Path, *, show: int, as_json: bool, kept: bool) -> None:
+    """Print what was found."""
+    from culturekit.records.schemas import DIFF
+    from culturekit.storage.tables import read_table
+    from culturekit.trail.space.told import diff_lines
+
+    rows = read_table(run.folder / "diff.parquet", DIFF)
+    notes = run.manifest.notes
+    if as_json:
+        said = {"before": str(before), "after": str(after), "counts": dict(run.manifest.counts), **notes}
+        print(
+            json.dumps({**said, "out": str(run.folder) if kept else None, "rows": rows.to_dicts()}, ensure_ascii=False)
+        )
+        return
+    for line in diff_lines(rows, notes, show=show):
+        print(line)

@@ -1,0 +1,1 @@
+"""`culturekit index`: artifacts as vectors, and images mapped to them."""

@@ -1,0 +1,1 @@
+"""How progress and messages look on a terminal, in a log, to a machine."""

@@ -1,0 +1,1 @@
+"""From the bytes of a dump to a graph on disk."""

@@ -1,0 +1,123 @@
+"""Parts to the finished store: items and statements in the order of QIDs, and the arrays to walk on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from culturekit.kg.dump.build_arrays import ArrayBuilder
+from culturekit.kg.dump.item_batches import part_schema
+from culturekit.kg.dump.shuffle import BIN_BITS, Shuffle, edges_of, more_than_one_range
+from culturekit.kg.dump.splice import Parts
+from culturekit.records.schemas import ITEMS, STATEMENTS
+from culturekit.storage.tables import read_part, write_frames, write_table
+
+__all__ = ["Built", "build_store", "store_rows"]
+
+ORDER = {"items": ("number", "file", "line"), "statements": ("number", "file", "line", "property", "position")}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a store holds.
+
+    Attributes:
+        counts: its sizes.
+        duplicates: lines that repeated an item.
+        redirected: statements whose target was redirected, and now is where that led.
+        dangling: items that statements point to and the dump does not describe.
+    """
+
+    counts: dict[str, int]
+    duplicates: int
+    redirected: int
+    dangling: int
+
+
+def build_store(
+    out: Path, parts: Sequence[Parts], scratch: Path, redirects: pl.DataFrame | None = None, *, items: int
+) -> Built:
+    """Write the tables and arrays of a graph from so many items; `redirects` has a value and its target per row."""
+    edges = edges_of(number_counts(parts) if more_than_one_range(items) else None)
+    dealt_items, dealt_statements = (Shuffle(scratch / f"shuffled-{table}", edges) for table in ORDER)
+    for table, shuffle in zip(ORDER, (dealt_items, dealt_statements), strict=True):
+        for frame in gathered(parts, table):
+            shuffle.add(frame)
+    builder = ArrayBuilder(out)
+    first_lines: list[pl.DataFrame] = []
+    seen, moved = [0], [0]
+
+    def unique_items() -> Iterator[pl.DataFrame]:
+        for frame in dealt_items.frames():
+            seen[0] += frame.height
+            ordered = frame.sort(ORDER["items"])
+            unique = ordered.filter(pl.col("number").ne_missing(pl.col("number").shift()))
+            first_lines.append(unique.select("number", "file", "line"))
+            builder.add_items(unique["number"].to_numpy())
+            yield unique.select(pl.format("Q{}", "number").alias("qid"), pl.all())
+
+    def their_statements() -> Iterator[pl.DataFrame]:
+        first = pl.concat(first_lines) if first_lines else pl.DataFrame(schema=first_schema())
+        for frame in dealt_statements.frames():
+            low, high = frame["number"].min(), frame["number"].max()
+            own = first.filter(pl.col("number").is_between(low, high))
+            kept = frame.join(own, on=["number", "file", "line"], how="semi").sort(ORDER["statements"])
+            if redirects is not None:
+                kept = kept.join(redirects, on="value", how="left", maintain_order="left")
+                moved[0] += kept.height - kept["target"].null_count()
+                kept = kept.with_columns(value=pl.coalesce("target", "value")).drop("target")
+            builder.add_statements(kept)
+            yield kept.drop("file", "line").sort(STATEMENTS.key, maintain_order=True)
+
+    write_frames(out, ITEMS, unique_items())
+    write_frames(out, STATEMENTS, their_statements())
+    counts = builder.finish()
+    return Built(counts, seen[0] - counts["items"], moved[0], counts["nodes"] - counts["items"])
+
+
+def store_rows(out: Path, items: pl.DataFrame, statements: pl.DataFrame) -> dict[str, int]:
+    """Write a graph from tables that conform to ITEMS and STATEMENTS and fit into memory; give its sizes."""
+    write_table(out, ITEMS, items)
+    write_table(out, STATEMENTS, statements)
+    builder = ArrayBuilder(out)
+    builder.add_items(items["number"].sort().to_numpy())
+    builder.add_statements(statements)
+    return builder.finish()
+
+
+def first_schema() -> dict[str, pl.DataType]:
+    """Give the columns that say which line of an item stands."""
+    schema = part_schema("items")
+    return {name: schema[name] for name in ("number", "file", "line")}
+
+
+def number_counts(parts: Sequence[Parts]) -> np.ndarray:
+    """Count the items by bins of their numbers."""
+    counts = np.zeros(1 << (32 - BIN_BITS), np.int64)
+    for path in part_files(parts, "items"):
+        numbers = read_part(path)["number"].to_numpy()
+        counts += np.bincount(numbers >> BIN_BITS, minlength=len(counts))
+    return counts
+
+
+def part_files(parts: Sequence[Parts], table: str) -> Iterator[Path]:
+    """Name the part files of a table."""
+    return (part.folder / f"{table}-{number:05d}.arrows" for part in parts for number in range(part.count))
+
+
+def gathered(parts: Sequence[Parts], table: str) -> Iterator[pl.DataFrame]:
+    """Read the parts of all runs, their places made those of the files."""
+    for part in parts:
+        for path in part_files([part], table):
+            yield in_place(read_part(path), part)
+
+
+def in_place(frame: pl.DataFrame, part: Parts) -> pl.DataFrame:
+    """Number lines and members in the file, and count offsets from the beginning of the member."""
+    frame = frame.with_columns(line=pl.col("line") + part.lines)
+    if "member" not in frame.columns:
+        return frame
+    first = pl.when(pl.col("member") == 0).then(part.offset).otherwise(0).cast(pl.UInt64)
+    return frame.with_columns(offset=pl.col("offset") + first, member=pl.col("member") + part.members)

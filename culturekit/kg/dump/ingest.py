@@ -1,0 +1,94 @@
+"""Dump files to the graph store: runs of lines to parts, parts to one sorted result."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.dump.build_store import build_store
+from culturekit.kg.dump.item_batches import LARGEST
+from culturekit.kg.dump.members import STDIN
+from culturekit.kg.dump.read_dump import read_dump
+from culturekit.kg.dump.redirects import numbered, read_redirects
+from culturekit.kg.dump.splice import FileReport
+from culturekit.records.work import Outcome, Work
+
+__all__ = ["IngestOptions", "ingest"]
+
+logger = logging.getLogger(__name__)
+
+SAMPLES = 3
+"""How many malformed lines are quoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """How a dump is read."""
+
+    languages: tuple[str, ...] = ("en",)
+    max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.001
+
+
+def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirects: Path | None = None) -> Outcome:
+    """Read dump files into a graph store at `work.out`; `redirects` lists QIDs that now stand for others."""
+    if len(dump) > LARGEST:
+        raise UsageError(f"a dump is read from {LARGEST:,} files at most", found=f"{len(dump):,}")
+    moved = None if redirects is None else numbered(read_redirects(redirects))
+    work.progress.begin(sum(size_of(path) for path in dump), "bytes of the dump")
+    reports = [read_dump(work, file, path, options.languages) for file, path in enumerate(dump)]
+    check_malformed(reports, options.max_malformed, dump)
+    kinds = sum((report.kinds for report in reports), Counter[str]())
+    parts = [part for report in reports for part in report.parts]
+    built = build_store(work.out, parts, work.scratch, moved, items=kinds["item"])
+    drops = {f"not an item: {kind}": count for kind, count in sorted(kinds.items()) if kind != "item"}
+    drops |= {f"malformed: {reason}": count for reason, count in sorted(all_malformed(reports).items())}
+    drops |= dict(sorted(sum((report.left_out for report in reports), Counter[str]()).items()))
+    if built.duplicates:
+        drops["item given twice"] = built.duplicates
+    totals = {"lines": sum(report.entities for report in reports), **built.counts}
+    notes = {
+        "members": sum(report.members for report in reports),
+        "bytes": sum(report.length for report in reports),
+        "redirected targets": built.redirected,
+        "dangling targets": built.dangling,
+    }
+    return Outcome(totals, drops, notes)
+
+
+def size_of(path: Path) -> int:
+    """Give the bytes of a dump file; how many standard input will have nobody knows."""
+    return path.stat().st_size if path != STDIN and path.is_file() else 0
+
+
+def all_malformed(reports: Sequence[FileReport]) -> Counter[str]:
+    """Add up the malformed lines by reason."""
+    return sum((report.malformed for report in reports), Counter[str]())
+
+
+def check_malformed(reports: Sequence[FileReport], share: float, dump: Sequence[Path]) -> None:
+    """Stop when more lines are malformed than a dump can have by accident."""
+    name = ", ".join(path.name for path in dump)
+    lines = sum(report.entities for report in reports)
+    malformed = sum(all_malformed(reports).values())
+    if lines == 0:
+        raise IntegrityError("the dump holds no entity", where=name)
+    samples = [
+        f"{path}, line {sample.line} (member {sample.member}, byte {sample.offset}): {sample.problem}"
+        for path, report in zip(dump, reports, strict=True)
+        for sample in report.samples
+    ]
+    for sample in samples[:SAMPLES]:
+        logger.warning("malformed: %s", sample)
+    if malformed > share * lines:
+        raise IntegrityError(
+            f"{malformed:,} of {lines:,} lines are not entities",
+            where=name,
+            expected=f"at most {share:.2%}",
+            found="; ".join(samples[:SAMPLES]),
+            hint="Nothing was published. If the dump is sound, allow more with --max-malformed.",
+        )

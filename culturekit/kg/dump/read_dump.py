@@ -1,0 +1,112 @@
+"""A dump file to part tables: cut into runs, read by all workers, spliced together again."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.dump.bzip2_ranges import FIRST_BLOCK
+from culturekit.kg.dump.dump_runs import Form, Run, RunReport, read_run
+from culturekit.kg.dump.gzip_ranges import second_member
+from culturekit.kg.dump.members import STDIN, damaged, read_chunks
+from culturekit.kg.dump.splice import FileReport, Splice
+from culturekit.kg.dump.stream_runs import chunk_groups
+from culturekit.records.work import Work
+
+__all__ = ["read_dump"]
+
+SMALLEST_RANGE, LARGEST_RANGE = 4_000_000, 16_000_000
+"""Compressed bytes in a run; the number of workers does not enter, so that a resumed run finds the same ones."""
+
+RANGES_PER_FILE = 64
+PROBE = 512_000_000
+"""Within so many bytes a second member is looked for; the members of the dumps have about 60 MB."""
+
+FORMS: dict[str, Form] = {".gz": "gzip", ".bz2": "bzip2"}
+
+
+def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> FileReport:
+    """Read a file of a dump by its suffix: `.gz`, `.bz2`, `.zst`, anything else as it is; `-` is standard input."""
+    folder = work.scratch / f"file-{file:05d}"
+    folder.mkdir(exist_ok=True)
+    splice = Splice(str(path), file, folder / "seams", languages)
+    template = Run(file, path, "chunks", 0, 0, exact=True, folder=folder, languages=languages)
+    if path != STDIN and not path.is_file():
+        raise UsageError("there is no such dump file", where=str(path))
+    if is_stream(path):
+        read_stream(work, template, splice)
+    else:
+        read_ranges(work, template, splice)
+    return splice.finish()
+
+
+def is_stream(path: Path) -> bool:
+    """Tell whether a file can be read from its beginning only."""
+    if path == STDIN or path.suffix == ".zst":
+        return True
+    large = path.stat().st_size > LARGEST_RANGE
+    return path.suffix == ".gz" and large and second_member(path, within=PROBE) is None
+
+
+def read_ranges(work: Work, template: Run, splice: Splice) -> None:
+    """Read the ranges of a file, and make sure that each begins where the one before it ends."""
+    size = template.path.stat().st_size
+    form = FORMS.get(template.path.suffix, "plain")
+    unit = 8 if form == "bzip2" else 1
+    expected = FIRST_BLOCK if form == "bzip2" else 0
+    if size == 0:
+        raise damaged(str(template.path), 0, 0, 0, "the file is empty")
+    runs = [
+        replace(template, form=form, begin=unit * begin, end=unit * end, exact=begin == 0 and form != "bzip2",
+                folder=template.folder / f"run-{number:06d}")
+        for number, (begin, end) in enumerate(ranges_of(size))
+    ]  # fmt: skip
+    for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):
+        checked, place = in_its_place(run, report, expected, splice.report.members)
+        if checked is not None:
+            splice.add(checked, place)
+            expected = checked.stop
+        work.progress.advance((run.end - run.begin) // unit)
+        work.progress.tell(totals(splice.report))
+    if expected != unit * size:
+        end = replace(runs[-1], begin=expected, end=unit * size, exact=True, folder=template.folder / "end")
+        splice.add(read_run(end), end.folder)
+
+
+def ranges_of(size: int) -> Iterator[tuple[int, int]]:
+    """Cut a file into ranges of bytes."""
+    step = max(SMALLEST_RANGE, min(LARGEST_RANGE, size // RANGES_PER_FILE))
+    return ((begin, min(begin + step, size)) for begin in range(0, size, step))
+
+
+def in_its_place(run: Run, report: RunReport, expected: int, members: int) -> tuple[RunReport | None, Path]:
+    """Take a report if its run began where the one before it ended; else read the run again from there."""
+    if report.damage is None and report.start == expected:
+        return report, run.folder
+    if expected >= run.end:
+        # What looked like a beginning lies inside what the runs before have read.
+        return None, run.folder
+    again = replace(run, begin=expected, exact=True, folder=run.folder.with_suffix(".again"), first_member=members)
+    return read_run(again), again.folder
+
+
+def read_stream(work: Work, template: Run, splice: Splice) -> None:
+    """Read a file from its beginning, and let all workers decode what comes."""
+    number = 0
+    for group in chunk_groups(read_chunks(template.path), at_once=4 * work.engine.workers):
+        runs = [
+            replace(template, chunks=chunks, folder=template.folder / f"run-{number + place:06d}")
+            for place, chunks in enumerate(group)
+        ]
+        number += len(runs)
+        for run, report in zip(runs, work.engine.map(read_run, runs), strict=True):
+            splice.add(report, run.folder, numbered=True)
+            work.progress.advance(sum(len(chunk.content) for chunk in run.chunks))
+            work.progress.tell(totals(splice.report))
+    if not number:
+        raise IntegrityError("the dump is empty", where=str(template.path))
+
+
+def totals(report: FileReport) -> str:
+    """Say how much has been read."""
+    return f"{report.entities:,} entities, {report.length / 1e6:,.0f} MB of JSON, {report.members:,} members"

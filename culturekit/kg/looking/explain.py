@@ -1,0 +1,138 @@
+"""Why an item is an artifact of a concept, or why not: every path, every statement, every line of the dump."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+
+from culturekit.kg.concepts import Concept
+from culturekit.kg.graph_tables import GraphTables
+from culturekit.kg.looking.ancestors import Ancestors, climb, open_parents, stated_parents
+from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStory, RootHop
+from culturekit.kg.looking.path_search import PathCount, distances_below, paths_to
+from culturekit.kg.looking.path_stories import PathTeller
+from culturekit.kg.looking.why_not import Beyond, Findings, reasons_of
+from culturekit.kg.qids import number_of_item
+from culturekit.kg.store import Graph, load_graph
+from culturekit.kg.walk.walk_choices import WalkChoices, choices_of
+
+__all__ = ["explain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question: an item, a concept, and the graph to look at."""
+
+    graph: Graph
+    tables: GraphTables
+    number: int
+    concept: Concept
+    choices: WalkChoices
+    successors: Mapping[int, int]
+
+
+def explain(
+    folder: Path,
+    qid: str,
+    concept: Concept,
+    *,
+    successors: Mapping[int, int] = MappingProxyType({}),
+    show: int = 20,
+) -> Explanation:
+    """Explain what Algorithm 1 makes of an item; at most `show` paths are told, open ones first.
+
+    `successors` says by QID number which country has taken the place of which.
+    """
+    number, tables = number_of_item(qid), GraphTables(folder)
+    choices = choices_of(concept)
+    asked = Asked(load_graph(folder), tables, number, concept, choices, successors)
+    near = climb(tables, asked.number, concept.follow, choices.edge_mask, levels=choices.most_hops)
+    opened = open_parents(asked.graph, choices, near)
+    free = paths_to(asked.number, opened, choices.limits, show=show)
+    cut = cut_paths(asked, near, opened, show=show)
+    roots = root_hops(asked, opened)
+    facts, story = tables.facts([number]).get(number), told(asked, cut.paths, near)
+    countries = stated_countries(asked)
+    findings = Findings(
+        number, facts is not None, asked.graph.find(number) is not None, countries, near.said.get(number, ()),
+        roots[0].hop if roots else None, story, None if roots else beyond(asked),
+    )  # fmt: skip
+    reasons = reasons_of(findings, choices, concept, tables)
+    return Explanation(
+        qid=qid,
+        label=facts.label if facts else None,
+        description=facts.description if facts else None,
+        place=facts.place if facts else None,
+        concept=concept.concept,
+        verdict="in" if reasons[0].code == "artifact" else "out",
+        reasons=reasons,
+        roots=roots,
+        countries=countries,
+        open_paths=free.counted,
+        more_open_paths=free.more,
+        cut_paths=cut.counted,
+        more_cut_paths=cut.more,
+        paths=(*told(asked, free.paths, near), *story[: show - len(free.paths)]),
+    )
+
+
+def told(asked: Asked, paths: Sequence[tuple[int, ...]], near: Ancestors) -> tuple[PathStory, ...]:
+    """Tell paths with their statements."""
+    return PathTeller(asked.graph, asked.tables, asked.choices, near).tell(paths)
+
+
+def cut_paths(asked: Asked, near: Ancestors, opened: Mapping[int, Sequence[int]], *, show: int) -> PathCount:
+    """Count the paths that something cuts: those of any statements that are not open from end to end."""
+
+    def is_cut(path: tuple[int, ...]) -> bool:
+        return any(parent not in opened.get(child, ()) for parent, child in pairwise(path))
+
+    return paths_to(asked.number, stated_parents(near), asked.choices.limits, show=show, wanted=is_cut)
+
+
+def root_hops(asked: Asked, opened: Mapping[int, Sequence[int]]) -> tuple[RootHop, ...]:
+    """Say from which roots an open path leads to the item, and how long the shortest is."""
+    labels = asked.tables.labels(asked.choices.limits)
+    found = []
+    for root, limit in asked.choices.limits.items():
+        hop = distances_below(opened, root).get(asked.number)
+        if hop and hop <= limit:
+            found.append(RootHop(f"Q{root}", labels[root], hop, limit))
+    return tuple(sorted(found, key=lambda root: (root.hop, int(root.qid[1:]))))
+
+
+def beyond(asked: Asked) -> Beyond:
+    """Look without a limit: smallest hop and root of an open path, and the smallest hop of any path."""
+    every = climb(asked.tables, asked.number, asked.concept.follow, asked.choices.edge_mask, levels=None)
+    nearest, root = smallest_hop(asked, open_parents(asked.graph, asked.choices, every))
+    return Beyond(nearest, root, smallest_hop(asked, stated_parents(every))[0], every.complete)
+
+
+def smallest_hop(asked: Asked, parents: Mapping[int, Sequence[int]]) -> tuple[int | None, int | None]:
+    """Give the smallest hop from any root, and that root."""
+    hops = [(distances_below(parents, root).get(asked.number), root) for root in sorted(asked.choices.limits)]
+    known = [(hop, root) for hop, root in hops if hop]
+    return min(known) if known else (None, None)
+
+
+def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
+    """List the countries that an item states."""
+    said = asked.tables.said([asked.number], asked.concept.country_properties, asked.choices.country_mask)
+    labels = asked.tables.labels(s.value for s in said if s.value is not None)
+    scope, first = asked.choices.countries, asked.choices.first_country_property
+    first_only = any(s.counts and s.property == first for s in said)
+    return tuple(
+        CountrySaid(
+            s.property,
+            None if s.value is None else f"Q{s.value}",
+            None if s.value is None else labels[s.value],
+            s.snak,
+            s.rank,
+            s.qualified,
+            s.ended,
+            counts=s.counts and (s.property == first or not first_only),
+            in_scope=s.value is not None and (scope is None or asked.successors.get(s.value, s.value) in scope),
+        )
+        for s in said
+    )

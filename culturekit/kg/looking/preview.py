@@ -1,0 +1,244 @@
+"""What a concept would find, before it is extracted: counts, samples, explosions, and the cost of filtering."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.kg.concepts import Concept
+from culturekit.kg.graph_tables import GraphTables, counted_values
+from culturekit.kg.looking.explosions import Explosion, explosions
+from culturekit.kg.looking.preview_cost import FilterCost, filter_cost
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
+from culturekit.kg.store import Graph, load_graph
+from culturekit.kg.walk.levels import Level, Marks, walk_levels
+from culturekit.kg.walk.walk_choices import WalkChoices, choices_of, country_key
+
+__all__ = ["Cell", "HopPreview", "Preview", "PreviewOptions", "RootPreview", "preview"]
+
+OUT_OF_SCOPE = "out of scope"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewOptions:
+    """How to walk and how much to show; `factor` and `least` say what an explosion is."""
+
+    samples: int = 20
+    seed: int = 0
+    factor: float = 5.0
+    least: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The artifacts of one root, hop and country; an artifact of several countries is in the cell of each."""
+
+    country: str
+    count: int
+    sample: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HopPreview:
+    """What one hop reaches: classes walked through, artifacts, and of these those of wanted countries."""
+
+    hop: int
+    walked: int
+    artifacts: int
+    in_scope: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RootPreview:
+    """What one root reaches; `found` is false where the graph never mentions it."""
+
+    qid: str
+    label: str | None
+    limit: int
+    found: bool
+    hops: tuple[HopPreview, ...]
+    explosions: tuple[Explosion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a concept would find: candidates are counted once each, however many roots reach them."""
+
+    concept: str
+    seed: int
+    candidates: int
+    out_of_scope: int
+    roots: tuple[RootPreview, ...]
+    cost: FilterCost
+
+
+def preview(
+    folder: Path,
+    concept: Concept,
+    *,
+    wording: str,
+    options: PreviewOptions = PreviewOptions(),
+    prices: tuple[float, float] | None = None,
+    successors: Mapping[int, int] = MappingProxyType({}),
+) -> Preview:
+    """Walk from every root; `wording` is what a judge would be told, `prices` are per million tokens in and out."""
+    tables, graph = GraphTables(folder), load_graph(folder)
+    choices = choices_of(concept)
+    marks = Marks.of(graph, choices)
+    levels: dict[int, list[Level]] = {}
+    for number, limit in choices.limits.items():
+        node = graph.find(number)
+        levels[number] = [] if node is None else walk_levels(graph, node, limit, choices, marks)
+    if not any(levels.values()):
+        raise UsageError(
+            f"the graph mentions no root of {concept.concept}",
+            where=str(folder),
+            found=" ".join(f"Q{number}" for number in levels),
+        )
+    countries = Countries.of(tables, graph, choices, [level for own in levels.values() for level in own], successors)
+    labels = tables.labels(choices.limits)
+    roots = [
+        RootPreview(
+            f"Q{number}",
+            labels[number],
+            limit,
+            bool(levels[number]),
+            hop_previews(graph, number, levels[number], countries, options),
+            explosions(graph, tables, levels[number], factor=options.factor, least=options.least),
+        )
+        for number, limit in choices.limits.items()
+    ]
+    numbers, stated = countries.in_scope()
+    return Preview(
+        concept.concept,
+        options.seed,
+        len(numbers),
+        countries.artifacts - len(numbers),
+        labelled(roots, tables),
+        filter_cost(tables, concept.concept, numbers, stated, wording=wording, prices=prices),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Countries:
+    """The countries that artifacts state: `rows` has number and country, once each; `scope` None takes all."""
+
+    rows: pl.DataFrame
+    scope: frozenset[int] | None
+    excluded: frozenset[int]
+    artifacts: int
+
+    @classmethod
+    def of(
+        cls,
+        tables: GraphTables,
+        graph: Graph,
+        choices: WalkChoices,
+        levels: Sequence[Level],
+        successors: Mapping[int, int],
+    ) -> "Countries":
+        """Look up the countries of everything that was reached."""
+        reached = np.zeros(len(graph.nodes), np.bool_)
+        for level in levels:
+            reached[level.artifacts] = True
+        numbers = numbers_of(graph, np.flatnonzero(reached), choices.excluded_items)
+        wanted = pl.LazyFrame({"number": numbers}, schema={"number": pl.UInt32})
+        said = tables.statements.filter(pl.col("property").is_in(list(COUNTRY_PROPERTIES))).select(
+            "number", "property", "value", "rank", "ended"
+        )
+        near = said.join(wanted, on="number", how="semi").collect(engine="streaming")
+        rows = chosen_countries(counted_values(near, COUNTRY_PROPERTIES, choices.country_mask), choices, successors)
+        return cls(rows, choices.countries, choices.excluded_items, len(numbers))
+
+    def in_scope(self) -> tuple[NDArray[np.uint32], int]:
+        """Give the artifacts of wanted countries, and how many countries they state together."""
+        inside = self.rows if self.scope is None else self.rows.filter(pl.col("country").is_in(sorted(self.scope)))
+        numbers = inside["number"].unique().sort()
+        stated = self.rows.join(pl.DataFrame({"number": numbers}), on="number", how="semi").height
+        return numbers.to_numpy(), stated
+
+
+def chosen_countries(stated: pl.DataFrame, choices: WalkChoices, successors: Mapping[int, int]) -> pl.DataFrame:
+    """Give number and country, once each: of the first property where it has one, successors for those gone."""
+    first = choices.first_country_property
+    if first is not None:
+        own = pl.col("property") == first
+        stated = stated.filter(own | ~own.any().over("number"))
+    rows = stated.select("number", country=pl.col("value").replace(dict(successors)))
+    ordered = rows.sort("number", "country")
+    repeated = (pl.col("number") == pl.col("number").shift()) & (pl.col("country") == pl.col("country").shift())
+    return ordered.filter(~repeated.fill_null(value=False))
+
+
+def numbers_of(graph: Graph, nodes: NDArray[np.signedinteger], excluded: frozenset[int]) -> NDArray[np.uint32]:
+    """Give the item numbers of nodes, without the excluded items."""
+    numbers = np.asarray(graph.nodes[nodes], np.uint32)
+    return numbers[~np.isin(numbers, np.array(sorted(excluded), np.uint32))]
+
+
+def hop_previews(
+    graph: Graph, root: int, levels: Sequence[Level], countries: Countries, options: PreviewOptions
+) -> tuple[HopPreview, ...]:
+    """Count one root hop by hop."""
+    previews = []
+    for hop, level in enumerate(levels[1:], 1):
+        numbers = numbers_of(graph, level.artifacts, countries.excluded)
+        rows = countries.rows.join(pl.DataFrame({"number": numbers}), on="number", how="semi")
+        cells = country_cells(rows, countries.scope)
+        told = tuple(
+            Cell(key, len(members), sample_of(members, [options.seed, root, hop, *key.encode()], options.samples))
+            for key, members in cells.items()
+        )
+        in_scope = len(numbers) - len(cells.get(OUT_OF_SCOPE, ()))
+        previews.append(HopPreview(hop, len(level.walked), len(numbers), in_scope, told))
+    return tuple(previews)
+
+
+def country_cells(rows: pl.DataFrame, scope: frozenset[int] | None) -> Mapping[str, NDArray[np.uint32]]:
+    """Group artifacts by country key; those of no wanted country stand together, last."""
+    inside = rows if scope is None else rows.filter(pl.col("country").is_in(sorted(scope)))
+    values = inside["country"].unique().to_list()
+    named = inside.with_columns(
+        key=pl.col("country").replace_strict({value: country_key(value) for value in values}, return_dtype=pl.String)
+    )
+    grouped = named.select("key", "number").unique().sort("key", "number").group_by("key", maintain_order=True)
+    cells = {str(key): group["number"].to_numpy() for (key,), group in grouped}
+    outside = rows["number"].unique().sort()
+    outside = outside.filter(~outside.is_in(inside["number"].implode()))
+    return cells | ({OUT_OF_SCOPE: outside.to_numpy()} if len(outside) else {})
+
+
+def sample_of(members: NDArray[np.uint32], seed: Sequence[int], size: int) -> tuple[tuple[str, str | None], ...]:
+    """Draw from a cell, by a seed of its own so that no other cell changes what is drawn."""
+    drawn = np.random.default_rng(list(seed)).choice(members, min(size, len(members)), replace=False)
+    return tuple((f"Q{number}", None) for number in np.sort(drawn))
+
+
+def labelled(roots: Sequence[RootPreview], tables: GraphTables) -> tuple[RootPreview, ...]:
+    """Look up the labels of all samples at once."""
+    drawn = {int(qid[1:]) for root in roots for hop in root.hops for cell in hop.cells for qid, _ in cell.sample}
+    labels = tables.labels(drawn)
+
+    def cell_with(cell: Cell) -> Cell:
+        return Cell(cell.country, cell.count, tuple((qid, labels[int(qid[1:])]) for qid, _ in cell.sample))
+
+    return tuple(
+        RootPreview(
+            root.qid,
+            root.label,
+            root.limit,
+            root.found,
+            tuple(
+                HopPreview(hop.hop, hop.walked, hop.artifacts, hop.in_scope, tuple(map(cell_with, hop.cells)))
+                for hop in root.hops
+            ),
+            root.explosions,
+        )
+        for root in roots
+    )

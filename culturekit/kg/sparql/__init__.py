@@ -1,0 +1,1 @@
+"""Candidates from a SPARQL endpoint instead of a dump."""

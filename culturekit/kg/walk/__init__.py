@@ -1,0 +1,1 @@
+"""From the roots of concepts down to candidates."""

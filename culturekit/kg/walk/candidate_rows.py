@@ -1,0 +1,85 @@
+"""Candidate rows: where an artifact was found, and what the dump says about it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.kg.concepts import Concept
+from culturekit.kg.facts import Facts, qid_of
+from culturekit.kg.store import Graph
+from culturekit.kg.walk.reached import Reached
+from culturekit.kg.walk.searches import Search
+from culturekit.records.schemas import CANDIDATES
+
+__all__ = ["candidate_rows", "evidence"]
+
+LISTED = ("P31", "P279", "P495", "P17", "P2012", "P361")
+ROWS_AT_ONCE = 200_000
+LIST = pl.List(pl.String)
+
+
+def evidence(
+    graph: Graph, concept: Concept, search: Search, reached: Reached, paths: Sequence[NDArray[np.uint32]]
+) -> pl.DataFrame:
+    """Say where each artifact was found: number, concept, hop, all roots, one shortest path; numbers ascend."""
+    rows = pl.DataFrame({"number": graph.nodes[reached.nodes], "hop": reached.hops}).with_row_index("row")
+    roots = pl.concat(
+        [
+            pl.DataFrame({"row": places}).with_columns(roots=pl.lit(f"Q{graph.nodes[root]}"))
+            for root, places in zip(search.roots, reached.below, strict=True)
+        ]
+    )
+    by_hop = [
+        pl.DataFrame(
+            {
+                "row": np.flatnonzero(reached.hops == hop).astype(np.uint32),
+                "path": qid_lists(graph.nodes[own]),
+            },
+            schema={"row": pl.UInt32, "path": LIST},
+        )
+        for hop, own in enumerate(paths)
+    ]
+    listed = roots.group_by("row", maintain_order=True).agg("roots")
+    return (
+        rows.join(listed, on="row", how="left")
+        .join(pl.concat(by_hop), on="row", how="left")
+        .sort("number")
+        .with_columns(concept=pl.lit(concept.concept))
+        .drop("row")
+    )
+
+
+def qid_lists(numbers: NDArray[np.uint32]) -> pl.Series:
+    """Write a table of QID numbers as a column of lists."""
+    if len(numbers) == 0:
+        return pl.Series([], dtype=LIST)
+    flat = pl.select(qid_of(pl.lit(pl.Series(numbers.reshape(-1))))).to_series()
+    return flat.reshape(numbers.shape).arr.to_list()
+
+
+def candidate_rows(concept: Concept, found: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Add to the evidence and countries of artifacts what their items say, some rows at a time."""
+    parts = [rows_of(concept, part, facts) for part in found.iter_slices(ROWS_AT_ONCE)]
+    return pl.concat([pl.DataFrame(schema={**CANDIDATES.schema, "valueless": LIST}), *parts])
+
+
+def rows_of(concept: Concept, found: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """Join what is said about as many artifacts as are read at once."""
+    numbers = found["number"].to_numpy()
+    stated = facts.statements(numbers, LISTED, ranks=concept.ranks, ended=concept.ended)
+    rows = found.join(facts.items(numbers), on="number", how="left")
+    for name in LISTED:
+        own = stated.filter(pl.col("property") == name, pl.col("value").is_not_null())
+        values = own.group_by("number", maintain_order=True).agg(
+            qid_of("value").unique(maintain_order=True).alias(name.lower())
+        )
+        rows = rows.join(values, on="number", how="left")
+    asked = (*concept.follow, *concept.country_properties)
+    without = stated.filter(pl.col("snak").is_in(["somevalue", "novalue"]), pl.col("property").is_in(asked))
+    said = pl.format("{} {}", "property", "snak").unique(maintain_order=True).alias("valueless")
+    rows = rows.join(without.group_by("number", maintain_order=True).agg(said), on="number", how="left")
+    return rows.with_columns(pl.col([*map(str.lower, LISTED), "valueless"]).fill_null([])).select(
+        *CANDIDATES.columns, "valueless"
+    )

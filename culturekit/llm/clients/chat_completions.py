@@ -1,0 +1,116 @@
+"""OpenAI's chat completions on the wire: what is asked, and what the reply says."""
+
+from typing import Any
+
+from culturekit.llm.client import Image, Outgoing, Reply, Request, Stop, Usage
+from culturekit.llm.clients.body_templates import BodyTemplates
+from culturekit.llm.clients.image_slots import data_url, filled, slot_of
+from culturekit.llm.clients.openai_settings import Settings
+from culturekit.llm.clients.plain_completions import plain_reply
+from culturekit.llm.clients.token_listing import MOST_LISTED, listed_tokens, refuse_weighing
+from culturekit.llm.cut_replies import how_cut
+from culturekit.llm.money.counted_here import stated_usage
+from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
+from culturekit.llm.reading.schemas import response_format
+from culturekit.llm.untrusted.untrusted import user_message
+
+__all__ = ["compose", "read", "wire"]
+
+STOPS: dict[str, Stop] = {"stop": "end", "length": "length", "content_filter": "blocked"}
+
+
+def compose(request: Request, settings: Settings, templates: BodyTemplates) -> Outgoing:
+    """Write a request; whatever is random in it depends on its sample."""
+    if settings.room:
+        refuse_weighing(request, f"{settings.model}, which thinks before it answers,")
+    limit = settings.limit(request)
+    slots = tuple(map(slot_of, request.images))
+    key = (request.instructions, request.schema_type, request.sample, limit, slots, bool(request.weighed))
+    body = templates.body(key, user_message(request.data), lambda text: body_of(request, settings, text))
+    return Outgoing(body, request.images, request.sample, limit)
+
+
+def body_of(request: Request, settings: Settings, data: str) -> dict[str, Any]:
+    """Write the body around what comes from outside."""
+    body: dict[str, Any] = {
+        "model": settings.model,
+        "messages": [
+            {"role": "system", "content": request.instructions},
+            {"role": "user", "content": user_content(request, settings, data)},
+        ],
+        **wanted(request, settings),
+        settings.limit_field: settings.limit(request),
+        **settings.sampling(request.sample),
+    }
+    return body | {"reasoning_effort": settings.effort} if settings.effort else body
+
+
+def wanted(request: Request, settings: Settings) -> dict[str, Any]:
+    """Write what is wanted back: an answer of a shape, or how probable the first tokens of one are."""
+    if request.weighed:
+        return {"logprobs": True, "top_logprobs": MOST_LISTED}
+    return {"response_format": response_format(request.schema_type, settings.dialect)}
+
+
+def user_content(request: Request, settings: Settings, data: str) -> str | list[dict[str, Any]]:
+    """Write what comes from outside: text alone, or text and the slots of its images."""
+    if not request.images:
+        return data
+    detail = {"detail": settings.detail} if settings.detail else {}
+    slots = [{"type": "image_url", "image_url": {"url": slot_of(image), **detail}} for image in request.images]
+    return [{"type": "text", "text": data}, *slots]
+
+
+def wire(outgoing: Outgoing) -> bytes:
+    """Write the bytes that leave."""
+    return filled(outgoing, fill)
+
+
+def fill(body: Any, images: dict[str, Image]) -> int:  # noqa: ANN401 - JSON of our own
+    """Put the images where their names stand."""
+    count = 0
+    for part in body["messages"][1]["content"]:
+        if part["type"] == "image_url":
+            part["image_url"]["url"] = data_url(images[part["image_url"]["url"]])
+            count += 1
+    return count
+
+
+def read(raw: bytes) -> Reply:
+    """Read a reply."""
+    return plain_reply(raw) or any_reply(raw)
+
+
+def any_reply(raw: bytes) -> Reply:
+    """Read a reply of which nothing is certain."""
+    body = record(decoded(raw))
+    choices = records(body.get("choices"))
+    message = record(choices[0].get("message")) if choices else {}
+    if not message:
+        return Reply("", stop="unreadable", detail="no message in the reply" if body else why_no_object(raw))
+    version = " ".join(part for part in (text(body.get("model")), text(body.get("system_fingerprint"))) if part)
+    said, refusal = content_text(message.get("content")), text(message.get("refusal"))
+    reason = text(choices[0].get("finish_reason"))
+    stop, detail = ending(said, refusal, reason)
+    counts = usage(body.get("usage"), said or refusal)
+    return Reply(said or refusal, counts, stop, detail, version, listed_tokens(choices[0].get("logprobs")))
+
+
+def ending(said: str, refusal: str, reason: str) -> tuple[Stop, str]:
+    """Tell why a reply ended."""
+    if refusal:
+        return "refusal", "the model declined"
+    stop = STOPS.get(reason, "end")
+    if stop == "length":
+        return stop, how_cut(said)
+    return stop, "" if stop == "end" and reason in ("stop", "") else reason
+
+
+def content_text(content: object) -> str:
+    """Take the text of a message, which some servers send in parts."""
+    return text(content) or "".join(text(part.get("text")) for part in records(content))
+
+
+def usage(value: object, said: str) -> Usage:
+    """Read what the provider counted; count here where it did not."""
+    return stated_usage(value, said, sent="prompt_tokens", came="completion_tokens")

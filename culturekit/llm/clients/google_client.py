@@ -1,0 +1,96 @@
+"""Google's Gemini models, through generateContent of the Gemini API."""
+
+import importlib
+import os
+from functools import partial
+from typing import Any
+
+from culturekit.errors import MissingDependency
+from culturekit.llm.client import Identity
+from culturekit.llm.clients import gemini_api
+from culturekit.llm.clients.api_keys import NO_KEY, api_key
+from culturekit.llm.clients.body_templates import BodyTemplates
+from culturekit.llm.clients.client_options import GoogleOptions
+from culturekit.llm.clients.endpoints import check_base_url, normal_base_url
+from culturekit.llm.clients.gemini_settings import OFFICIAL, settings_of
+from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
+from culturekit.llm.clients.sending import http_client
+from culturekit.llm.untrusted.secrets import Secret
+from culturekit.registry import Spec
+
+__all__ = ["GoogleClient", "make"]
+
+VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+
+class GoogleClient(RemoteClient):
+    """Asks one model to generate content."""
+
+
+class GoogleConnection:
+    """The google-genai SDK, told to try once; our HTTP client under it sends what was composed."""
+
+    def __init__(self, base_url: str, model: str, secret: Secret | None, *, api_version: str, seconds: float) -> None:
+        """Connect lazily; the SDK is imported here."""
+        genai, http = google_sdk()
+        self.model = model
+        self.http: Any = http_client(http, seconds=seconds)
+        self.sdk: Any = genai.Client(
+            api_key=secret.reveal() if secret else NO_KEY,
+            vertexai=False,
+            http_options={
+                "base_url": base_url,
+                "api_version": api_version,
+                "timeout": round(seconds * 1000),
+                "httpx_async_client": self.http,
+            },
+        )
+
+    async def post(self) -> object:
+        """Post once."""
+        return await self.sdk.aio.models.generate_content(
+            model=self.model, contents="-", config={"should_return_http_response": True}
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.http.aclose()
+        self.sdk.close()
+
+
+def google_sdk() -> tuple[Any, Any]:
+    """Import the SDK and the httpx it uses, or say which command installs them."""
+    try:
+        from google import genai
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"the client google needs the package {error.name}, which is not installed",
+            hint="Install it with: pip install -c constraints.txt 'culturekit[llm]'",
+        ) from None
+    newer = int(genai.__version__.partition(".")[0]) >= 3
+    return genai, importlib.import_module("httpx2" if newer else "httpx")
+
+
+def make(spec: Spec) -> GoogleClient:
+    """Make the client; nothing is imported or sent yet."""
+    options = spec.read(GoogleOptions)
+    base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
+    model = model_of(spec, "google:gemini-2.5-flash").removeprefix("models/")
+    compose = partial(gemini_api.compose, settings=settings_of(model, options), templates=BodyTemplates())
+    return GoogleClient(
+        Identity("google", base_url, f"/{options.api_version}/models/{model}:generateContent", model),
+        options,
+        key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
+        connect=lambda secret: GoogleConnection(
+            base_url, model, secret, api_version=options.api_version, seconds=options.timeout
+        ),
+        written=WireFormat(compose, gemini_api.wire, gemini_api.read),
+    )
+
+
+def base_url_of_environment() -> str:
+    """Take the base URL that GOOGLE_GEMINI_BASE_URL names, as the SDK would."""
+    url = os.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip()
+    if url:
+        check_base_url(url)
+    return url

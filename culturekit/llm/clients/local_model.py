@@ -1,0 +1,157 @@
+"""A transformers model loaded from a folder: its chat template, its pictures, its tokens."""
+
+import importlib
+import io
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from PIL import Image as Picture
+
+from culturekit.errors import MissingDependency, UsageError
+from culturekit.llm.client import Image
+from culturekit.llm.clients.local_weighing import weighed_texts
+from culturekit.llm.clients.token_listing import WeighedToken
+from culturekit.torchvision_schemas import mend_torchvision
+
+__all__ = ["Generated", "LocalModel", "Turn", "Weighed"]
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One question as it was composed."""
+
+    instructions: str
+    data: str
+    max_new_tokens: int
+    seed: int
+    temperature: float | None
+    top_p: float | None
+    weighed: tuple[str, ...] = ()
+
+
+class Generated(msgspec.Struct, frozen=True):
+    """One reply."""
+
+    text: str
+    stop: Literal["end", "length", "time"]
+    input_tokens: int
+    output_tokens: int
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """How probable a reply begins with each of some texts; nothing was generated."""
+
+    text: str
+    stop: Literal["end"]
+    input_tokens: int
+    output_tokens: int
+    tokens: list[WeighedToken]
+
+
+class LocalModel:
+    """A model, and what turns chats into its tokens; one generation at a time."""
+
+    def __init__(self, folder: Path, *, device: str, dtype: str) -> None:
+        """Load both from the folder alone."""
+        self.torch, transformers = needed("torch"), needed("transformers")
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        self.sees = getattr(config, "vision_config", None) is not None
+        kind = transformers.AutoModelForImageTextToText if self.sees else transformers.AutoModelForCausalLM
+        words = transformers.AutoProcessor if self.sees else transformers.AutoTokenizer
+        self.transformers = transformers
+        self.words: Any = words.from_pretrained(folder, local_files_only=True)
+        self.tokenizer: Any = self.words.tokenizer if self.sees else self.words
+        self.device = device if device != "auto" else "cuda" if self.torch.cuda.is_available() else "cpu"
+        chosen = dtype if dtype == "auto" else getattr(self.torch, dtype)
+        self.model: Any = kind.from_pretrained(folder, local_files_only=True, dtype=chosen).to(self.device).eval()
+        self.has_template = bool(getattr(self.words, "chat_template", None))
+
+    def generate(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> Generated:
+        """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        length = int(inputs["input_ids"].shape[1])
+        until = time.monotonic() + seconds
+        over = StopWhen(self.torch, lambda: stopped.is_set() or time.monotonic() > until)
+        drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        if turn.temperature is not None:
+            drawn = {"do_sample": True, "temperature": turn.temperature, "top_p": turn.top_p or 1.0, "top_k": 0}
+        with self.torch.inference_mode(), self.torch.random.fork_rng():
+            self.torch.manual_seed(turn.seed)
+            made = self.model.generate(
+                **inputs,
+                **drawn,
+                max_new_tokens=turn.max_new_tokens,
+                stopping_criteria=self.transformers.StoppingCriteriaList([over]),
+                pad_token_id=self.padding(),
+            )
+        tokens = made[0, length:].tolist()
+        ended = bool(tokens) and tokens[-1] in self.ends()
+        stop: Literal["end", "length", "time"] = "end" if ended else "time" if over.struck else "length"
+        return Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
+
+    def weigh(self, turn: Turn, images: Sequence[Image]) -> Weighed:
+        """Say how probable it is that the reply begins with each of some texts."""
+        if images and not self.sees:
+            raise UsageError("this model sees no images", found=f"{len(images)} images", hint="Choose a vision model.")
+        inputs = self.tokens(turn, images).to(self.device)
+        found = weighed_texts(self.torch, self.model, self.tokenizer, inputs, turn.weighed)
+        likeliest = max(found, key=lambda item: item.logprob)
+        return Weighed(likeliest.token, "end", int(inputs["input_ids"].shape[1]), 1, found)
+
+    def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
+        """Write a question as the model was taught to read it."""
+        if not self.has_template:
+            return self.tokenizer(f"{turn.instructions}\n\n{turn.data}\n", return_tensors="pt")
+        pictures = [Picture.open(io.BytesIO(image.content)).convert("RGB") for image in images]
+        content: Any = turn.data
+        if self.sees:
+            content = [{"type": "image"} for _ in pictures] + [{"type": "text", "text": turn.data}]
+        instructions: Any = [{"type": "text", "text": turn.instructions}] if self.sees else turn.instructions
+        chat = [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
+        written = self.words.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+        if self.sees:
+            return self.words(text=[written], images=pictures or None, return_tensors="pt", add_special_tokens=False)
+        return self.tokenizer(written, return_tensors="pt", add_special_tokens=False)
+
+    def ends(self) -> set[int]:
+        """Give the tokens that end a reply."""
+        configured = self.model.generation_config.eos_token_id
+        listed = configured if isinstance(configured, list) else [configured]
+        return {token for token in (*listed, self.tokenizer.eos_token_id) if token is not None}
+
+    def padding(self) -> int | None:
+        """Give the token that fills up, which a batch of one never needs but generation asks for."""
+        own: int | None = self.tokenizer.pad_token_id
+        return min(self.ends(), default=None) if own is None else own
+
+
+class StopWhen:
+    """Tells a generation to stop; `struck` says that it was told so."""
+
+    def __init__(self, torch: Any, over: Any) -> None:  # noqa: ANN401 - a module, a function
+        """Take what decides."""
+        self.torch = torch
+        self.over = over
+        self.struck = False
+
+    def __call__(self, tokens: Any, scores: Any, **_: Any) -> Any:  # noqa: ANN401 - tensors
+        """Look before each token."""
+        self.struck = self.struck or bool(self.over())
+        return self.torch.full((tokens.shape[0],), self.struck, dtype=self.torch.bool, device=tokens.device)
+
+
+def needed(name: str) -> Any:  # noqa: ANN401 - a module
+    """Import a package, or say which command installs it; a broken torchvision does not stand in its way."""
+    try:
+        mend_torchvision()
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"the client local needs the package {error.name}, which is not installed",
+            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
+        ) from None

@@ -1,0 +1,106 @@
+"""OpenAI, and every server that speaks its protocol: vLLM, llama.cpp, Ollama and others."""
+
+import importlib
+import os
+from functools import partial
+from typing import Any
+
+from culturekit.errors import MissingDependency
+from culturekit.llm.client import Identity
+from culturekit.llm.clients import chat_completions, responses_api
+from culturekit.llm.clients.api_keys import NO_KEY, api_key
+from culturekit.llm.clients.body_templates import BodyTemplates
+from culturekit.llm.clients.client_options import OpenAIOptions
+from culturekit.llm.clients.endpoints import check_base_url, is_official, normal_base_url
+from culturekit.llm.clients.openai_settings import OFFICIAL, Settings, settings_of
+from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
+from culturekit.llm.clients.sending import http_client
+from culturekit.llm.untrusted.secrets import Secret
+from culturekit.registry import Spec
+
+__all__ = ["OpenAIClient", "make"]
+
+ENDPOINTS = {"chat": "/chat/completions", "responses": "/responses"}
+FORMATS = {"chat": chat_completions, "responses": responses_api}
+VARIABLES = ("OPENAI_API_KEY",)
+
+
+class OpenAIClient(RemoteClient):
+    """Asks one model for chat completions or responses."""
+
+
+class OpenAIConnection:
+    """The openai SDK, told to try once; our HTTP client under it sends what was composed."""
+
+    def __init__(self, base_url: str, endpoint: str, secret: Secret | None, seconds: float) -> None:
+        """Connect lazily; the SDK is imported here."""
+        sdk = openai_sdk()
+        http = httpx_of(sdk)
+        self.endpoint = endpoint
+        self.reply: Any = http.Response
+        self.sdk: Any = sdk.AsyncOpenAI(
+            api_key=secret.reveal() if secret else NO_KEY,
+            base_url=base_url,
+            max_retries=0,
+            timeout=seconds,
+            http_client=http_client(http, seconds=seconds),
+        )
+
+    async def post(self) -> object:
+        """Post once."""
+        return await self.sdk.post(self.endpoint, cast_to=self.reply)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.sdk.close()
+
+
+def openai_sdk() -> Any:  # noqa: ANN401 - a module
+    """Import the SDK, or say which command installs it."""
+    try:
+        import openai
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"the client openai needs the package {error.name}, which is not installed",
+            hint="Install it with: pip install -c constraints.txt 'culturekit[llm]'",
+        ) from None
+    return openai
+
+
+def httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules
+    """Find the httpx that the SDK uses, which is another one from version 3 on."""
+    kinds = (kind for kind in sdk.DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
+    return importlib.import_module(next(kinds).__module__.partition(".")[0])
+
+
+def make(spec: Spec) -> OpenAIClient:
+    """Make the client; nothing is imported or sent yet."""
+    options = spec.read(OpenAIOptions)
+    base_url = normal_base_url(options.base_url or base_url_of_environment() or OFFICIAL)
+    model = model_of(spec, "openai:gpt-4o-mini")
+    endpoint = ENDPOINTS[options.api]
+    settings = settings_of(model, base_url, options)
+    client = OpenAIClient(
+        Identity("openai", base_url, endpoint, model),
+        options,
+        key=partial(api_key, options, base_url=base_url, official=OFFICIAL, variables=VARIABLES),
+        connect=lambda secret: OpenAIConnection(base_url, endpoint, secret, options.timeout),
+        written=format_of(options.api, settings),
+    )
+    if not is_official(base_url, OFFICIAL):
+        client.caveat = "The server is not OpenAI's own: whether it enforces the schema of replies is for it to decide."
+    return client
+
+
+def format_of(api: str, settings: Settings) -> WireFormat:
+    """Choose how requests and replies look."""
+    chosen = FORMATS[api]
+    return WireFormat(partial(chosen.compose, settings=settings, templates=BodyTemplates()), chosen.wire, chosen.read)
+
+
+def base_url_of_environment() -> str:
+    """Take the base URL that OPENAI_BASE_URL names, as the SDK would."""
+    url = os.environ.get("OPENAI_BASE_URL", "").strip()
+    if url:
+        check_base_url(url)
+    return url

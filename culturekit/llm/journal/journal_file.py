@@ -1,0 +1,184 @@
+"""The file of the journal: its tables, how it is opened, and what its errors mean."""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.llm.money.counted_here import MOST_TOKENS
+
+__all__ = [
+    "FILE",
+    "PAID",
+    "SOUND",
+    "check_types",
+    "damaged",
+    "errors_explained",
+    "explain",
+    "open_for_reading",
+    "open_for_writing",
+    "paid",
+]
+
+FILE = "replies.sqlite"
+OURS = 0x63_6B_6C_6D
+"""The application id in the header of the file: `cklm`."""
+VERSION = 1
+
+CACHE = "PRAGMA cache_size = -48000"
+"""In kB: the index of keys of half a million requests, which are looked up all over it."""
+
+TABLES = f"""
+PRAGMA application_id = {OURS};
+PRAGMA user_version = {VERSION};
+CREATE TABLE IF NOT EXISTS templates (number INTEGER PRIMARY KEY, head BLOB NOT NULL, tail BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS requests (
+    number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, template INTEGER NOT NULL, middle BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS runs (
+    number INTEGER PRIMARY KEY, tag TEXT NOT NULL, model TEXT NOT NULL, UNIQUE (tag, model));
+CREATE TABLE IF NOT EXISTS replies (
+    number INTEGER PRIMARY KEY, request INTEGER NOT NULL, run INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    at REAL NOT NULL, mode TEXT NOT NULL, status INTEGER NOT NULL, kind TEXT NOT NULL,
+    checksum INTEGER NOT NULL, raw BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS replies_of_request ON replies (request);
+CREATE TABLE IF NOT EXISTS readings (
+    number INTEGER PRIMARY KEY, outcome TEXT NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    thinking_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, counted TEXT NOT NULL, picodollars INTEGER);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE VIEW IF NOT EXISTS exchanges AS
+    SELECT replies.number, hex(requests.key) AS key, runs.tag AS run, model, attempt, at, mode, status, kind, outcome,
+           input_tokens, output_tokens, thinking_tokens, cached_tokens, counted, picodollars / 1e12 AS usd,
+           CAST(templates.head || requests.middle || templates.tail AS TEXT) AS request, CAST(raw AS TEXT) AS reply
+    FROM replies
+    JOIN requests ON requests.number = replies.request
+    JOIN templates ON templates.number = requests.template
+    JOIN runs ON runs.number = replies.run
+    LEFT JOIN readings ON readings.number = replies.number;
+"""
+
+SOUND = f"""
+(min(input_tokens, output_tokens, thinking_tokens, cached_tokens, coalesce(picodollars, 0)) >= 0
+ AND max(input_tokens, output_tokens) <= {2 * MOST_TOKENS} AND cached_tokens <= input_tokens)
+"""
+"""What every reading has in common whose counts were looked at before they were written down. One that an earlier
+version took from a server as it came, and that cannot be true, counts as none: its reply is read again."""
+
+PAID = "coalesce(sum(picodollars >> 32), 0), coalesce(sum(picodollars & 4294967295), 0)"
+"""Sums of both halves, since the sum of what a server claims may be too large for SQLite; see `paid`."""
+
+NOT_A_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""What SQLite says of a file that is not as it was written: our statements are right, so tables that lack what they
+ask for are none of ours any more."""
+
+STRANGE = """
+SELECT (SELECT count(*) <> 6 FROM sqlite_schema
+        WHERE name IN ('templates', 'requests', 'runs', 'replies', 'readings', 'facts')),
+       (SELECT count(*) FROM templates WHERE typeof(head) <> 'blob' OR typeof(tail) <> 'blob'),
+       EXISTS (SELECT 1 FROM requests WHERE key < x'')
+"""
+"""Bytes come after everything else in an index, so that one look finds a key that is none."""
+SYSTEM_ERRORS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_CANTOPEN: errno.EIO,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+    sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_PROTOCOL: errno.EBUSY,
+    sqlite3.SQLITE_NOMEM: errno.ENOMEM,
+}
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Open the file, or make it, so that what is committed has reached the disk."""
+    with errors_explained(path):
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        check_ours(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute(CACHE)
+        connection.executescript(f"BEGIN IMMEDIATE;{TABLES}COMMIT;")
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Open the file as it is, also while a run writes to it; nothing in it is changed."""
+    with errors_explained(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False, timeout=30
+        )
+        check_ours(connection, path)
+        connection.execute(CACHE)
+    return connection
+
+
+def paid(high: int, low: int) -> int:
+    """Put the sums of both halves together: picodollars."""
+    return (high << 32) + low
+
+
+def check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that the file is a journal, and one that this version understands."""
+    with path.open("rb") as file:
+        header = file.read(20)
+    if not set(header[18:20]) <= {1, 2}:  # SQLite would call it a disk that cannot be written
+        raise damaged(path, f"a header of the unknown format {header[18]}, {header[19]}")
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and (application, version) != (OURS, VERSION):
+        raise IntegrityError(
+            "this file is not a journal of replies that this culturekit can read",
+            where=str(path),
+            expected=f"application id {OURS:#x}, version {VERSION}",
+            found=f"application id {application:#x}, version {version}",
+            hint="Use the culturekit that wrote it, or choose another --out.",
+        )
+    if tables and any(connection.execute(STRANGE).fetchone()):
+        raise damaged(path, "a table that is gone, or text where bytes were written")
+
+
+def check_types(path: Path, what: str, row: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
+    """Make sure that a row holds what was written: SQLite keeps text where bytes belong, and numbers where text is."""
+    if not all(map(isinstance, row, types)):
+        raise damaged(path, f"{what} is not of the types that were written")
+
+
+@contextmanager
+def errors_explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into what a caller of ours expects."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from error
+
+
+def explain(error: sqlite3.Error, path: Path) -> OSError | CultureKitError:
+    """Say what an error of SQLite means: a full or failing disk is the system's, a broken file is an IntegrityError."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    undecodable = isinstance(error, sqlite3.OperationalError) and code == 0  # a text that is none, says Python
+    if code in SYSTEM_ERRORS:
+        number = SYSTEM_ERRORS[code]
+        return OSError(number, f"{os.strerror(number)} ({error})", str(path))
+    if code in NOT_A_DATABASE or undecodable:
+        return damaged(path, str(error))
+    return CultureKitError(f"the journal could not be used: {error}", where=str(path))
+
+
+def damaged(path: Path, found: str) -> IntegrityError:
+    """Say what can be done about a broken journal."""
+    return IntegrityError(
+        "the journal of replies is damaged",
+        where=str(path),
+        found=found,
+        hint=(
+            f"Put a backup in its place, or save what is left: sqlite3 {path.name} .recover | sqlite3 new.sqlite. "
+            "Without the file every reply is bought again."
+        ),
+    )

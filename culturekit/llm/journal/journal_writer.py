@@ -1,0 +1,263 @@
+"""The one thread that writes the journal: whoever waits together is committed together."""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from culturekit.errors import CultureKitError
+from culturekit.llm.journal.bulk_rows import insert_rows
+from culturekit.llm.journal.journal_entry import Entry, Reading
+from culturekit.llm.journal.journal_file import explain
+from culturekit.llm.journal.request_texts import RequestTexts
+from culturekit.llm.money.money import picodollars
+
+__all__ = ["JournalWriter"]
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_OF_NOTES = 1.0
+"""Seconds after which notes are written although nothing else is."""
+
+NOTES_AT_ONCE = 1024
+
+GATHERING = 0.01
+"""Seconds from one commit to the next, at least: replies that come meanwhile share it, and the wire keeps its CPU."""
+
+LARGEST = 2**63 - 1
+"""The largest number that SQLite holds."""
+
+INSERT_REPLIES = "INSERT INTO replies (number, request, run, attempt, at, mode, status, kind, checksum, raw)"
+INSERT_READINGS = "INSERT OR REPLACE INTO readings"
+INSERT_FACTS = "INSERT OR REPLACE INTO facts (name, value)"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to commit, and the future of whoever waits until it is on disk; `loop` where that is asyncio's."""
+
+    entries: Sequence[Entry]
+    facts: Sequence[tuple[str, bytes]] = ()
+    future: Any = None
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+class JournalWriter:
+    """Takes tasks from any thread and commits all that wait as one group."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        """Start the thread; from now on the connection is its own."""
+        self.connection = connection
+        self.path = path
+        self.texts = RequestTexts(connection)
+        self.learn()
+        self.notes: deque[tuple[object, ...]] = deque()
+        self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self.open = threading.RLock()  # a signal may come while this very thread holds it
+        self.stopped = False
+        self.failure: Exception | None = None
+        """Why what waits was not written, the last time."""
+
+        self.broken = False
+        self.group: list[Task | None] = []
+        self.thread = threading.Thread(target=self.work, name="journal", daemon=True)
+        self.thread.start()
+
+    async def append(self, entry: Entry) -> int:
+        """Wait until an entry is on disk, while other tasks go on. It is written also when the wait is cancelled."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[int]] = loop.create_future()
+        self.take(Task((entry,), (), future, loop))
+        return (await future)[0]
+
+    def commit(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes]] = ()) -> list[int]:
+        """Block until all of these are on disk, in one commit."""
+        future: Future[list[int]] = Future()
+        self.take(Task(entries, facts, future))
+        return future.result()
+
+    def note(self, number: int, reading: Reading) -> None:
+        """Remember a reading until the next commit; one that no journal can hold is left out, and its reply unread."""
+        row = reading_row(number, reading)
+        if any(isinstance(value, int) and abs(value) > LARGEST for value in row):
+            logger.warning("reply %d has counts beyond all bounds, and is not noted as read", number)
+            return
+        self.notes.append(row)
+        if len(self.notes) % NOTES_AT_ONCE == 0:
+            self.tasks.put(Task(()))
+
+    def take(self, task: Task) -> None:
+        """Take a task, unless nobody would ever commit it."""
+        with self.open:
+            if self.stopped:
+                raise CultureKitError(
+                    "the journal is closed", where=str(self.path), hint="Open it again to write to it."
+                )
+            self.tasks.put(task)
+
+    def stop(self) -> None:
+        """Write what waits, and end the thread.
+
+        Raises:
+            OSError: notes could not be written.
+        """
+        with self.open:
+            self.stopped = True
+            self.tasks.put(None)
+        self.thread.join()
+        if self.failure is not None and (self.notes or self.broken):
+            raise self.failure
+
+    def work(self) -> None:
+        """Commit until told to stop; if that ever fails, everybody who waits is told, now and later."""
+        try:
+            self.commit_until_stopped()
+        except BaseException as error:
+            self.failure = error if isinstance(error, Exception) else CultureKitError(repr(error))
+            with self.open:
+                self.stopped = self.broken = True
+            tell([(task, self.failure) for task in [*self.group, *self.waiting()] if task is not None])
+
+    def waiting(self) -> list[Task | None]:
+        """Take all that waits."""
+        return [self.tasks.get() for _ in range(self.tasks.qsize())]
+
+    def commit_until_stopped(self) -> None:
+        """Commit group after group until told to stop."""
+        going_on = True
+        self.committed = 0.0
+        while going_on:
+            self.group = []
+            with suppress(queue.Empty):
+                self.group.append(self.tasks.get(timeout=PATIENCE_OF_NOTES))
+            time.sleep(max(self.committed + GATHERING - time.monotonic(), 0.0))
+            self.group += self.waiting()
+            tasks = [task for task in self.group if task is not None]
+            going_on = len(tasks) == len(self.group)
+            if tasks or self.notes:
+                self.commit_group(tasks)
+                self.committed = time.monotonic()
+
+    def commit_group(self, tasks: Sequence[Task]) -> None:
+        """Write a group in one transaction and tell everybody how it went."""
+        notes = [self.notes.popleft() for _ in range(len(self.notes))]
+        answers: list[tuple[Task, Answer]]
+        try:
+            self.begin()
+            numbers = iter(self.write([entry for task in tasks for entry in task.entries]))
+            insert_rows(self.connection, INSERT_FACTS, [fact for task in tasks for fact in task.facts])
+            insert_rows(self.connection, INSERT_READINGS, notes)
+            self.connection.execute("COMMIT")
+        except Exception as error:
+            self.notes.extendleft(reversed(notes))
+            self.sure = False
+            with suppress(Exception):  # a file that cannot even be read will fail the next one too
+                self.roll_back()
+            self.failure = explain(error, self.path) if isinstance(error, sqlite3.Error) else error
+            answers = [(task, self.failure) for task in tasks]
+        else:
+            self.failure = None
+            answers = [(task, [next(numbers) for _ in task.entries]) for task in tasks]
+        tell(answers)
+
+    def write(self, entries: Sequence[Entry]) -> range:
+        """Write entries, and give their numbers."""
+        requests = self.texts.numbers_of([(entry.key, entry.request) for entry in entries])
+        numbers = range(self.count + 1, self.count + 1 + len(entries))
+        self.count += len(entries)
+        now = time.time()
+        rows = [
+            (
+                number,
+                requests[entry.key],
+                self.runs.get((entry.run, entry.model)) or self.add_run(entry.run, entry.model),
+                entry.attempt,
+                entry.at or now,
+                entry.mode,
+                entry.status,
+                entry.kind,
+                zlib.crc32(entry.raw),
+                entry.raw,
+            )
+            for number, entry in zip(numbers, entries, strict=True)
+        ]
+        insert_rows(self.connection, INSERT_REPLIES, rows)
+        return numbers
+
+    def add_run(self, tag: str, model: str) -> int:
+        """Write down a run, or a model of it, that is new."""
+        added = self.connection.execute("INSERT INTO runs (tag, model) VALUES (?, ?)", (tag, model))
+        self.runs[tag, model] = int(added.lastrowid or 0)
+        return self.runs[tag, model]
+
+    def learn(self) -> None:
+        """Read what is in the file, so that rows can be numbered here."""
+        self.texts.learn()
+        rows = self.connection.execute("SELECT tag, model, number FROM runs")
+        self.runs: dict[tuple[str, str], int] = {(tag, model): number for tag, model, number in rows}
+        (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM replies").fetchone()
+        self.sure = True
+
+    def begin(self) -> None:
+        """Begin a transaction; after one that failed, with what is in the file, not with what was to be."""
+        if not self.sure:
+            self.roll_back()
+            self.learn()
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def roll_back(self) -> None:
+        """Take back a transaction that failed."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+
+def reading_row(number: int, reading: Reading) -> tuple[object, ...]:
+    """Write a reading as a row; money in whole millionths of a millionth of a dollar, so that sums are exact."""
+    usage = reading.usage
+    return (
+        number,
+        reading.outcome,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.thinking_tokens,
+        usage.cached_tokens,
+        usage.counted,
+        None if reading.usd is None else picodollars(reading.usd),
+    )
+
+
+Answer = list[int] | Exception
+
+
+def tell(answers: Sequence[tuple[Task, Answer]]) -> None:
+    """Answer everybody who waits, with one call into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Any, Answer]]] = {}
+    for task, answer in answers:
+        if task.loop is not None:
+            by_loop.setdefault(task.loop, []).append((task.future, answer))
+        elif task.future is not None:
+            settle([(task.future, answer)])
+    for loop, futures in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(settle, futures)
+
+
+def settle(futures: Sequence[tuple[Any, Answer]]) -> None:
+    """Give each future its answer, unless it was cancelled."""
+    for future, answer in futures:
+        if future.done():
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

@@ -1,0 +1,1 @@
+"""What questions cost: planned, reserved, counted and summed."""

@@ -1,0 +1,149 @@
+"""What many requests will cost, told before any is sent: from their sizes alone, or from a pilot of some of them."""
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from culturekit.llm.client import Identity, Outgoing, Rate
+from culturekit.llm.journal.journal_entry import Mode
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.money.pilot_estimate import Floats, Pilot, estimate_total
+from culturekit.llm.money.prices import worst_cost
+from culturekit.llm.money.request_kind import RequestKind
+from culturekit.llm.money.spending import Spent
+from culturekit.llm.money.tokens import estimate, input_bound
+
+__all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class CostPlan:
+    """What is still to be bought, and what it takes.
+
+    Attributes:
+        requests: All requests of the plan.
+        bought: Those whose answers the journal has: they cost nothing more.
+        pilot: Requests of the same kind from whose replies the tokens are estimated; 0 without any.
+        input_tokens: Of the requests still to be sent.
+        output_tokens: Likewise; without a pilot the most that can come back.
+        usd: US dollars; None where the price is not known.
+        margin: Half the width of the 95 % interval of `usd`, as far as the pilot tells.
+        most: US dollars that surely suffice when nothing has to be asked twice.
+    """
+
+    requests: int
+    bought: int
+    pilot: int
+    mode: Mode
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    margin: float | None
+    most: float | None
+    basis: Literal["sizes", "pilot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Of each request still to be sent: the estimate and the bound of its input, and the most that can come back."""
+
+    estimates: Floats
+    bounds: Floats
+    outputs: Floats
+
+
+def plan_cost(
+    requests: Iterable[Outgoing],
+    identity: Identity,
+    rate: Rate | None,
+    *,
+    mode: Mode = "online",
+    spent: Sequence[Spent] = (),
+) -> CostPlan:
+    """Plan requests; nothing is sent. `spent` is what the journal knows of some of them."""
+    known: dict[bytes, Spent] = {one.key: one for one in spent}
+    parts = array("d"), array("d"), array("d")
+    seen: dict[bytes, tuple[float, Spent]] = {}
+    kind, count, bought, words_only = RequestKind(), 0, 0, True
+    for outgoing in requests:
+        count += 1
+        guess = estimate(outgoing, identity)
+        one = known.get(key_of(identity, outgoing)) if known else None
+        if known:
+            kind.add(outgoing.body)
+            words_only = words_only and not outgoing.images
+        if one is not None:
+            seen[one.key] = guess, one
+        if one is not None and one.answered:
+            bought += 1
+            continue
+        for part, value in zip(parts, (guess, input_bound(outgoing, identity), outgoing.max_tokens), strict=True):
+            part.append(value)
+    sizes = Sizes(*(np.frombuffer(part) if part else np.zeros(0) for part in parts))
+    of_kind = [one for one in known.values() if one.key not in seen and words_only and kind.asks(one.body)]
+    pilot = [*seen.values(), *((estimate(Outgoing(one.body), identity), one) for one in of_kind)]
+    repairs = [one for one in spent if kind.repairs(one.body)]
+    return summed(sizes, rate, mode=mode, count=count, bought=bought, pilot=pilot_of(pilot, repairs))
+
+
+def pilot_of(asked: Sequence[tuple[float, Spent]], repairs: Sequence[Spent]) -> Pilot:
+    """Make a pilot of requests whose cost is known: those of the plan, and others of their kind, with their repairs.
+
+    What else a journal holds, such as the other question of a task with two, tells nothing about these.
+    """
+    own = [one for _, one in asked]
+    return Pilot(
+        estimates=np.array([guess for guess, _ in asked], dtype=np.float64),
+        inputs=np.array([one.input_tokens for one in own], dtype=np.float64),
+        outputs=np.array([one.output_tokens for one in own], dtype=np.float64),
+        all_inputs=sum(one.input_tokens for one in [*own, *repairs]),
+        all_outputs=sum(one.output_tokens for one in [*own, *repairs]),
+    )
+
+
+def summed(sizes: Sizes, rate: Rate | None, *, mode: Mode, count: int, bought: int, pilot: Pilot) -> CostPlan:
+    """Add sizes up, by the pilot where there is one."""
+    most = cost(rate, sizes.bounds.sum(), sizes.outputs.sum(), mode)
+    if not len(pilot.estimates):
+        tokens = int(sizes.estimates.sum()), int(sizes.outputs.sum())
+        return CostPlan(count, bought, 0, mode, *tokens, cost(rate, *tokens, mode), None, most, "sizes")
+    total = estimate_total(sizes.estimates, pilot)
+    usd = cost(rate, total.inputs, total.outputs, mode)
+    margin = cost(rate, 1.96 * total.input_error, 1.96 * total.output_error, mode)
+    tokens = round(total.inputs), round(total.outputs)
+    return CostPlan(count, bought, len(pilot.estimates), mode, *tokens, usd, margin, most, "pilot")
+
+
+def cost(rate: Rate | None, inputs: float, outputs: float, mode: Mode) -> float | None:
+    """Reckon what tokens cost, where the price is known."""
+    if rate is None:
+        return None
+    return worst_cost(rate, input_tokens=round(inputs), output_tokens=round(outputs), mode=mode)
+
+
+def cost_plan_lines(plan: CostPlan) -> Iterator[str]:
+    """Say a plan in words."""
+    left = plan.requests - plan.bought
+    yield f"{plan.requests:,} requests, {plan.bought:,} answered in the journal, {left:,} to send ({plan.mode})"
+    if plan.basis == "pilot":
+        yield f"{plan.input_tokens:,} tokens in, {plan.output_tokens:,} out, from a pilot of {plan.pilot:,}"
+    else:
+        yield f"about {plan.input_tokens:,} tokens in, at most {plan.output_tokens:,} out; a pilot tells this better"
+    if plan.usd is None or plan.most is None:
+        yield "the price of the model is not known: state one in the SPEC, ?price=IN/OUT in USD per million tokens"
+        return
+    spread = "" if plan.margin is None else f", give or take {amount(plan.margin)}"
+    word = "at most about " if plan.basis == "sizes" else ""
+    suffices = amount(plan.most, up=True)
+    yield f"{word}{amount(plan.usd)} USD{spread}; a budget of {suffices} USD surely suffices, repairs apart"
+
+
+def amount(usd: float, *, up: bool = False) -> str:
+    """Write dollars so that small sums can be told from nothing; `up` never says less than it is."""
+    digits = 2 if usd >= 1 or usd == 0 else 1 - math.floor(math.log10(usd))
+    step = 10.0**-digits
+    return f"{math.ceil(usd / step) * step if up else usd:,.{digits}f}"

@@ -1,0 +1,163 @@
+"""The money of one run: reserved before anything is sent, settled by what came back.
+
+A reservation covers the worst case, so the limit holds at any number of requests at once. With a limit, what may be
+spent is also written down before it is: whatever a kill interrupts counts as spent.
+"""
+
+import json
+import logging
+
+from culturekit.llm.client import Identity, Rate, Usage
+from culturekit.llm.journal.journal import Journal
+from culturekit.llm.journal.journal_entry import Mode, Reading
+from culturekit.llm.money.budget import Budget
+from culturekit.llm.money.money import dollars, picodollars
+from culturekit.llm.money.prices import cost_of, whole, worst_cost
+from culturekit.llm.money.spent_in_run import count_unsound, paid_in_journal, spent_in_run
+from culturekit.llm.money.tokens import input_bound
+from culturekit.llm.question import Question
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["Purse", "remember_rate"]
+
+RATES = "rates"
+"""The fact of a journal that lists the prices it was bought at, oldest first; `verify` reckons by them."""
+
+logger = logging.getLogger(__name__)
+
+AHEAD = 32
+"""For how many questions at once the journal is told that they may be paid for."""
+
+
+class Purse:
+    """What questions may cost and did cost; without a rate nothing is known of either."""
+
+    def __init__(self, rate: Rate | None, identity: Identity, budget: Budget) -> None:
+        """Start with a budget in which earlier spending is counted; `unsure` is what of it may never be billed."""
+        self.rate = rate
+        self.identity = identity
+        self.budget = budget
+        self.journal: Journal | None = None
+        self.fact = ""
+        self.promised = 0.0
+        self.picodollars_read = 0
+        self.unsure = 0.0
+        self.misled = self.warned = False
+        self.tokens = 0
+        self.input_factor = self.output_factor = 1.0
+
+    def reserve(self, question: Question) -> bool:
+        """Set aside the most that a question can cost, if there is enough."""
+        question.reserved = self.worst(question)
+        if not self.budget.reserve(question.reserved):
+            return False
+        if self.journal is not None and self.budget.spent + self.budget.reserved > self.promised:
+            self.promise(AHEAD * question.reserved)
+        return True
+
+    def worst(self, question: Question) -> float:
+        """Give the most that a question can cost."""
+        if self.rate is None:
+            return 0.0
+        tokens_in = round(self.bound(question) * self.input_factor)
+        tokens_out = round(question.outgoing.max_tokens * self.output_factor)
+        return worst_cost(self.rate, input_tokens=tokens_in, output_tokens=tokens_out)
+
+    def bound(self, question: Question) -> int:
+        """Give the most input tokens that a question can take."""
+        question.input_bound = question.input_bound or input_bound(question.outgoing, self.identity)
+        return question.input_bound
+
+    def cost(self, usage: Usage, mode: Mode = "online") -> float | None:
+        """Give what a reply cost, by how it was bought."""
+        return None if self.rate is None else cost_of(usage, self.rate, mode=mode)
+
+    def reading(self, outcome: str, usage: Usage, mode: Mode = "online") -> Reading:
+        """Make the reading of a reply that was not read before, and count what it cost among what was paid."""
+        usd = self.cost(usage, mode)
+        self.picodollars_read += picodollars(usd or 0.0)
+        return Reading(outcome, usage, usd)
+
+    @property
+    def paid(self) -> float | None:
+        """US dollars that all replies cost which were read, as `llm cost` adds them up; None without a price."""
+        return None if self.rate is None else dollars(self.picodollars_read)
+
+    def settle(self, question: Question, usage: Usage) -> None:
+        """Count what a reply cost, or could cost where that is in doubt.
+
+        Bounds that a provider's count passed are raised from now on.
+        """
+        cost = self.cost(usage) or 0.0
+        if usage.doubt:
+            self.warn_of_doubt(usage.doubt)
+        elif cost > question.reserved:
+            asked = f"{question.input_bound:,} and {question.outgoing.max_tokens:,}"
+            counts = f"{usage.input_tokens:,} tokens in and {usage.output_tokens:,} out"
+            self.warn(f"counts {counts}, where at most {asked} were asked for; they are paid as counted")
+        most = cost if usage.counted == "provider" else max(cost, question.reserved)
+        self.budget.settle(question.reserved, most)
+        self.unsure += most - cost
+        self.tokens += usage.input_tokens + usage.output_tokens
+        if question.input_bound:
+            self.input_factor = max(self.input_factor, usage.input_tokens / question.input_bound)
+        self.output_factor = max(self.output_factor, usage.output_tokens / max(question.outgoing.max_tokens, 1))
+
+    def warn_of_doubt(self, doubt: str) -> None:
+        """Say that counts cannot be true, and what is done about it."""
+        remedy = "What is missing or cannot be true is counted here, and a budget reckons such replies at their worst"
+        self.warn(f"does not count its tokens as it should ({doubt}). {remedy}")
+
+    def warn(self, what: str) -> None:
+        """Say once in a run that what the provider counts cannot be relied on, if that costs money."""
+        if not self.warned and self.rate is not None and max(self.rate.input, self.rate.output) > 0.0:
+            self.warned = True
+            logger.warning("%s %s; said once.", self.identity.model, what)
+
+    def keep(self, question: Question) -> None:
+        """Count a question at its worst, because nobody knows whether it was billed."""
+        self.budget.settle(question.reserved, question.reserved)
+        self.unsure += question.reserved
+
+    def free(self, question: Question) -> None:
+        """Give back what was set aside for a question that cost nothing."""
+        self.budget.settle(question.reserved, 0.0)
+
+    def look_back(self, journal: Journal) -> None:
+        """Take in what all replies in a journal cost, before any more is read or asked.
+
+        Where a count in it cannot be true, what was promised by it is not believed either.
+        """
+        self.picodollars_read = paid_in_journal(journal.path)
+        self.misled = count_unsound(journal.path) > 0
+
+    def remember_in(self, journal: Journal, run: str) -> None:
+        """Count what earlier processes of this run spent or may have spent, and write down what this one may."""
+        self.fact = f"promised:{run}"
+        if self.misled:
+            journal.remember(self.fact, b"0")
+        known = journal.recall(self.fact)
+        self.promised = 0.0 if known is None else dollars(int(known))
+        spent = spent_in_run(journal.path, run)
+        self.budget.settle(0.0, max(self.promised, spent))
+        self.unsure = max(self.promised - spent, 0.0)
+        if self.budget.limit is not None:
+            self.journal = journal
+
+    def promise(self, more: float) -> None:
+        """Write down that so much may be spent from now on."""
+        if self.journal is not None:
+            self.promised = self.budget.spent + self.budget.reserved + more
+            self.journal.remember(self.fact, str(picodollars(self.promised)).encode())
+
+
+def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:
+    """Write into a journal what the tokens of a model cost from now on, unless that is the last it knows of it."""
+    if rate is None:
+        return
+    known = json.loads(journal.recall(RATES) or b"[]")
+    cached = None if rate.cached is None else whole(rate.cached)
+    own = {"model": model, "input": whole(rate.input), "output": whole(rate.output), "cached": cached}
+    now = own | {"batch": rate.batch}
+    if now not in known:
+        journal.remember(RATES, canonical_json([*known, now]))

@@ -1,0 +1,54 @@
+"""One budget for several stages: what the others have spent is no longer there for this one."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from culturekit.llm.journal.journal_file import FILE, errors_explained, open_for_reading
+from culturekit.llm.money.money import dollars
+from culturekit.llm.money.spent_in_run import count_unsound, spent_in_run
+from culturekit.storage.manifest import JOURNAL
+
+__all__ = ["journal_for", "left_for", "said_of_others", "spent_elsewhere"]
+
+LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
+PROMISED = "SELECT value FROM facts WHERE name = ?"
+
+
+def journal_for(final: Path) -> Path | None:
+    """Find the journal that the next run of a stage folder would go on with; None where nothing was bought yet."""
+    partial = final.with_name(f".{final.name}.partial")
+    places = (partial / "out" / JOURNAL, partial / JOURNAL, final / JOURNAL)
+    return next((place / FILE for place in places if (place / FILE).is_file()), None)
+
+
+def spent_elsewhere(stages: Sequence[Path]) -> float:
+    """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
+    journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
+    return sum(spent_in_last_run(journal) for journal in journals)
+
+
+def spent_in_last_run(journal: Path) -> float:
+    """Give what the last run in a journal paid; replies that never came count as its budget counted them."""
+    with errors_explained(journal), closing(open_for_reading(journal)) as connection:
+        last = connection.execute(LAST_RUN).fetchone()
+        if last is None:
+            return 0.0
+        promised = connection.execute(PROMISED, (f"promised:{last[0]}",)).fetchone()
+    if count_unsound(journal):
+        return spent_in_run(journal, last[0])
+    return max(spent_in_run(journal, last[0]), dollars(int(promised[0])) if promised else 0.0)
+
+
+def left_for(budget: float | None, stages: Sequence[Path]) -> float | None:
+    """Give what a budget leaves after what other stages have spent."""
+    return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
+
+
+def said_of_others(budget: float | None, stages: Sequence[Path]) -> str:
+    """Say what of a budget others have spent; empty where they have spent nothing."""
+    spent = spent_elsewhere(stages)
+    if budget is None or not spent:
+        return ""
+    names = " and ".join(stage.name for stage in stages)
+    return f"${spent:.6f} of ${budget:g} spent by {names}, which comes on top of all sums here"

@@ -1,0 +1,136 @@
+"""How much may be sent to a model: requests and tokens a minute, how many at once, and when nothing at all.
+
+What the provider states is the ceiling; where it states nothing, its refusals teach one. Growth is slow, decrease is
+quick and once per event (additive increase, multiplicative decrease), and a hint to wait stops the whole model. No
+clock here: times come in, so schedules are tested without waiting.
+"""
+
+import math
+
+from culturekit.llm.client import Failure, Quota, Usage
+from culturekit.llm.pace.pace import Pace
+from culturekit.llm.pace.retry_waits import upward
+from culturekit.llm.pace.tempo import Tempo
+from culturekit.llm.pace.throughput import LATELY, MINUTE, Throughput
+
+__all__ = ["HEADROOM", "Limiter"]
+
+HEADROOM = 0.97
+"""The share of a stated quota that is aimed at; the rest is for clocks that differ."""
+
+FIRST_WINDOW = 4.0
+FEWER = 0.7
+"""How many requests go at once in the beginning, and the share of them that is left after an overload."""
+
+FIRST_HOLD = 0.5
+LONGEST_HOLD = 20.0
+"""Seconds for which nothing is sent after a refusal without a hint; doubled while nothing succeeds."""
+
+LEARNING = 0.05
+
+OVERLOADED = frozenset({502, 503, 504, 529})
+"""The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request."""
+
+
+class Limiter:
+    """The limits of one model in one run."""
+
+    def __init__(self, quota: Quota, concurrency: int) -> None:
+        """Start slowly, below what is allowed."""
+        self.most = float(concurrency)
+        self.window = min(FIRST_WINDOW, self.most)
+        self.slow_start_until = self.most
+        self.quota = quota
+        self.request_tempo, self.token_tempo = Tempo(a_second(quota.requests)), Tempo(a_second(quota.tokens))
+        self.requests, self.tokens = Pace(), Pace()
+        self.throughput = Throughput()
+        self.typical_output: float | None = None
+        self.input_ratio = 1.0
+        self.held_until = self.decreased_at = -math.inf
+        self.hold = FIRST_HOLD
+        self.set_paces()
+
+    def at_once(self) -> int:
+        """Say how many requests may be under way at the same time."""
+        return max(int(self.window), 1)
+
+    def due(self, now: float) -> float:
+        """Say when the next request may go, now or later."""
+        return max(self.held_until, self.requests.due(now), self.tokens.due(now))
+
+    def sent(self, input_guess: int, max_tokens: int, now: float) -> float:
+        """Count a request as sent; give the tokens that it is expected to take."""
+        output = max_tokens if self.typical_output is None else min(self.typical_output, max_tokens)
+        expected = input_guess * self.input_ratio + output
+        self.requests.sent(1.0, now)
+        self.tokens.sent(expected, now)
+        return expected
+
+    def succeeded(self, expected: float, input_guess: int, usage: Usage, now: float) -> None:
+        """Hear of a reply, and of how many tokens it took in truth."""
+        self.tokens.correct(usage.input_tokens + usage.output_tokens - expected, now)
+        self.learn(input_guess, usage)
+        self.throughput.count(now)
+        self.hold = FIRST_HOLD
+        self.window = min(self.window + (1.0 if self.window < self.slow_start_until else 1.0 / self.window), self.most)
+        self.request_tempo.succeeded()
+        self.token_tempo.succeeded()
+        self.set_paces()
+
+    def learn(self, input_guess: int, usage: Usage) -> None:
+        """Learn what requests of this kind take, from the last few dozen."""
+        if input_guess and usage.input_tokens:
+            self.input_ratio += (usage.input_tokens / input_guess - self.input_ratio) * LEARNING
+        typical = usage.output_tokens if self.typical_output is None else self.typical_output
+        self.typical_output = typical + (usage.output_tokens - typical) * LEARNING
+
+    def failed(self, failure: Failure, now: float, *, sent: float) -> None:
+        """Hear of a failure of a request that was sent at a time."""
+        if failure.wait is not None:
+            self.held_until = max(self.held_until, now + upward(failure.wait))
+        if failure.kind == "busy":
+            self.request_tempo.count_refusal()
+            self.token_tempo.count_refusal()
+        too_much = failure.kind in {"busy", "timeout"} or failure.status in OVERLOADED
+        if not too_much or sent <= self.decreased_at:
+            return
+        self.decreased_at = now
+        self.window = self.slow_start_until = max(self.window * FEWER, 1.0)
+        if failure.kind == "busy":
+            self.slow_down(now, hinted=failure.wait is not None)
+
+    def slow_down(self, now: float, *, hinted: bool) -> None:
+        """Go slower after a refusal; without a hint, wait longer each time until something succeeds."""
+        if not hinted:
+            self.held_until = max(self.held_until, now + self.hold)
+            self.hold = min(self.hold * 2.0, LONGEST_HOLD)
+        if self.quota.requests is not None or self.quota.tokens is None:
+            self.request_tempo.refused(
+                minute=self.throughput.a_second(MINUTE, now), lately=self.throughput.a_second(LATELY, now)
+            )
+        if self.quota.tokens is not None:
+            self.token_tempo.refused(minute=0.0, lately=0.0)
+        self.set_paces()
+
+    def restart(self) -> None:
+        """Begin slowly again after an outage."""
+        self.window, self.slow_start_until = min(FIRST_WINDOW, self.most), self.most
+        self.request_tempo.restart()
+        self.token_tempo.restart()
+        self.set_paces()
+
+    def set_paces(self) -> None:
+        """Let the tempos decide the paces."""
+        self.requests.per_second = max(self.request_tempo.per_second, 1 / 60)
+        self.tokens.per_second = max(self.token_tempo.per_second, 1.0)
+
+    def told(self) -> str:
+        """Say the limit in force now, for people."""
+        pace = self.requests.per_second
+        rate = "" if math.isinf(pace) else f", {pace * 60.0:,.0f} requests/min"
+        return f"{self.at_once()} at once{rate}"
+
+
+def a_second(a_minute: float | None) -> float | None:
+    """Give what is aimed at of a stated quota."""
+    return None if a_minute is None else a_minute * HEADROOM / 60.0

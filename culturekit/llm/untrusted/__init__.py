@@ -1,0 +1,1 @@
+"""Text from outside as data for a model, and keys that never leave."""

@@ -1,0 +1,1 @@
+"""The stages: what each reads, writes and depends on."""

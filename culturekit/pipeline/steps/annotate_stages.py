@@ -1,0 +1,155 @@
+"""The stages with people in the loop: forms out, answers in, tables of ratings."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.annotate.bare_pictures import BarePicture
+from culturekit.annotate.export import ExportOptions, export_project
+from culturekit.annotate.importing import import_answers
+from culturekit.annotate.item_rows import read_rows
+from culturekit.annotate.items import Item, items_of_images, items_of_rows
+from culturekit.annotate.offered_answers import OF_SPACE, own_offers, space_offers, wanted_lists
+from culturekit.annotate.scheme import Scheme
+from culturekit.annotate.shipped_schemes import load_scheme, scheme_file
+from culturekit.errors import UsageError
+from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.value_files import roles
+from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
+from culturekit.records.schemas import (
+    AUDIT_SAMPLE,
+    CSPACE,
+    IMAGES,
+    MATCHES,
+    PROMPTS,
+)
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
+
+__all__ = ["AggregateFiles", "ExportFiles", "aggregate_stage", "export_stage", "import_stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFiles:
+    """The files that tasks are made of.
+
+    Attributes:
+        images: tables of images, such as one per model.
+        prompts: the texts that images were made for.
+        items: rows that name several images each, Parquet or CSV.
+        sample: the images to judge; all, without it.
+        cspace: artifacts, countries and continents to choose from.
+        matches: tables of what images were mapped to, for the artifacts each is offered.
+    """
+
+    images: Sequence[Path]
+    prompts: Path | None = None
+    items: Path | None = None
+    sample: Path | None = None
+    cspace: Path | None = None
+    matches: Sequence[Path] = ()
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """Every file by its role."""
+        single = {"prompts": self.prompts, "items": self.items, "sample": self.sample, "cspace": self.cspace}
+        given = {role: path for role, path in single.items() if path is not None}
+        return {**roles("images", self.images), **roles("matches", self.matches), **given}
+
+
+def export_stage(
+    files: ExportFiles, scheme: str, options: ExportOptions, *, shortlist: int, seed: int, name: str = "annotate"
+) -> Stage:
+    """Write the forms of a scheme."""
+    loaded = load_scheme(scheme)
+
+    def run(work: Work) -> Outcome:
+        left_out: Counter[str] = Counter()
+        images = [(path, read_table(path, IMAGES)) for path in files.images]
+        items = chosen(files, items_of(work, files, images, loaded, left_out))
+        offers = offers_of(work, files, items, loaded, length=shortlist, seed=seed)
+        return export_project(work, items, pictures_of(images), loaded, offers, options, left_out, seed=seed)
+
+    settings = {**asdict(options), "shortlist": shortlist}
+    inputs = {**files.inputs, "scheme": scheme_file(scheme)}
+    return Stage(name, "annotate-export", 1, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars"))
+
+
+def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, name: str = "ratings") -> Stage:
+    """Take in what people answered."""
+    if not exports:
+        raise UsageError("there is nothing to import", expected="at least one JSON file of Label Studio or of the form")
+    return Stage(
+        name,
+        "annotate-import",
+        1,
+        lambda work: import_answers(work, project, exports, pool=pool),
+        {"project": project, **roles("export", exports)},
+        {"pool": pool},
+        packages=("polars",),
+    )
+
+
+def items_of(
+    work: Work,
+    files: ExportFiles,
+    images: Sequence[tuple[Path, pl.DataFrame]],
+    scheme: Scheme,
+    left_out: Counter[str],
+) -> list[Item]:
+    """Make the items, from images or from rows that name them."""
+    optional = [name for name in ("concept", "country") if all(name in table.columns for _, table in images)]
+    table = pl.concat([table.select(*IMAGES.schema, *optional) for _, table in images])
+    repeated = table.filter(table["image_id"].is_duplicated())
+    if repeated.height:
+        raise UsageError("two images have one id", found=repr(repeated["image_id"][0]), expected="ids that differ")
+    if files.items is not None:
+        return items_of_rows(read_rows(files.items), table, scheme, left_out)
+    prompts = None if files.prompts is None else read_table(prompts_table(files.prompts, work.scratch), PROMPTS)
+    return items_of_images(table, prompts, scheme, left_out)
+
+
+def chosen(files: ExportFiles, items: list[Item]) -> list[Item]:
+    """Keep the items of the sample."""
+    if files.sample is None:
+        return items
+    wanted = set(read_table(files.sample, AUDIT_SAMPLE)["image_id"])
+    found = [item for item in items if item.item_id in wanted]
+    if len(found) < len(wanted):
+        missing = min(wanted - {item.item_id for item in found})
+        raise UsageError(
+            "a sampled image is not among the images", found=repr(missing), expected="--images of all models"
+        )
+    return found
+
+
+def offers_of(
+    work: Work, files: ExportFiles, items: Sequence[Item], scheme: Scheme, *, length: int, seed: int
+) -> Mapping[str, Any]:
+    """Find the answers that differ from item to item, where the scheme has such."""
+    wanted = wanted_lists(scheme)
+    if not wanted:
+        return {}
+    if not wanted <= set(OF_SPACE):
+        if files.items is None:
+            raise UsageError(f"the scheme {scheme.name} needs lists of each item", expected="--items with them")
+        return own_offers(read_rows(files.items), items, scheme)
+    if files.cspace is None:
+        raise UsageError(f"the scheme {scheme.name} lets people choose from a cultural space", expected="--cspace")
+    space = read_table(space_table(files.cspace, work.scratch), CSPACE)
+    matches = [read_table(path, MATCHES).select(list(MATCHES.schema)) for path in files.matches]
+    return space_offers(items, scheme, space, pl.concat(matches) if matches else None, length=length, seed=seed)
+
+
+def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePicture]:
+    """Find the file of every image that was made."""
+    return {
+        row["image_id"]: BarePicture(row["image_id"], path.parent, row["path"], row["sha256"], path.parent)
+        for path, table in images
+        for row in table.filter(status="ok").iter_rows(named=True)
+    }

@@ -1,0 +1,128 @@
+"""The stages from a dump to the cultural space and its prompts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from culturekit.builders.popularity import SOURCES
+from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
+from culturekit.builders.prompting.quotas import Group
+from culturekit.builders.space.cspace import release
+from culturekit.errors import UsageError
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import countries, country_files
+from culturekit.kg.walk.extract import ExtractOptions, extract
+from culturekit.kg.walk.successors import load_successors
+from culturekit.pipeline.concept_options import released_concepts
+from culturekit.pipeline.steps.ingest_stage import ingest_stage
+from culturekit.records.choices import Included, ReleaseFormat
+from culturekit.stages.stage import Stage
+from culturekit.storage.manifest import read_manifest
+from culturekit.storage.package_data import shipped
+
+__all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
+
+TEMPLATES = "builders/wording/cube_prompts.yaml"
+STATEMENTS = "statements"
+"""The role of a table that an earlier stage of the same run may still have to write."""
+
+
+def extract_stage(
+    graph: Path,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    successors: Path | None = None,
+    name: str = "candidates",
+) -> Stage:
+    """Walk a graph from the roots of concepts; `successors` is a file that names the heirs of historic countries."""
+    options = options or ExtractOptions()
+    heirs = {} if successors is None else load_successors(successors)
+    files = {} if successors is None else {"successors": successors}
+    return Stage(
+        name,
+        "extract",
+        2,
+        lambda work: extract(work, graph, concepts, options, successors=heirs),
+        {"graph": graph, **country_files(), **files},
+        {**described(concepts), **asdict(options)},
+        packages=("numpy", "polars", "scipy"),
+    )
+
+
+def release_stage(
+    kept: Sequence[Path],
+    concepts: Sequence[Concept],
+    popularity: str,
+    formats: Sequence[ReleaseFormat] = (),
+    *,
+    include: Sequence[Included] = (),
+    name: str = "cspace",
+) -> Stage:
+    """Release the cultural space from tables of kept candidates; `include` takes in what waits for a person, too."""
+    source = SOURCES.make(popularity)
+    tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
+    wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
+    return Stage(
+        name,
+        "release",
+        3,
+        lambda work: release(work, kept, concepts, source, formats, include=include),
+        {**tables, **country_files(), **wording},
+        {
+            "popularity": dict(source.decides),
+            "formats": list(formats),
+            "include": sorted(set(include)),
+            **released_concepts(concepts),
+        },
+        packages=("polars",),
+    )
+
+
+def prompts_stage(
+    cspace: Path,
+    options: PromptOptions,
+    *,
+    seed: int,
+    concepts: Sequence[Concept] | None = None,
+    released: Path | None = None,
+    name: str = "prompts",
+) -> Stage:
+    """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with.
+
+    `released` is the space as it was published, where it was taken in.
+    """
+    options.check()
+    groups = quota_groups(released or cspace, concepts) if options.draws else []
+    for role, path in options.files().items():
+        if role != STATEMENTS and not path.is_file():
+            raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
+    return Stage(
+        name,
+        "prompts",
+        1,
+        lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups),
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.files()},
+        {**options.settings(), **({"groups": [list(group) for group in groups]} if groups else {})},
+        {"draw": seed} if options.draws else {},
+        packages=("polars",),
+    )
+
+
+def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group]:
+    """List every country of every concept: of the root configs, or of those that the space beside it was made with."""
+    if concepts is not None:
+        scopes: Mapping[str, Any] = {concept.concept: concept.countries for concept in concepts}
+    else:
+        manifest = read_manifest(cspace.parent)
+        released = manifest is not None and manifest.stage == "release" and cspace.name in manifest.outputs
+        stated: Any = manifest.options["concepts"] if manifest is not None and released else {}
+        scopes = {name: config["countries"] for name, config in stated.items()}
+    every = countries()
+    return sorted((name, iso) for name, scope in scopes.items() for iso in (every if scope == "all" else scope))
+
+
+def described(concepts: Sequence[Concept]) -> Mapping[str, object]:
+    """Give the concepts as they stand in a manifest."""
+    return {"concepts": {concept.concept: concept.model_dump(mode="json") for concept in concepts}}

@@ -1,0 +1,115 @@
+"""The stages in which people decide about candidates: sheet and forms out, decisions in, verdicts from them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from culturekit.annotate.candidate_tasks import candidate_items, decisions_of_exports, review_scheme
+from culturekit.annotate.export import PROJECT_FILE, ExportOptions, export_project
+from culturekit.annotate.quotas import Quotas
+from culturekit.builders.filtering.candidate_review import (
+    CANDIDATE_SHEET,
+    CandidateDecision,
+    candidate_sheet,
+    check_day,
+    read_candidate_sheet,
+    review_candidates,
+    waiting,
+)
+from culturekit.errors import UsageError
+from culturekit.families.value_files import roles
+from culturekit.records.schemas import ANNOTATION_KEY, KEPT
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest_file
+from culturekit.storage.manifest import InputRecord
+from culturekit.storage.package_data import shipped
+from culturekit.storage.tables import read_table
+
+__all__ = ["ReviewFiles", "review_export_stage", "review_stage"]
+
+ANSWERS, SHEET = "answers", ".csv"
+PER_SHEET = 200
+
+
+def review_export_stage(kept: Path, *, reviewers: int = 1, name: str = "review-export") -> Stage:
+    """Write the candidates that wait for a person as a sheet, as tasks of Label Studio and as an offline form."""
+    options = ExportOptions(Quotas(reviewers), per_sheet=PER_SHEET, checks=0, repeats=0)
+
+    def run(work: Work) -> Outcome:
+        rows, scheme = waiting(kept), review_scheme()
+        write_atomically(work.out / CANDIDATE_SHEET, candidate_sheet(rows))
+        return export_project(work, candidate_items(rows, scheme), {}, scheme, {}, options, Counter(), seed=0)
+
+    inputs = {"kept": kept, "scheme": shipped("annotate/cspace_review.yaml")}
+    return Stage(name, "review-export", 1, run, inputs, asdict(options), packages=("polars",))
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFiles:
+    """What people sent back: sheets, and exports in JSON, which the exported `project` explains.
+
+    `by` and `on` say who decided and when, where a sheet or an export does not.
+    """
+
+    answers: tuple[Path, ...]
+    project: Path | None = None
+    by: str | None = None
+    on: str | None = None
+
+    def inputs(self) -> Mapping[str, Path]:
+        """Name the files by their roles."""
+        if not self.answers:
+            raise UsageError("there is nothing to import", expected="a sheet, or JSON of Label Studio or of the form")
+        exports = [path for path in self.answers if path.suffix.lower() != SHEET]
+        if exports and self.project is None:
+            raise UsageError(
+                "an export in JSON is read with the project it belongs to", found=str(exports[0]),
+                expected="--project, the folder that `cspace review export` wrote",
+            )  # fmt: skip
+        check_day(self.on)
+        read_with = {} if not exports or self.project is None else project_files(self.project)
+        return {**roles(ANSWERS, self.answers), **read_with}
+
+
+def project_files(project: Path) -> dict[str, Path]:
+    """Name the files of a project that its answers are read with; the sheet beside them may be filled in meanwhile."""
+    return {"project": project / PROJECT_FILE, "key": project / f"{ANNOTATION_KEY.name}.parquet"}
+
+
+def review_stage(kept: Path, files: ReviewFiles, *, name: str = "review") -> Stage:
+    """Turn what people decided into verdicts."""
+    inputs = files.inputs()
+    filled_in = {role: partial(named_by_content, path) for role, path in roles(ANSWERS, files.answers).items()}
+    return Stage(
+        name,
+        "review",
+        1,
+        lambda work: review_candidates(work, kept, decisions_in(kept, files)),
+        {"kept": kept, **inputs},
+        {"by": files.by, "on": files.on},
+        packages=("polars",),
+        trees=filled_in,
+    )
+
+
+def named_by_content(path: Path, _: Path) -> InputRecord:
+    """Name a sheet by its content: filled in where it was handed out, it is another than its stage wrote, and right."""
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path), expected="a sheet, or an export in JSON")
+    return InputRecord(digest_file(path), path.name)
+
+
+def decisions_in(kept: Path, files: ReviewFiles) -> Sequence[CandidateDecision]:
+    """Read all decisions, in the order in which the files are given."""
+    known = set(read_table(kept, KEPT).select("concept", "qid").iter_rows())
+    found: list[CandidateDecision] = []
+    for path in files.answers:
+        if path.suffix.lower() == SHEET or files.project is None:
+            found += read_candidate_sheet(path, known, by=files.by, on=files.on)
+        else:
+            found += decisions_of_exports([path], files.project, known, on=files.on)
+    return found

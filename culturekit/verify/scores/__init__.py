@@ -1,0 +1,1 @@
+"""Scores recomputed from the values behind them, by their formulas alone."""

@@ -1,0 +1,205 @@
+"""Corrected diversity of continents and countries: labels imputed by prompt, put right by what people saw.
+
+Three chains of imputed labels leave out a third of the audited images each. These say by how much, to first order, the
+diversity of the imputed labels is off.
+"""
+
+import hashlib
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.batch_chances import mean_diversity
+from culturekit.verify.scores.corrected_imputations import Audit, Chain, chain_of
+from culturekit.verify.scores.raters import shares_of_labels
+
+__all__ = ["NONE", "CorrectionOf", "corrected_labels"]
+
+NONE = "(none of these)"
+PARTS = 3
+STEP = 1e-5
+WIDER = 1.05
+MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
+BLOCK = 8_192
+"""Rows of shares worked on at a time."""
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Mean: TypeAlias = Callable[..., Array]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionOf:
+    """What is corrected, and the key of its draws."""
+
+    weights: tuple[float, float, float]
+    q: float
+    size: int
+    confidence: float
+    seed: int
+    model: str
+    concept: str | None
+
+    def generator(self) -> np.random.Generator:
+        """Make the generator that the draws of this model, concept and kernel come from."""
+        key = f"{self.seed}\0{self.model}\0{self.concept}\0{self.weights}"
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Labels and the continent of each, images by prompt and mapped label, and the audited ones by id."""
+
+    labels: list[str]
+    parents: list[int]
+    mapped: Whole
+    audit: Audit
+
+
+def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
+    """Give the corrected diversity of one model and concept, and how many images were audited."""
+    counts = counted(images, audits, "country" if of.weights[1] > 0 else "continent")
+    outer, inner = (of.weights[0], of.weights[1]) if of.weights[1] > 0 else (0.0, 1.0)
+
+    def diversity(rows: Array, taken: int = 0) -> Array:
+        parts = np.array_split(rows, range(BLOCK, len(rows), BLOCK))
+        about = {"continent": outer, "country": inner, "q": of.q, "size": of.size, "taken": taken}
+        return np.concatenate([mean_diversity(part, counts.parents, **about) for part in parts])  # type: ignore[arg-type]
+
+    rng, audit = of.generator(), counts.audit
+    audited = len(audit.prompts)
+    part = (np.arange(audited) % PARTS)[rng.permutation(audited)]
+    none = counts.labels.index(NONE)
+    chains = [
+        chain_of(counts.mapped, without(audit, part == number), np.array(counts.parents), none, rng)
+        for number in range(PARTS)
+    ]
+    draws = [values_of(chain, diversity, of.size) for chain in chains]
+    scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, rng) for chain in chains)
+    shift, variance = put_right(counts, part, chains, diversity, of.size)
+    value = statistics.fmean(float(each.mean()) for each in draws) + shift
+    error = (variance + scatter) ** 0.5
+    below, above = sides(np.concatenate([each - each.mean() for each in draws]), error, of.confidence)
+    lowest = 1 / of.size
+    seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
+    low, high = lowest if seen == 1 else value + below, value + above
+    value = min(max(value, lowest), 1.0)
+    return Answer(value, min(max(low, lowest), value), max(min(high, 1.0), value)), audited
+
+
+def without(audit: Audit, held: NDArray[np.bool_]) -> Audit:
+    """Leave some audited images out."""
+    return Audit(audit.prompts[~held], audit.mapped[~held], audit.shown[~held])
+
+
+def values_of(chain: Chain, diversity: Mean, size: int) -> Array:
+    """Give the mean diversity of the prompts in some rounds of a chain, evenly taken."""
+    counts = chain.counts[:, chain.counts[0].sum(axis=1) >= size]
+    rounds, prompts, labels = counts.shape
+    if rounds * prompts > MOST_ROWS:
+        times = max(MOST_ROWS // prompts, FEWEST_ROUNDS)
+        counts = counts[[round(place) for place in np.linspace(0, rounds - 1, times).tolist()]]
+    values = diversity(counts.reshape(-1, labels).astype(np.float64), taken=1)
+    return np.asarray(values.reshape(len(counts), prompts).mean(axis=1))
+
+
+def of_images(mapped: Whole, chain: Chain, diversity: Mean, size: int, rng: np.random.Generator) -> float:
+    """Draw images from shares of a chain; give the variance of their mean diversity around that of the shares."""
+    images = mapped.sum(axis=1)
+    shares = chain.some[:, images >= size]
+    drawn = rng.multinomial(images[images >= size], shares / shares.sum(axis=2, keepdims=True))
+    flat = (-1, mapped.shape[1])
+    away = diversity(drawn.reshape(flat).astype(np.float64), taken=1) - diversity(shares.reshape(flat))
+    return float((away**2).mean() / shares.shape[1])
+
+
+def slopes_of(shares: Array, diversity: Mean) -> Array:
+    """Say how the diversity of each prompt changes with the share of each label, less the usual change."""
+    slopes = np.empty_like(shares)
+    now = diversity(shares)
+    for label in range(shares.shape[1]):
+        moved = shares.copy()
+        moved[:, label] += STEP
+        slopes[:, label] = (diversity(moved) - now) / STEP
+    return np.asarray(slopes - (slopes * shares).sum(axis=1)[:, None])
+
+
+def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean, size: int) -> tuple[float, float]:
+    """Say by how much the imputed diversity is too low, and the variance of that."""
+    images = counts.mapped.sum(axis=1)
+    enough = images >= size
+    weights = np.where(enough, 1 / (enough.sum() * images), 0.0)
+    total, audited, audit = images.sum(), len(part), counts.audit
+    people, expected, usual, share = (np.zeros(audited) for _ in range(4))
+    unseen = 0.0
+    for number, chain in enumerate(chains):
+        slopes = slopes_of(chain.shares, diversity) * (weights * total)[:, None]
+        of_cell = (chain.chances * slopes[:, None, :]).sum(axis=2)
+        hidden = counts.mapped.copy()
+        for image in np.flatnonzero(part != number):
+            hidden[audit.prompts[image], audit.mapped[image]] -= 1
+        held = np.flatnonzero(part == number)
+        for image in held:
+            prompt = audit.prompts[image]
+            people[image] = audit.shown[image] @ slopes[prompt]
+            expected[image] = of_cell[prompt, audit.mapped[image]]
+        usual[held], share[held] = (of_cell * hidden).sum() / hidden.sum(), hidden.sum() / total
+        unseen += len(held) / audited * (images * slopes.max(axis=1)).sum() / total
+    spread = float(((expected - expected.mean()) ** 2).mean())
+    both = float(((people - people.mean()) * (expected - expected.mean())).sum()) / (audited - 1)
+    trust = min(max(both / spread, 0.0), 1.0) if spread > 1e-15 else 0.0
+    rest = people - trust * expected
+    shift = float((share * (rest - (1 - trust) * usual)).mean())
+    variance = statistics.variance(rest.tolist()) * (1 / audited - 1 / total)
+    return shift, float(variance + 0.5 * (unseen / audited) ** 2)
+
+
+def sides(away: Array, error: float, confidence: float) -> tuple[float, float]:
+    """Give the distances of the limits: of the draws, widened to the error; of the error where draws hardly scatter."""
+    spread = float(np.sqrt((away**2).mean() - away.mean() ** 2))
+    if 3 * spread < error:
+        margin = error * statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+        return -margin, margin
+    wider = WIDER * max(1.0, error / spread) if spread > 0 else 0.0
+    low, high = np.quantile(away, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    return wider * low, wider * high
+
+
+def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
+    """Count what was mapped and what was found, label by label."""
+    own = set(images["image_id"])
+    answers: dict[str, dict[str, str]] = {}
+    parents: dict[str, str] = {NONE: NONE}
+    for said in audits.filter(pl.col("image_id").is_in(list(own))).iter_rows(named=True):
+        if column == "country" and only_continent(said):
+            continue
+        label = NONE if said["none_of_these"] else said[column]
+        answers.setdefault(said["image_id"], {})[said["annotator"]] = label
+        parents.setdefault(label, said["continent"] or NONE)
+    for label, continent in images.select(label=pl.col(column).fill_null(NONE), parent="continent").iter_rows():
+        parents.setdefault(label, continent or NONE)
+    labels = sorted(parents)
+    prompts = sorted({prompt or "" for prompt in images["prompt_id"]})
+    mapped = np.zeros((len(prompts), len(labels)), np.int64)
+    place: dict[str, tuple[int, int]] = {}
+    for image, prompt, label in images.select("image_id", "prompt_id", pl.col(column).fill_null(NONE)).iter_rows():
+        place[image] = prompts.index(prompt or ""), labels.index(label)
+        mapped[place[image]] += 1
+    found = shares_of_labels(answers, labels)
+    ids = sorted(found)
+    shown = np.array([[found[image][label] for label in labels] for image in ids])
+    shown = np.where(shown > 1e-9, shown, 0.0)
+    audit = Audit(np.array([place[image][0] for image in ids]), np.array([place[image][1] for image in ids]), shown)
+    continents = sorted(set(parents.values()))
+    return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit)
+
+
+def only_continent(said: Mapping[str, Any]) -> bool:
+    """Tell whether an answer names a continent and no country: of countries it says nothing."""
+    return not said["none_of_these"] and said["country"] is None and said["continent"] is not None

@@ -1,0 +1,134 @@
+"""Corrected diversity of kernels with artifacts, at order 2: by the mean of k(i, j)² over pairs of images.
+
+Over all images of a prompt the mean is counted for mapped labels. On the audited images it is known for both kinds of
+labels, and the difference of the two corrects it.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.corrected_labels import NONE, CorrectionOf
+from culturekit.verify.scores.student import t_quantile
+
+__all__ = ["corrected_pairs"]
+
+UNSEEN = 3.06
+"""Over the number of audited images: the least standard error, in parts of the mean."""
+
+Triple: TypeAlias = tuple[str, str, str]
+
+
+def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
+    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over the pairs of a prompt."""
+    said = most_said([row for row in audits.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]])
+    values, errors, audited, prompts = [], [], 0, 0
+    for own in images.sort("image_id").partition_by("prompt_id", maintain_order=True):
+        prompts += 1
+        mapped = {
+            image: triple_of(labels)
+            for image, *labels in own.select("image_id", "continent", "country", "artifact_id").iter_rows()
+        }
+        both = [image for image in mapped if image in said]
+        pair_mean, variance = corrected_mean(
+            [said[image] for image in both], [mapped[image] for image in both], list(mapped.values()), of.weights
+        )
+        value = 1 / (1 + (of.size - 1) * pair_mean)
+        values.append(value)
+        errors.append(((of.size - 1) * value**2) ** 2 * variance)
+        audited += len(both)
+    value = math.fsum(values) / prompts
+    error = math.sqrt(math.fsum(errors)) / prompts
+    factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / value)
+    return Answer(value, max(value / factor, 1 / of.size), min(value * factor, 1.0)), audited
+
+
+def triple_of(labels: Sequence[str | None]) -> Triple:
+    """Give the labels of three levels; one that is missing is that of showing none."""
+    continent, country, artifact = (NONE if label is None else label for label in labels)
+    return continent, country, artifact
+
+
+def most_said(audits: Sequence[Mapping[str, Any]]) -> dict[str, Triple]:
+    """Give the answer that most people gave of each image; of equally many the first in the alphabet.
+
+    What an answer leaves open is like nothing else.
+    """
+    votes: dict[str, Counter[Triple]] = {}
+    for row in audits:
+        levels = (row["continent"], row["country"], row["artifact_id"])
+        said = (NONE, NONE, NONE) if row["none_of_these"] else tuple("" if each is None else each for each in levels)
+        votes.setdefault(row["image_id"], Counter())[said[0], said[1], said[2]] += 1
+    most = {image: min(each, key=lambda triple: (-each[triple], triple)) for image, each in votes.items()}
+    return {image: alone(triple, image) for image, triple in most.items()}
+
+
+def alone(triple: Triple, image: str) -> Triple:
+    """Give an image a label of its own on the levels that nobody told."""
+    continent, country, artifact = (label or f"untold of {image}" for label in triple)
+    return continent, country, artifact
+
+
+def squares(labels: Sequence[Triple], weights: Sequence[float]) -> NDArray[np.float64]:
+    """Write k(i, j)² down for some images, with 0 for each with itself."""
+    kernel = np.zeros((len(labels), len(labels)))
+    for level, weight in enumerate(weights):
+        names = np.array([triple[level] for triple in labels])
+        kernel += weight * (names[:, None] == names[None, :])
+    kernel = kernel**2
+    np.fill_diagonal(kernel, 0.0)
+    return kernel
+
+
+def corrected_mean(
+    found: Sequence[Triple], seen: Sequence[Triple], everywhere: Sequence[Triple], weights: Sequence[float]
+) -> tuple[float, float]:
+    """Give the corrected mean of k² over pairs and its variance."""
+    true, mapped = squares(found, weights), squares(seen, weights)
+    trust = slope(mapped.sum(axis=1), true.sum(axis=1))
+    difference, variance = over_pairs(true - trust * mapped)
+    mean, of_images = mean_by_counting(everywhere, weights)
+    value = min(max(difference + trust * mean, 0.0), 1.0)
+    return value, max(variance + trust**2 * of_images, (UNSEEN * value / len(found)) ** 2)
+
+
+def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Give the slope of y on x, kept between 0 and 1."""
+    spread = float(((x - x.mean()) ** 2).sum())
+    return min(max(float(((x - x.mean()) * (y - y.mean())).sum()) / spread, 0.0), 1.0) if spread > 0 else 0.0
+
+
+def over_pairs(pairs: NDArray[np.float64]) -> tuple[float, float]:
+    """Average over pairs, and say by leaving out each image in turn how much the average scatters."""
+    n = len(pairs)
+    total = float(pairs.sum())
+    without = [(total - 2 * float(row.sum())) / ((n - 1) * (n - 2)) for row in pairs]
+    centre = math.fsum(without) / n
+    return total / (n * (n - 1)), (n - 1) / n * math.fsum((each - centre) ** 2 for each in without)
+
+
+def mean_by_counting(labels: Sequence[Triple], weights: Sequence[float]) -> tuple[float, float]:
+    """Average k² over all pairs of images, and give the variance that comes from the choice of images, 4 Var / n.
+
+    k² sums, over pairs of levels, the product of their weights where both labels are equal: so for each image the
+    others that are equal to it on both levels are counted.
+    """
+    n = len(labels)
+    of_image = [0.0] * n
+    for first, second in product(range(3), repeat=2):
+        weight = weights[first] * weights[second]
+        if weight > 0:
+            keys = [(triple[first], triple[second]) for triple in labels]
+            counts = Counter(keys)
+            for number, key in enumerate(keys):
+                of_image[number] += weight * (counts[key] - 1) / (n - 1)
+    mean = math.fsum(of_image) / n
+    variance = math.fsum((each - mean) ** 2 for each in of_image) / (n - 1)
+    return mean, 4 * variance / n

@@ -1,0 +1,121 @@
+"""Corrected VS and qVS, worked out again from matches and audits with the draws of the stated seed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from culturekit.verify.findings import Ledger
+from culturekit.verify.scores.averages import Answer, Mean, mean, t_answer
+from culturekit.verify.scores.corrected_labels import CorrectionOf, corrected_labels
+from culturekit.verify.scores.corrected_pairs import corrected_pairs
+from culturekit.verify.scores.labelled_images import DiversityTables
+from culturekit.verify.scores.score_rows import compare_row, wrong_row
+from culturekit.verify.scores.vendi import kernel_name, order_of
+
+__all__ = ["check_corrected"]
+
+HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
+HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
+TOLERANCE = 1e-7
+
+
+class CorrectedScores:
+    """Works out the correction of a model, concept and kernel once for all rows that speak of it."""
+
+    def __init__(self, tables: DiversityTables, seed: int) -> None:
+        """Take the tables and the seed of the draws."""
+        self.tables, self.seed = tables, seed
+        self.nearest = pl.concat(list(tables.mapped)) if tables.mapped else pl.DataFrame()
+        self.found: dict[tuple[Any, ...], tuple[Answer, int]] = {}
+
+    def images(self, model: str, concept: str | None) -> pl.DataFrame:
+        """Give the nearest matches of a model and concept."""
+        return self.nearest.filter(pl.col("model") == model, pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
+
+    def of(self, row: Mapping[str, Any], concept: str | None) -> tuple[Answer, int]:
+        """Correct one concept as a row says."""
+        about = row["about"]
+        weights = tuple(float(weight) for weight in about["weights"])
+        key = (row["model"], concept, weights, about["q"], about["size"], about["pool"], about["confidence"])
+        if key not in self.found:
+            of = CorrectionOf(
+                (weights[0], weights[1], weights[2]), order_of(about["q"]), int(about["size"]),
+                float(about["confidence"]), self.seed, row["model"], concept,
+            )  # fmt: skip
+            images = self.images(row["model"], concept)
+            audits = self.said(images, about["pool"])
+            correct = corrected_pairs if of.weights[2] > 0 and of.q == 2 else corrected_labels
+            self.found[key] = correct(images, audits, of)
+        return self.found[key]
+
+    def said(self, images: pl.DataFrame, pool: str | None) -> pl.DataFrame:
+        """Give what the people of a pool said of some images."""
+        audits = self.tables.audits
+        if audits is None:
+            raise ValueError("no audits are behind a corrected score")
+        audits = audits if pool is None else audits.filter(pl.col("pool") == pool)
+        return audits.join(images.select("image_id"), on="image_id", how="semi")
+
+    def answer(self, row: Mapping[str, Any]) -> tuple[Answer, int, pl.DataFrame]:
+        """Correct what a row speaks of: a concept, or all concepts, each counted by its number of prompts."""
+        own = self.nearest.filter(pl.col("model") == row["model"])
+        concepts = own["concept"].unique().sort().to_list()
+        if row["concept"] is not None or concepts == [None]:
+            images = self.images(row["model"], row["concept"])
+            return *self.of(row, row["concept"]), images
+        parts = [(self.images(row["model"], concept)["prompt_id"].n_unique(), concept) for concept in concepts]
+        total = sum(prompts for prompts, _ in parts)
+        answers = [(prompts / total, *self.of(row, concept)) for prompts, concept in parts]
+        value = math.fsum(share * one.value for share, one, _ in answers)
+        below = math.hypot(*(share * (one.value - one.low) for share, one, _ in answers))
+        above = math.hypot(*(share * (one.high - one.value) for share, one, _ in answers))
+        return Answer(value, value - below, value + above), sum(audited for *_, audited in answers), own
+
+
+def check_corrected(
+    folder: str, rows: Sequence[dict[str, Any]], tables: DiversityTables, seed: int, ledger: Ledger
+) -> None:
+    """Work out every row with corrected labels."""
+    scores = CorrectedScores(tables, seed)
+    for row in rows:
+        with ledger.guarded("scores", f"{folder} row {row['row']}"):
+            if tables.missing:
+                ledger.judge(folder, row, "not verifiable", f"inputs are not here: {', '.join(tables.missing)}")
+                continue
+            check_row(folder, row, scores, ledger)
+
+
+def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger: Ledger) -> None:
+    """Work one row out and compare it."""
+    answer, audited, images = scores.answer(row)
+    if row["metric"] == "qvs":
+        values = scores.tables.quality.get(row["about"]["scorer"], {})
+        known = [values[image] for image in images["image_id"] if image in values]
+        if len(known) < 2:
+            wrong_row(
+                folder, row, "no quality of its images is known", expected="some", found=len(known), ledger=ledger
+            )
+            ledger.judge(folder, row, "wrong", HOW)
+            return
+        answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
+    how = HOW_PAIRS if row["about"]["form"] == "average pairs" else HOW
+    said: dict[str, object] = {"audited": audited, "kernel": kernel_name(row["about"]["weights"])}
+    weights = row["about"]["weights"]
+    name, column = ("country_only", "artifact_id") if weights[2] > 0 else ("continent_only", "country")
+    told = scores.said(images, row["about"]["pool"]).filter(~pl.col("none_of_these"), pl.col(column).is_null())
+    left_out = told.height if weights[1] > 0 or weights[2] > 0 else 0
+    if left_out or name in row["about"]:
+        said[name] = left_out
+    compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)
+
+
+def times_quality(diversity: Answer, quality: Mean, confidence: float) -> Answer:
+    """Multiply with a mean quality: half widths add in squares, each times the other factor."""
+    limits = t_answer(quality, confidence)
+    margin = limits.high - quality.value
+    value = quality.value * diversity.value
+    below = math.hypot(quality.value * (diversity.value - diversity.low), diversity.value * margin)
+    above = math.hypot(quality.value * (diversity.high - diversity.value), diversity.value * margin)
+    return Answer(value, value - below, value + above)

@@ -1,0 +1,118 @@
+"""Scores of other families against the values that stand behind them: whether they are the means that they say.
+
+What the values themselves are made from (vectors of a model, answers of a judge, ratings) is not worked out again, so
+that such a score is consistent at best.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from culturekit.verify.findings import Ledger
+from culturekit.verify.run_tree import FinishedStage
+from culturekit.verify.scores.averages import mean
+from culturekit.verify.scores.diversity_scores import NAMES
+from culturekit.verify.scores.score_rows import close, wrong_row
+
+__all__ = ["check_means"]
+
+Values = list[tuple[str, str, float]]
+"""Country, prompt and value of items."""
+
+MEANS = frozenset(
+    (
+        "align", "appeal_in_manifold", "appeal_with_similarity", "c3", "c3_image", "c3_object", "c3_text",
+        "closer_choice_rate", "ddiv", "dialect_score", "empty", "exag", "faith", "hal", "in_region_rate", "mean_tone",
+        "neutral_similarity", "object_seen", "question_share", "rating_mean", "sdiv", "theme_share",
+    )
+)  # fmt: skip
+"""Metrics that are means of the values beside them."""
+
+OF_ITEMS = "is the mean of its values"
+OF_PROMPTS = "is the mean of its values over prompts"
+OF_COUNTRIES = "is the mean of its values over prompts and countries"
+OTHER = "what it is made from is not a mean of the values beside it, and nothing here works this metric out"
+NO_VALUES = "no values stand beside it, and nothing here works this metric out"
+
+
+def check_means(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Compare scores that nothing else looked at with the means of their values."""
+    judged = {verdict.row for verdict in ledger.verdicts if verdict.folder == stage.name}
+    own, by_place = read_values(stage.folder / "values.parquet")
+    for row in rows:
+        if row["row"] in judged:
+            continue
+        if not in_order(row):
+            wrong_row(
+                stage.name, row, "the value lies outside its interval",
+                expected=f"{row['ci_low']} to {row['ci_high']}", found=row["value"], ledger=ledger,
+            )  # fmt: skip
+            ledger.judge(stage.name, row, "wrong", "the value against its interval")
+            continue
+        values = own.get(tuple(row[name] for name in NAMES))
+        if values is None and row["country"] is None:
+            values = by_place.get((row["metric"], row["model"], row["benchmark"], row["concept"]), [])
+            values = in_group(values, row["group"], stage.manifest.options.get("groups"))
+        if not values:
+            ledger.judge(stage.name, row, "not verifiable", NO_VALUES)
+            continue
+        judge_mean(stage.name, row, values, ledger)
+
+
+def judge_mean(folder: str, row: dict[str, Any], values: Values, ledger: Ledger) -> None:
+    """Say which mean of its values a score is; a metric that is one by its formula has to be one."""
+    found = dict(means_of(values))
+    how = next((how for how, mean_value in found.items() if close(row["value"], mean_value)), None)
+    if how is None and row["metric"] in MEANS:
+        wrong_row(
+            folder, row, "the value is not the mean of the values behind it", expected=found[OF_COUNTRIES],
+            found=row["value"], ledger=ledger,
+        )  # fmt: skip
+        ledger.judge(folder, row, "wrong", OF_COUNTRIES)
+        return
+    ledger.judge(folder, row, "consistent" if how else "not verifiable", how or OTHER)
+
+
+def in_group(values: Values, group: str | None, groups: object) -> Values:
+    """Keep the values of the countries of a group; all where a score is of none."""
+    if group is None:
+        return values
+    members = dict(groups) if isinstance(groups, Mapping) else {}
+    return [one for one in values if members.get(one[0]) == group]
+
+
+def in_order(row: Mapping[str, Any]) -> bool:
+    """Tell whether the limits lie in order; intervals of a correction of bias may leave the plain value out."""
+    low, high = row["ci_low"], row["ci_high"]
+    return low is None or high is None or math.isnan(low) or math.isnan(high) or low <= high or close(low, high)
+
+
+def read_values(path: Path) -> tuple[dict[tuple[Any, ...], Values], dict[tuple[Any, ...], Values]]:
+    """Read values under the score that they went into, and those of countries under the score of all."""
+    own: dict[tuple[Any, ...], Values] = {}
+    placed: dict[tuple[Any, ...], Values] = {}
+    if not path.is_file():
+        return own, placed
+    for row in pl.read_parquet(path).iter_rows(named=True):
+        if row["value"] is None or not math.isfinite(row["value"]):
+            continue
+        item = (row["country"] or "", row["prompt_id"] or row["item"], float(row["value"]))
+        own.setdefault(tuple(row[name] for name in NAMES), []).append(item)
+        if row["country"] is not None:
+            key = (row["metric"], row["model"], row["benchmark"], row["concept"])
+            placed.setdefault(key, []).append(item)
+    return own, placed
+
+
+def means_of(values: Values) -> Iterator[tuple[str, float]]:
+    """Give the means that a score can be."""
+    yield OF_ITEMS, mean([value for *_, value in values]).value
+    countries: dict[str, dict[str, list[float]]] = {}
+    for country, prompt, value in values:
+        countries.setdefault(country, {}).setdefault(prompt, []).append(value)
+    prompts = {country: [mean(members).value for members in own.values()] for country, own in countries.items()}
+    yield OF_PROMPTS, mean([one for own in prompts.values() for one in own]).value
+    yield OF_COUNTRIES, mean([mean(own).value for own in prompts.values()]).value

@@ -1,0 +1,1 @@
+"""Tables of a run held against the files, replies and vectors behind them."""

@@ -1,0 +1,193 @@
+"""Matches, worked out again from the vectors: the nearest artifacts, their scores and margins, who abstained."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.verify.findings import Ledger
+from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.tables.index_vectors import read_index, vectors_of
+from culturekit.verify.tables.nearest import LOWEST, NearestArtifacts
+
+__all__ = ["check_matches"]
+
+CHECK = "matches"
+AT_ONCE = 256
+TOLERANCE = 2e-6
+"""Scores and margins are float32: their last digits are left open."""
+
+SHOWN = 3
+"""Rows of a table that are shown as wrong; the others are counted."""
+
+
+def check_matches(tree: RunTree, ledger: Ledger) -> None:
+    """Work out every table of matches that a mapping wrote."""
+    for stage in tree.of_kind("map"):
+        with ledger.guarded(CHECK, stage.name):
+            if stage.manifest.options.get("adjustment"):
+                ledger.note(
+                    CHECK, stage.name, "a correction for hubs was applied; its scores were not worked out again"
+                )
+                continue
+            check_stage(tree, stage, ledger)
+
+
+def check_stage(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Compare the matches of one mapping with what its vectors give."""
+    places = {role: tree.source(stage, role) for role in stage.manifest.inputs}
+    index_folder, images_path = places["index"], places["images"]
+    given = places.get("vectors", stage.folder)
+    if index_folder is None or images_path is None or given is None:
+        ledger.note(CHECK, stage.name, "its index, images or vectors are not here; nothing was worked out again")
+        return
+    matches = pl.read_parquet(stage.folder / "matches.parquet")
+    images = asked_images(images_path, places.get("prompts"))
+    problems = list(coverage(stage, matches, images, given))
+    compared = NearestArtifacts(read_index(index_folder), stage.manifest.options)
+    problems += compared_rows(stage, matches, images, given, compared)
+    problems += abstention(stage, matches)
+    ledger.count("matches worked out", matches.height)
+    for problem, expected, found in problems[:SHOWN]:
+        ledger.broken(CHECK, f"{stage.name}/matches.parquet", problem, expected=expected, found=found)
+    if len(problems) > SHOWN:
+        ledger.broken(CHECK, f"{stage.name}/matches.parquet", f"and {len(problems) - SHOWN:,} more such differences")
+
+
+def asked_images(path: Path, prompts: Path | None) -> dict[str, dict[str, Any]]:
+    """Read images with the concept and country that they, or their prompts, name."""
+    asked: dict[str, dict[str, Any]] = {}
+    if prompts is not None and prompts.suffix == ".parquet":
+        asked = {row["prompt_id"]: row for row in pl.read_parquet(prompts).to_dicts()}
+    images = {}
+    for row in pl.read_parquet(path).to_dicts():
+        prompt = asked.get(row["prompt_id"], {})
+        said = {name: row.get(name) or prompt.get(name) for name in ("concept", "country")}
+        images[row["image_id"]] = {**row, **said}
+    return images
+
+
+Problem = tuple[str, object, object]
+
+
+def coverage(
+    stage: FinishedStage, matches: pl.DataFrame, images: Mapping[str, Mapping[str, Any]], given: Path
+) -> Iterator[Problem]:
+    """Compare which images are matched, and what the rows say of them, with the table of images."""
+    ids, vectors = vectors_of(given)
+    lost = set(pl.read_parquet(stage.folder / "drops.parquet")["key"])
+    matched = set(matches["image_id"])
+    wanted = {image for image, row in images.items() if row["status"] == "ok"} - lost
+    if matched != wanted:
+        yield "other images are matched than were made", f"{len(wanted):,}", f"{len(matched ^ wanted):,} differ"
+    if not matched <= set(ids):
+        yield "images are matched that have no vector", "a vector each", f"{len(matched - set(ids)):,} without"
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    if len(norms) and float(np.abs(norms - 1).max()) > 1e-4:
+        yield "the vectors of images are not of unit length", 1, f"{float(norms[np.abs(norms - 1).argmax()]):.6f}"
+    for row in matches.unique(["image_id", "model", "prompt_id", "concept", "repeat", "slot"]).iter_rows(named=True):
+        image = images.get(row["image_id"], {})
+        for name in ("model", "prompt_id", "concept", "repeat", "slot"):
+            if row[name] != image.get(name):
+                yield f"{name} of image {row['image_id']} is not that of the images table", image.get(name), row[name]
+
+
+def compared_rows(
+    stage: FinishedStage,
+    matches: pl.DataFrame,
+    images: Mapping[str, Mapping[str, Any]],
+    given: Path,
+    compared: NearestArtifacts,
+) -> Iterator[Problem]:
+    """Work out the rows of all images, those of one place together."""
+    ids, vectors = vectors_of(given)
+    row_of = {image: row for row, image in enumerate(ids)}
+    within = stage.manifest.options.get("within")
+    places: dict[tuple[str | None, str | None], list[str]] = {}
+    by_image = {str(image): rows.to_dicts() for (image,), rows in matches.sort("image_id", "rank").group_by("image_id")}
+    for image in sorted(set(by_image) & set(row_of) & set(images)):
+        concept = images[image]["concept"] if within in {"concept", "both"} else None
+        country = images[image]["country"] if within in {"country", "both"} else None
+        places.setdefault((concept, country), []).append(image)
+    k = int(stage.manifest.options["k"])
+    for (concept, country), members in places.items():
+        allowed = compared.allowed(concept, country)
+        for start in range(0, len(members), AT_ONCE):
+            some = members[start : start + AT_ONCE]
+            scores = compared.scores(vectors[[row_of[image] for image in some]], allowed)
+            rows = [by_image[image] for image in some]
+            yield from rows_differ(rows, scores, compared, k)
+            for image, own in zip(some, rows, strict=True):
+                yield from labels_differ(own, images[image], compared)
+
+
+def rows_differ(
+    rows: list[list[dict[str, Any]]], scores: NDArray[np.float64], compared: NearestArtifacts, k: int
+) -> Iterator[Problem]:
+    """Compare artifacts, scores and both margins of some images with what their vectors give."""
+    number = compared.number
+    ranked = -np.sort(-scores, axis=1)
+    for place, own in enumerate(rows):
+        want = min(k, int(np.isfinite(ranked[place]).sum()))
+        if [row["rank"] for row in own] != list(range(1, want + 1)):
+            yield f"image {own[0]['image_id']} has other ranks", f"1 to {want}", [row["rank"] for row in own]
+            continue
+        if len({row["artifact_id"] for row in own}) != len(own):
+            yield f"image {own[0]['image_id']} names an artifact twice", "each once", own[0]["artifact_id"]
+        for rank, row in enumerate(own):
+            artifact = number.get(row["artifact_id"])
+            if artifact is None:
+                yield f"image {row['image_id']} is matched to what the index lacks", "an artifact", row["artifact_id"]
+                continue
+            first, mine = ranked[place, 0], scores[place, artifact]
+            rival = ranked[place, 1] if ranked.shape[1] > 1 and np.isfinite(ranked[place, 1]) else LOWEST
+            found = {
+                "nearest artifact's score": (ranked[place, rank], mine),
+                "score": (mine, row["score"]),
+                "margin": (first - rival if rank == 0 else mine - first, row["margin"]),
+                "country margin": (mine - compared.best_abroad(scores[place], artifact), row["country_margin"]),
+            }
+            for name, (expected, stated) in found.items():
+                if not abs(expected - stated) <= TOLERANCE:
+                    yield (
+                        f"image {row['image_id']}, rank {row['rank']}: the {name} is not what the vectors give",
+                        f"{expected:.7f}", f"{stated:.7f} ({row['artifact_id']})",
+                    )  # fmt: skip
+                    break
+
+
+def labels_differ(own: list[dict[str, Any]], image: Mapping[str, Any], compared: NearestArtifacts) -> Iterator[Problem]:
+    """Compare names, countries and continents with those of the index."""
+    for row in own:
+        if row["artifact_id"] not in compared.number:
+            continue
+        artifact = compared.index.artifacts[compared.number[row["artifact_id"]]]
+        countries = artifact["countries"]
+        limited = [country for country in countries if country in compared.within[1]]
+        chosen = image["country"] if image["country"] in countries else (limited or countries or [None])[0]
+        continent = artifact["continents"][countries.index(chosen)] if chosen in countries else None
+        wanted = {
+            "artifact": artifact["artifact"], "countries": countries, "country": chosen, "continent": continent,
+        }  # fmt: skip
+        for name, expected in wanted.items():
+            if row[name] != expected:
+                yield f"image {row['image_id']}, rank {row['rank']}: {name} is not the artifact's", expected, row[name]
+
+
+def abstention(stage: FinishedStage, matches: pl.DataFrame) -> Iterator[Problem]:
+    """Compare who abstained with the margin that the calibration chose."""
+    threshold = -np.inf
+    if stage.manifest.options.get("max_error") is not None:
+        chosen = pl.read_parquet(stage.folder / "calibration.parquet").filter(pl.col("chosen"))
+        threshold = float(chosen["threshold"][0]) if chosen.height else np.inf
+    margins = dict(matches.filter(pl.col("rank") == 1).select("image_id", "margin").iter_rows())
+    wrong = [
+        image
+        for image, abstained in matches.select("image_id", "abstained").iter_rows()
+        if abstained != (not np.float32(margins[image]) >= np.float32(threshold))
+    ]
+    if wrong:
+        yield f"image {wrong[0]} abstains, or not, against its margin", f"from {threshold} on", f"{len(wrong)} rows"

@@ -1,0 +1,155 @@
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.builders.judging.geo_tag import tag_images
+from culturekit.builders.judging.geo_tag_question import GeoTag
+from culturekit.llm.client import Reply, Request
+from culturekit.llm.reading.schema_targets import TARGETS
+from culturekit.llm.reading.schemas import check_shape
+from culturekit.records.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.test_image_judge import Scripted, png, table
+from tests.builders.spaces import artifact, cspace
+
+Said = tuple[str, str | None, int]
+
+
+def saying(shown: str, *artifacts: Said) -> Callable[[Request], Mapping[str, object]]:
+    named = [{"name": name, "country": country, "sure": sure} for name, country, sure in artifacts]
+    return lambda request: {"id": request.data["id"], "shown": shown, "artifacts": named}
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    folder = tmp_path / "space"
+    folder.mkdir()
+    rows = [
+        artifact(1, name="Feijoada"),
+        artifact(1, name="Feijoada", country="PT", country_name="Portugal", continent="Europe"),
+        artifact(2, name="Dolma", country="TR", country_name="Turkey", continent="Asia"),
+    ]
+    return write_table(folder, CSPACE, cspace(*rows))
+
+
+def tagged(
+    work: Work, tmp_path: Path, client: Scripted, space: Path | None, **changes: object
+) -> tuple[Outcome, pl.DataFrame]:
+    path = table(tmp_path / "images", {"Brazil_feijoada_1": png()}, **changes)
+    outcome = tag_images(work, path, client, cspace=space)
+    return outcome, read_table(work.out / "matches.parquet", MATCHES)
+
+
+def test_what_is_named_becomes_rows_in_the_order_of_certainty(work: Work, tmp_path: Path, space: Path) -> None:
+    client = Scripted(saying("yes", ("dolma", "Turkey", 30), ("feijoada", "Portugal", 90), ("Bigos", "Poland", 5)))
+    outcome, rows = tagged(work, tmp_path, client, space)
+    assert rows.select("rank", "artifact_id", "artifact", "country", "countries", "continent").rows() == [
+        (1, "Q1", "Feijoada", "PT", ["BR", "PT"], "Europe"),
+        (2, "Q2", "Dolma", "TR", ["TR"], "Asia"),
+        (3, None, "Bigos", "PL", ["PL"], None),
+    ]
+    assert rows["score"].to_list() == pytest.approx([0.9, 0.3, 0.05])
+    assert rows["margin"].to_list() == pytest.approx([0.6, -0.6, -0.85])
+    assert rows["country_margin"].to_list() == pytest.approx([0.6, -0.6, -0.85])
+    assert (set(rows["method"]), set(rows["abstained"])) == ({"vlm"}, {False})
+    assert outcome.notes["reconciling"] == {"reconciled": 2, "unknown name": 1}
+    assert outcome.counts["abstained"] == 0
+
+
+def test_the_country_margin_leaves_out_what_shares_a_country(work: Work, tmp_path: Path, space: Path) -> None:
+    client = Scripted(saying("yes", ("feijoada", None, 80), ("Bacalhau", "Portugal", 60), ("dolma", None, 10)))
+    _, rows = tagged(work, tmp_path, client, space)
+    assert rows["margin"].to_list() == pytest.approx([0.2, -0.2, -0.7])
+    assert rows["country_margin"].to_list() == pytest.approx([0.7, 0.5, -0.7])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said", "country"),
+    [
+        ("PT", "Brazil", "PT"), ("TR", "Portugal", "PT"), (None, None, "BR"), ("TR", None, "BR"),
+        (None, "Atlantis", "BR"),
+    ],
+)  # fmt: skip
+def test_the_country_is_the_prompts_else_the_replys_else_the_artifacts_first(
+    work: Work, tmp_path: Path, space: Path, prompt: str | None, said: str | None, country: str
+) -> None:
+    path = table(tmp_path / "images", {"a": png()})
+    pl.read_parquet(path).with_columns(country=pl.lit(prompt, pl.String)).write_parquet(path)
+    tag_images(work, path, Scripted(saying("yes", ("feijoada", said, 70))), cspace=space)
+    assert pl.read_parquet(work.out / "matches.parquet")["country"].to_list() == [country]
+
+
+def test_an_artifact_named_twice_is_one_row(work: Work, tmp_path: Path, space: Path) -> None:
+    twice: list[Said] = [("Feijoada", "Brazil", 50), ("FEIJOADA", None, 60), ("x y", None, 9), ("X-Y", None, 8)]
+    client = Scripted(saying("yes", *twice))
+    _, rows = tagged(work, tmp_path, client, space)
+    assert rows.select("artifact", "score").rows() == [("Feijoada", pytest.approx(0.6)), ("x y", pytest.approx(0.09))]
+
+
+def test_a_country_of_another_is_not_taken_for_the_artifacts(work: Work, tmp_path: Path, space: Path) -> None:
+    outcome, rows = tagged(work, tmp_path, Scripted(saying("yes", ("Dolma", "Greece", 70))), space)
+    assert rows.select("artifact_id", "artifact", "country").rows() == [(None, "Dolma", "GR")]
+    assert outcome.notes["reconciling"] == {"country of another": 1}
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "named"),
+    [
+        (saying("no"), "ok", []), (saying("no", ("Dolma", "TR", 99)), "ok", []), (saying("yes"), "ok", []),
+        (saying("unsure", ("Dolma", "TR", 20)), "ok", ["Dolma"]), (saying("unsure"), "ok", []),
+        (lambda _: Reply("I cannot help with that.", stop="refusal"), "refused", []),
+        (lambda _: Reply("", stop="blocked"), "blocked", []), (lambda _: Reply("It is a dolma."), "invalid", []),
+        (saying("perhaps"), "invalid", []), (saying("yes", ("Dolma", "TR", 101)), "invalid", []),
+        (saying("yes", *[("Dolma", "TR", 1)] * 6), "invalid", []), (saying("yes", ("", "TR", 1)), "invalid", []),
+        (lambda request: {**saying("no")(request), "why": "x"}, "invalid", []),
+        (lambda request: {**saying("no")(request), "id": "Brazil_feijoada_1"}, "invalid", []),
+    ],
+)  # fmt: skip
+def test_where_nothing_sure_is_said_the_row_abstains_and_the_words_are_kept(
+    work: Work, tmp_path: Path, space: Path, reply: Callable[[Request], Mapping[str, object] | Reply],
+    outcome: str, named: list[str],
+) -> None:  # fmt: skip
+    ended, rows = tagged(work, tmp_path, Scripted(reply), space)
+    assert rows["abstained"].to_list() == [True]
+    assert rows["artifact"].drop_nulls().to_list() == named
+    said = read_table(work.out / "judgments.parquet", JUDGMENTS)
+    assert said["outcome"].to_list() == [outcome]
+    if outcome != "blocked":
+        assert said["raw"][0]
+    assert ended.counts["abstained"] == 1
+    assert ended.counts.get("quarantined", 0) == (0 if outcome == "ok" else 1)
+
+
+def test_neither_the_files_name_nor_the_prompt_goes_along(work: Work, tmp_path: Path, space: Path) -> None:
+    client = Scripted(saying("no"))
+    tagged(work, tmp_path, client, space, prompt_sent="feijoada in Brazil", prompt_id="Brazil-1", concept="cuisine")
+    [request] = client.seen
+    assert list(request.data) == ["id"]
+    assert request.data["id"] == request.images[0].sha256[:16]
+    assert "razil" not in json.dumps([request.data, request.allowed, request.task])
+
+
+def test_images_that_cannot_be_shown_are_dropped_with_their_reasons(work: Work, tmp_path: Path) -> None:
+    path = table(tmp_path / "images", {"a": png(), "b": b"words", "c": None})
+    outcome = tag_images(work, path, Scripted(saying("yes", ("Bigos", "Poland", 80))))
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert dict(drops.select("key", "reason").iter_rows()) == {"b": "picture format not read", "c": "no picture file"}
+    assert outcome.drops == {"no picture file": 1, "picture format not read": 1}
+    assert outcome.counts["images"] == 3
+
+
+def test_without_a_space_the_names_stay_as_said_and_the_notes_say_so(work: Work, tmp_path: Path) -> None:
+    outcome, rows = tagged(work, tmp_path, Scripted(saying("yes", ("Feijoada", "Brazil", 80))), None)
+    assert rows.select("artifact_id", "artifact", "country", "continent").rows() == [
+        (None, "Feijoada", "BR", "South America")
+    ]
+    assert "No cultural space was given" in str(outcome.notes["caveat"])
+    assert outcome.notes["reconciling"] == {"no space given": 1}
+
+
+def test_the_reply_can_be_asked_for_from_everyone() -> None:
+    check_shape(GeoTag, *TARGETS)

@@ -1,0 +1,169 @@
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culturekit.builders.judging.vqa_judgments import judge_name, weigh_images
+from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request
+from culturekit.llm.client import Reply, Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.clients.token_listing import WeighedToken, listed_tokens, listing
+from culturekit.records.schemas import JUDGMENTS
+from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.tables import read_table
+from tests.builders.judging.test_image_judge import Scripted, png, table
+from tests.builders.judging.test_question_graphs import prompts
+from tests.llm.server import Answer, Fault, Question, Rule, Script, running_server
+
+
+def tokens(**shares: float) -> tuple[tuple[str, float], ...]:
+    return tuple((token.replace("_", " "), math.log(share)) for token, share in shares.items())
+
+
+def weighed(work: Work, images: Path, client: Any, **options: Any) -> tuple[Outcome, pl.DataFrame]:
+    outcome = weigh_images(work, images, client, **options)
+    return outcome, read_table(work.out / "judgments.parquet", JUDGMENTS)
+
+
+def of(listed: tuple[tuple[str, float], ...], share: Any = "yes-no") -> float | None:
+    return probability_of_yes([WeighedToken(token, logprob) for token, logprob in listed], of=share)
+
+
+def test_the_probability_of_yes_is_a_share_of_yes_and_no_or_of_everything() -> None:
+    listed = tokens(Yes=0.5, _yes=0.1, No=0.15, The=0.25)
+    assert of(listed) == pytest.approx(0.6 / 0.75)
+    assert of(listed, "vocabulary") == pytest.approx(0.6)
+    assert of(tokens(No=0.9)) == 0.0
+    assert of(tokens(YES=0.9)) == 1.0
+    assert of(tokens(The=0.9, Yesterday=0.1)) is None
+    assert of((("Yes", 0.0), ("No", 0.0)), "vocabulary") is None, "that is more than everything"
+
+
+@settings(deadline=None)
+@given(st.floats(-20, -0.01), st.floats(-20, -0.01))
+def test_more_yes_is_a_larger_probability(yes: float, no: float) -> None:
+    value = of((("Yes", yes), ("No", no)))
+    assert value is not None
+    assert 0 <= value <= 1
+    assert (value > 0.5) == (yes > no) or math.isclose(yes, no)
+
+
+def test_each_image_is_asked_about_its_prompt(work: Work, tmp_path: Path) -> None:
+    client = Scripted(lambda _: Reply("Yes", stop="length", tokens=tokens(Yes=0.7, No=0.1)))
+    images = table(tmp_path / "images", {"bigos_1": png("red"), "bigos_2": png("blue")})
+    outcome, rows = weighed(work, images, client, prompts=prompts(tmp_path / "p", {"p1": 'A "bowl" of soup'}))
+    assert rows["value"].to_list() == pytest.approx([0.875, 0.875])
+    assert rows.select("image_id", "prompt_id", "task", "item", "outcome").rows() == [
+        (image, "p1", "vqascore", "prompt", "ok") for image in ("bigos_1", "bigos_2")
+    ]
+    assert set(rows["judge"]) == {judge_name("scripted-1", "yes-no")}
+    assert json.loads(rows["raw"][0])["tokens"][0]["token"] == "Yes"
+    assert [request.data["question"] for request in client.seen] == [
+        'Does this figure show "A "bowl" of soup"? Please answer yes or no.'
+    ] * 2
+    assert not any("bigos" in str(request.data) for request in client.seen)
+    assert outcome.counts == {"judgments": 2, "images": 2, "drops": 0}
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        (Reply("Yes"), "invalid"),
+        (Reply("A soup", tokens=tokens(A=0.9, The=0.1)), "invalid"),
+        (Reply("Yes", tokens=(("Yes", 3.0),)), "invalid"),
+        (Reply("I cannot.", stop="refusal"), "refused"),
+        (Reply("", stop="blocked"), "blocked"),
+    ],
+)
+def test_a_reply_without_probabilities_is_asked_for_once_and_counted(
+    work: Work, tmp_path: Path, reply: Reply, outcome: str
+) -> None:
+    client = Scripted(lambda _: reply)
+    images = table(tmp_path / "images", {"a": png()})
+    ended, rows = weighed(work, images, client, prompts=prompts(tmp_path / "p", {"p1": "Soup"}))
+    assert rows.select("value", "outcome").rows() == [(None, outcome)]
+    assert (ended.counts[QUARANTINED], len(client.seen)) == (1, 1)
+
+
+def test_what_was_sent_stands_in_for_prompts(work: Work, tmp_path: Path) -> None:
+    client = Scripted(lambda _: Reply("Yes", tokens=tokens(Yes=0.7)))
+    sent = table(tmp_path / "images", {"a": png()}, prompt_sent="A red square")
+    _, rows = weighed(work, sent, client)
+    assert (rows.height, "A red square" in str(client.seen[0].data)) == (1, True)
+    outcome, rows = weighed(work, table(tmp_path / "other", {"a": png()}), client)
+    assert (rows.height, outcome.drops) == (0, {"the text of its prompt is not known": 1})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, {}, {"content": None}, {"content": []}, {"content": ["Yes"]}, {"content": [{"token": "Yes"}]},
+        {"content": [{"token": 3, "logprob": -1.0}]}, {"content": [{"token": "x" * 99, "logprob": -1}]},
+        {"content": [{"token": "Yes", "logprob": "-1"}]}, {"content": [{"top_logprobs": "Yes"}]},
+    ],
+)  # fmt: skip
+def test_a_listing_of_another_shape_lists_nothing(value: object) -> None:
+    assert listed_tokens(value) == ()
+
+
+def test_a_listing_is_taken_with_the_token_that_was_drawn() -> None:
+    place = {"token": "No", "logprob": -3, "top_logprobs": [{"token": "Yes", "logprob": -0.1, "bytes": [1]}]}
+    assert listed_tokens({"content": [place, {"token": "!", "logprob": -1.0}]}) == (("Yes", -0.1), ("No", -3.0))
+    assert json.loads(listing((("b", -2.0), ("a", -1.0)))) == {
+        "tokens": [{"token": "a", "logprob": -1.0}, {"token": "b", "logprob": -2.0}]
+    }
+
+
+def likely(question: Question) -> Answer | None:
+    if "id" not in question.data:
+        return None
+    shares: Mapping[str, float] = {"Yes": 0.6, " No": 0.2, "The": 0.2}
+    return Answer("Yes", "length", logprobs=tuple((token, math.log(share)) for token, share in shares.items()))
+
+
+def test_a_server_lists_probabilities(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    images = table(tmp_path / "images", {"a": png("red"), "b": png("blue"), "c": png("red"), "d": b"broken"})
+    own = prompts(tmp_path / "p", {"p1": "A red square"})
+    rules = (Rule(Fault("busy", hint="retry-after-ms", wait=0.01), times=1),)
+    with running_server(Script(rules=rules), model=likely) as server:
+        client = CLIENTS.make(f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60")
+        outcome, rows = weighed(work, images, client, prompts=own)
+        stats = server.stats()
+        again, same = weighed(work, images, client, prompts=own)
+        assert server.stats()["requests"] == stats["requests"]
+        assert (stats["broken"], stats["bought_twice"]) == ([], 0)
+    assert rows["value"].to_list() == pytest.approx([0.75] * 3)
+    assert rows.equals(same)
+    assert outcome.counts == again.counts == {"judgments": 3, "images": 4, "drops": 1}
+
+
+def test_a_server_that_lists_none_is_asked_once_per_image(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    images = table(tmp_path / "images", {"a": png("red"), "b": png("blue")})
+    own = prompts(tmp_path / "p", {"p1": "A red square"})
+    with running_server(model=lambda question: Answer("Yes", logprobs=None)) as server:
+        client = CLIENTS.make(f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60")
+        outcome, rows = weighed(work, images, client, prompts=own)
+        assert server.stats()["rows"] == 2 + 1, "and once about schemas"
+    assert set(rows["outcome"]) == {"invalid"}
+    assert outcome.counts[QUARANTINED] == 2
+
+
+@pytest.mark.parametrize("spec", ["google:gemini-2.5-flash", "openai:gpt-4o-mini?api=responses", "openai:o3"])
+def test_who_lists_none_is_not_asked(spec: str) -> None:
+    from culturekit.errors import UsageError
+    from culturekit.llm.client import Image
+
+    picture = Image(png(), "image/png", "0" * 64, 4, 3)
+    request: Request = vqa_request(picture, "Soup", instructions="x")
+    with pytest.raises(UsageError, match="not asked for probabilities"):
+        CLIENTS.make(spec).compose(request)  # type: ignore[union-attr]

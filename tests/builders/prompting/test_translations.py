@@ -1,0 +1,104 @@
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
+from culturekit.errors import ConfigError, UsageError
+from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.records.work import Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.spaces import artifact, cspace
+
+GERMAN = """
+language: de
+verified: {by: Erika Mustermann, on: 2026-11-01}
+artifact:
+  cuisine: Ein Bild von {name} aus der {adjective} Küche
+underspecified:
+  cuisine: [Bild von traditionellem Essen]
+within_country:
+  cuisine: ["Bild von traditionellem Essen aus {country}"]
+countries:
+  BR: {name: Brasilien, adjective: brasilianischen}
+names: {Q1: Schwarze Bohnen}
+"""
+
+
+def saved(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "de.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def built(work: Work, tmp_path: Path, text: str = GERMAN) -> pl.DataFrame:
+    rows = [artifact(1, name="feijoada"), artifact(2, name="sushi", country="JP"), artifact(3, concept="landmarks")]
+    space = write_table(tmp_path, CSPACE, cspace(*rows))
+    wanted = PromptOptions(
+        ("cube", "underspecified", "within-country"), languages=("en", "de"), translations=(saved(tmp_path, text),)
+    )
+    build_prompts(work, space, wanted, seed=0)
+    return read_table(work.out / "prompts.parquet", PROMPTS)
+
+
+def test_the_same_artifact_is_paired_across_languages(work: Work, tmp_path: Path) -> None:
+    prompts = built(work, tmp_path)
+    assert prompts["prompt_id"].is_unique().all()
+    german = prompts.filter(pl.col("language") == "de")
+    assert sorted(german["text"]) == [
+        "Bild von traditionellem Essen",
+        "Bild von traditionellem Essen aus Brasilien",
+        "Ein Bild von Schwarze Bohnen aus der brasilianischen Küche",
+    ]
+    pairs = german.join(prompts.filter(pl.col("language") == "en"), on="pair_id")
+    assert pairs.height == 3
+    about = ["kind", "concept", "country", "artifact_id", "template_id"]
+    assert all(pairs[name].equals(pairs[f"{name}_right"], null_equal=True) for name in about)
+
+
+def test_what_a_translation_lacks_is_left_out_with_its_reason(work: Work, tmp_path: Path) -> None:
+    built(work, tmp_path)
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert set(drops["reason"]) == {"no de template", "no de form of the country"}
+
+
+def test_english_alone_has_no_pairs_and_the_same_ids(work: Work, tmp_path: Path) -> None:
+    both = built(work, tmp_path).filter(pl.col("language") == "en")
+    (work.out / "prompts.parquet").unlink()
+    space = tmp_path / "cspace.parquet"
+    build_prompts(work, space, PromptOptions(("cube", "underspecified", "within-country")), seed=0)
+    alone = read_table(work.out / "prompts.parquet", PROMPTS)
+    assert "pair_id" not in alone.columns
+    assert set(alone["prompt_id"]) == set(both["prompt_id"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("verified: {by: Erika Mustermann, on: 2026-11-01}", "", "nobody has verified"),
+        ("on: 2026-11-01", "on: soon", "verified.on"),
+        ("{name} aus", "aus", "does not name the artifact"),
+        ("{adjective} Küche", "{nationality} Küche", "asks for nationality"),
+        ("{adjective} Küche", "{adjective!r} Küche", "asks for a format"),
+        ("{name} aus", "{name.x} aus", "asks for name.x"),
+        ("{name} aus", "{name} {aus", "cannot be filled in"),
+        ("aus {country}", "aus dem Land", "does not name the country"),
+        ("[Bild von traditionellem Essen]", "[Eins, Zwei]", "go in pairs"),
+        ("language: de", "language: en", "English comes with"),
+    ],
+)
+def test_a_translation_that_cannot_be_used_is_refused(
+    work: Work, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as told:
+        built(work, tmp_path, GERMAN.replace(old, new))
+    assert message in str(told.value)
+
+
+def test_a_language_without_a_file_or_with_other_templates_is_refused(work: Work, tmp_path: Path) -> None:
+    space = write_table(tmp_path, CSPACE, cspace(artifact(1)))
+    with pytest.raises(UsageError, match="no templates in hi"):
+        build_prompts(work, space, PromptOptions(languages=("hi",)), seed=0)
+    paper = PromptOptions(templates="paper", languages=("de",), translations=(saved(tmp_path, GERMAN),))
+    with pytest.raises(UsageError, match="other templates"):
+        build_prompts(work, space, paper, seed=0)

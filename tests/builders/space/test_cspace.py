@@ -1,0 +1,234 @@
+import hashlib
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.builders.popularity import Sitelinks
+from culturekit.builders.space.cspace import release
+from culturekit.builders.space.public_cube import read_public_cube
+from culturekit.builders.space.release_files import read_formats
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.kg.concepts import Concept, Root
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.graph_stages import release_stage
+from culturekit.records.schemas import CSPACE, DROPS, KEPT
+from culturekit.records.work import Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.spaces import artifact, cspace, rows_of
+from tests.conftest import HeardProgress, HereEngine
+
+ART = Concept(
+    concept="art",
+    hops=3,
+    roots=(
+        Root(qid="Q11460", label="clothing", subconcept="clothing"),
+        Root(qid="Q2", label="dance", subconcept="dance"),
+    ),
+    countries=("BR", "FR", "JP"),
+)
+
+
+def kept(qid: str, *countries: str, **changes: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "qid": qid, "label": f"name of {qid}", "concept": "art", "country_qids": list(countries), "roots": ["Q11460"],
+        "path": ["Q11460", qid], "verdict": "keep", "reason": "r",
+    }  # fmt: skip
+    return {**row, **changes}
+
+
+def released(work: Work, tmp_path: Path, *rows: dict[str, object], concept: Concept = ART) -> pl.DataFrame:
+    release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [concept], Sitelinks())
+    return read_table(work.out / "cspace.parquet", CSPACE)
+
+
+def test_an_artifact_of_several_countries_appears_in_each(work: Work, tmp_path: Path) -> None:
+    space = released(work, tmp_path, kept("Q5", "Q142", "Q29", "Q155"))
+    assert space.select("artifact_id", "country", "continent", "country_order").rows() == [
+        ("Q5", "BR", "South America", 1),
+        ("Q5", "FR", "Europe", 0),
+    ]
+
+
+def test_the_subconcept_is_that_of_the_first_root_in_the_config(work: Work, tmp_path: Path) -> None:
+    rows = [kept("Q5", "Q155", roots=["Q2", "Q11460"]), kept("Q6", "Q155", roots=["Q2"])]
+    assert released(work, tmp_path, *rows)["subconcept"].to_list() == ["clothing", "dance"]
+
+
+def test_popularity_is_a_rank_within_country_and_concept(work: Work, tmp_path: Path) -> None:
+    rows = [kept(f"Q{n}", "Q155", sitelinks=s) for n, s in ((1, 0), (2, 50), (3, 7), (4, 7))]
+    rows += [kept("Q9", "Q17", sitelinks=1)]
+    space = released(work, tmp_path, *rows)
+    assert dict(space.select("artifact_id", "popularity").iter_rows()) == {
+        "Q1": 0.25, "Q2": 1.0, "Q3": 0.625, "Q4": 0.625, "Q9": 1.0,
+    }  # fmt: skip
+
+
+def test_what_has_no_known_country_is_dropped_by_name(work: Work, tmp_path: Path) -> None:
+    everywhere = ART.model_copy(update={"countries": "all"})
+    space = released(work, tmp_path, kept("Q5", "Q999999"), kept("Q6", "Q155"), concept=everywhere)
+    assert space["artifact_id"].to_list() == ["Q6"]
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.row(0, named=True)["detail"] == "Q999999"
+
+
+def test_an_empty_space_is_refused_with_what_to_do(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"space would be empty; expected a kept artifact of art .*found 0 kept"):
+        released(work, tmp_path)
+
+
+def test_only_what_was_kept_is_released_and_the_rest_is_counted_by_reason(work: Work, tmp_path: Path) -> None:
+    silent, unsure = "judge m: unavailable", "judge m"
+    rows = [
+        kept("Q5", "Q155"),
+        kept("Q6", "Q155", verdict="review", reason=silent),
+        kept("Q7", "Q155", verdict="review", reason=silent),
+        kept("Q8", "Q155", verdict="review", reason=unsure),
+        kept("Q9", "Q155", verdict="remove", reason="my own look"),
+    ]
+    outcome = release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [ART], Sitelinks())
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "verdict").rows() == [("Q5", "keep")]
+    assert outcome.drops == {
+        "the verdict is remove, not keep: my own look": 1,
+        "waits for review: judge m": 1,
+        "waits for review: judge m: unavailable": 2,
+    }
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.select("key", "detail").rows() == [(f"Q{n}", f"name of Q{n}") for n in (6, 7, 8, 9)]
+    found = str(outcome.notes["findings"])
+    assert "3 artifacts wait for a person to look at" in found
+    assert "1 judge m, 2 judge m: unavailable" in found
+
+
+@pytest.mark.parametrize("form", ["parquet", "parquet,jsonl,csv,public"])
+def test_rows_that_nobody_judged_make_no_artifact(work: Work, tmp_path: Path, form: str) -> None:
+    rows = [kept(f"Q{n}", "Q155", verdict="review", reason="judge m: refused") for n in range(1, 341)]
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    outcome = release(work, [table], [ART], Sitelinks(), read_formats(form))
+    assert read_table(work.out / "cspace.parquet", CSPACE).is_empty()
+    assert outcome.drops == {"waits for review: judge m: refused": 340}
+    assert outcome.notes["findings"]
+
+
+def test_what_waits_is_included_when_that_is_asked_for_and_the_space_says_so(work: Work, tmp_path: Path) -> None:
+    rows = [kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review", reason="judge m: refused")]
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    outcome = release(work, [table], [ART], Sitelinks(), include=["review"])
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "verdict").rows() == [("Q5", "keep"), ("Q6", "review")]
+    assert "findings" not in outcome.notes
+    assert outcome.notes["released_under_review"] == {"judge m: refused": 1}
+    assert "holds 1 artifact that nobody kept" in str(outcome.notes["caveat"])
+
+
+def test_an_artifact_that_one_of_several_tables_wants_reviewed_waits_unless_a_person_decided(
+    work: Work, tmp_path: Path
+) -> None:
+    def table(name: str, *rows: dict[str, object], reviewer: str | None = None) -> Path:
+        (tmp_path / name).mkdir()
+        signed = pl.lit(reviewer, pl.String)
+        return write_table(tmp_path / name, KEPT, rows_of(KEPT, *rows).with_columns(reviewer=signed))
+
+    first = table("first", kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review"))
+    second = table("second", kept("Q5", "Q155", verdict="review"), kept("Q6", "Q155"))
+    release(work, [first, second], [ART], Sitelinks(), include=())
+    assert read_table(work.out / "cspace.parquet", CSPACE).is_empty()
+    person = table("person", kept("Q6", "Q155", reason="review: accepted by Ada on 2026-11-22"), reviewer="Ada")
+    release(work, [first, second, person], [ART], Sitelinks())
+    assert read_table(work.out / "cspace.parquet", CSPACE)["artifact_id"].to_list() == ["Q6"]
+
+
+def test_a_space_without_verdicts_stays_readable(tmp_path: Path) -> None:
+    old = write_table(tmp_path, CSPACE, cspace(artifact(1)))
+    assert "verdict" not in read_table(old, CSPACE).columns
+
+
+def test_completed_artifacts_keep_their_source_and_get_no_sitelink_rank(work: Work, tmp_path: Path) -> None:
+    rows = [
+        kept("Q5", "Q155", sitelinks=4, source="wikidata"),
+        kept("LLM:saia-rodada", "Q155", label="saia rodada", path=[], source="llm"),
+    ]
+    table = rows_of(KEPT, *rows).with_columns(source=pl.Series(["wikidata", "llm"]))
+    release(work, [write_table(tmp_path, KEPT, table)], [ART], Sitelinks())
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "qid", "name", "source", "popularity").rows() == [
+        ("LLM:saia-rodada", None, "saia rodada", "llm", None),
+        ("Q5", "Q5", "name of Q5", "wikidata", 1.0),
+    ]
+
+
+def test_several_tables_are_one_and_a_row_of_both_has_the_countries_of_both(work: Work, tmp_path: Path) -> None:
+    paths = []
+    for number, rows in enumerate([[kept("Q5", "Q155"), kept("Q7", "Q17")], [kept("Q5", "Q155", "Q142"), kept("Q6")]]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        paths.append(write_table(folder, KEPT, rows_of(KEPT, *rows)))
+    outcome = release(work, paths, [ART], Sitelinks())
+    space = read_table(work.out / "cspace.parquet", CSPACE)
+    assert space.select("artifact_id", "country", "country_order").rows() == [
+        ("Q5", "BR", 0), ("Q5", "FR", 1), ("Q7", "JP", 0),
+    ]  # fmt: skip
+    assert outcome.notes["rows in several tables"] == 1
+    assert read_table(work.out / "drops.parquet", DROPS)["key"].to_list() == ["Q6"]
+
+
+def test_an_unknown_source_is_refused(work: Work, tmp_path: Path) -> None:
+    table = rows_of(KEPT, kept("Q5", "Q155")).with_columns(source=pl.lit("hearsay"))
+    with pytest.raises(IntegrityError, match="hearsay"):
+        release(work, [write_table(tmp_path, KEPT, table)], [ART], Sitelinks())
+
+
+def test_a_release_is_written_in_every_form_by_concept_and_with_checksums(work: Work, tmp_path: Path) -> None:
+    sweets = ART.model_copy(update={"concept": "sweets"})
+    rows = [kept("Q5", "Q155", label="=cmd()", p495=["Q155"]), kept("Q6", "Q17", concept="sweets")]
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
+    release(work, [table], [ART, sweets], Sitelinks(), read_formats("csv, jsonl,public,parquet"))
+    names = {path.relative_to(work.out).as_posix() for path in work.out.rglob("*") if path.is_file()}
+    forms = ("csv", "jsonl", "parquet")
+    assert names == {
+        "SHA256SUMS", "cube.json", "drops.parquet", *(f"cspace.{form}" for form in forms),
+        *(f"splits/{concept}.{form}" for concept in ("art", "sweets") for form in forms),
+    }  # fmt: skip
+    whole = pl.read_parquet(work.out / "cspace.parquet")
+    assert pl.concat([pl.read_parquet(work.out / f"splits/{name}.parquet") for name in ("art", "sweets")]).equals(whole)
+    assert pl.read_ndjson(work.out / "splits/art.jsonl")["name"].to_list() == ["=cmd()"]
+    assert "'=cmd()" in (work.out / "splits/art.csv").read_text(encoding="utf-8")
+    lines = (work.out / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    listed = {name: sha for sha, _, name in (line.partition("  ") for line in lines)}
+    assert set(listed) == names - {"SHA256SUMS"}
+    assert all(hashlib.sha256((work.out / name).read_bytes()).hexdigest() == sha for name, sha in listed.items())
+    back = read_public_cube(work.out / "cube.json").space
+    assert back.select("artifact_id", "name", "subconcept").rows() == [("Q5", "=cmd()", "clothing")]
+
+
+def test_a_form_that_is_none_is_refused() -> None:
+    assert read_formats("CSV,parquet,csv") == ("parquet", "csv")
+    for text in ("xlsx", "", "csv,xml"):
+        with pytest.raises(UsageError, match="not a form"):
+            read_formats(text)
+
+
+def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for number, (name, total) in enumerate([("name of Q5", "918273645"), ("name of Q6", "564738291")]):
+        request = {"searchTerms": name, "gl": "br"}
+        reply = {"queries": {"request": [request]}, "searchInformation": {"totalResults": total}}
+        (answers / f"{number}.json").write_text(json.dumps(reply), encoding="utf-8")
+    table = write_table(tmp_path, KEPT, rows_of(KEPT, kept("Q5", "Q155"), kept("Q6", "Q155")))
+    final = tmp_path / "cspace"
+    stage = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    run = run_stage(stage, final, engine=HereEngine(), progress=HeardProgress())
+    space = read_table(final / "cspace.parquet", CSPACE)
+    assert space["popularity"].to_list() == [1.0, 0.5]
+    assert set(space["popularity_source"]) == {"google_cse"}
+    content = b"".join(path.read_bytes() for path in final.rglob("*") if path.suffix != ".parquet" and path.is_file())
+    assert b"918273645" not in content
+    assert b"564738291" not in content
+    assert str(answers).encode() not in content
+    assert run.manifest.options["popularity"]["source"] == "google_cse"
+    (answers / "1.json").unlink()
+    again = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress(), replace=True).state == "built"

@@ -1,0 +1,107 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from culturekit.cli.app import app
+from culturekit.cli.index.map_command import weights_of
+from culturekit.errors import CultureKitError, UsageError
+from culturekit.index.embedding.embed_table import EmbedSource
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.index_stages import embed_stage
+from tests.conftest import HeardProgress, HereEngine
+from tests.index.picture_world import PictureWorld, made_world
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> PictureWorld:
+    return made_world(tmp_path_factory.mktemp("worlds") / "world", each=10, texts=True)
+
+
+@pytest.fixture(scope="module")
+def images(world: PictureWorld) -> Path:
+    return world.images("fresh", world.artifacts["artifact_id"].to_list(), seed=50_000)
+
+
+def mapping(world: PictureWorld, images: Path, out: Path, *words: str) -> Result:
+    arguments = ["index", "map", "--index", str(world.index), "--images", str(images), "--out", str(out), *words]
+    return CliRunner().invoke(app, [*arguments, "--workers", "1", "--json"])
+
+
+def notes_of(out: Path) -> dict[str, Any]:
+    notes: dict[str, Any] = json.loads((out / "manifest.json").read_text())["notes"]
+    return notes
+
+
+def test_every_option_reaches_the_mapping(world: PictureWorld, images: Path, tmp_path: Path) -> None:
+    done = mapping(
+        world, images, tmp_path / "out", "--k", "4", "--aggregate", "top3", "--weights", "image=0.7,text=0.3",
+        "--within", "concept", "--country", "BR", "--country", "FR", "--max-error", "0.5", "--search", "numpy",
+        "--encoder", "embedded",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    options = json.loads((tmp_path / "out/manifest.json").read_text())["options"]
+    assert options == {
+        "k": 4, "aggregate": "top3", "weights": {"image": 0.7, "text": 0.3}, "within": "concept", "concepts": [],
+        "countries": ["BR", "FR"], "max_error": 0.5,
+    }  # fmt: skip
+    assert notes_of(tmp_path / "out")["channels"] == {"image": 0.7, "text": 0.3}
+
+
+def test_an_error_that_cannot_be_kept_is_said_and_ends_with_1(
+    world: PictureWorld, images: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):  # the second time the finished folder answers
+        done = mapping(world, images, tmp_path / "out", "--max-error", "0.001")
+        assert done.exit_code == 1
+        assert "every image abstains" in done.stderr
+        assert "references held out" in done.stderr
+    assert pl.read_parquet(tmp_path / "out/matches.parquet")["abstained"].all()
+
+
+def test_vectors_of_the_same_images_are_taken_and_no_others(world: PictureWorld, images: Path, tmp_path: Path) -> None:
+    stage = embed_stage(EmbedSource(images), "embedded")
+    run_stage(stage, tmp_path / "vectors", engine=HereEngine(), progress=HeardProgress())
+    assert mapping(world, images, tmp_path / "anew").exit_code == 0
+    assert mapping(world, images, tmp_path / "taken", "--vectors", str(tmp_path / "vectors")).exit_code == 0
+    anew, taken = (pl.read_parquet(tmp_path / name / "matches.parquet") for name in ("anew", "taken"))
+    assert taken.equals(anew)
+    assert not (tmp_path / "taken/vectors.npy").exists()
+    others = world.images("others", world.artifacts["artifact_id"].to_list(), seed=60_000)
+    done = mapping(world, others, tmp_path / "wrong", "--vectors", str(tmp_path / "vectors"))
+    assert isinstance(done.exception, CultureKitError)
+    assert "not the vectors of these images" in str(done.exception)
+    vectors = bytearray((tmp_path / "vectors/vectors.npy").read_bytes())
+    vectors[-2] ^= 4
+    (tmp_path / "vectors/vectors.npy").write_bytes(vectors)
+    done = mapping(world, images, tmp_path / "broken", "--vectors", str(tmp_path / "vectors"))
+    assert isinstance(done.exception, CultureKitError)
+    assert "not what was made" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "text", ["image", "image=x", "image=-1", "sound=1", "image=1,image=2", "image=nan", "image=inf"]
+)
+def test_weights_that_say_nothing_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="such as image"):
+        weights_of(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--adjust", "csls"), "go together"),
+        (("--max-error", "0"), "above 0 and below 1"),
+        (("--concept", "cuisne"), "one of cuisine"),
+        (("--search", "quickly"), "quickly"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    world: PictureWorld, images: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = mapping(world, images, tmp_path / "out", *words)
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)

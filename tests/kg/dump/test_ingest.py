@@ -1,0 +1,159 @@
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import IntegrityError
+from culturekit.kg.dump import item_batches
+from culturekit.kg.dump.dump_line import read_line
+from culturekit.kg.dump.ingest import IngestOptions, ingest
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
+from culturekit.kg.store import load_graph
+from culturekit.records.schemas import ITEMS, STATEMENTS
+from culturekit.records.work import Work
+from culturekit.storage.package_data import shipped
+from culturekit.storage.tables import read_table
+
+SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
+
+
+def entity(number: int, **claims: list[int]) -> str:
+    statements = {
+        name: [{"mainsnak": {"snaktype": "value", "datavalue": {"value": {"id": f"Q{value}"}}}} for value in values]
+        for name, values in claims.items()
+    }
+    return json.dumps({"id": f"Q{number}", "type": "item", "claims": statements})
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    return path
+
+
+def test_rows_stand_in_qid_order_whatever_the_order_of_lines_and_files(work: Work, tmp_path: Path) -> None:
+    first = write(tmp_path / "b.json", [entity(30), entity(2)])
+    second = write(tmp_path / "a.json", [entity(7, P31=[2])])
+    ingest(work, [first, second], IngestOptions())
+    items = read_table(work.out / "items.parquet", ITEMS)
+    assert items["qid"].to_list() == ["Q2", "Q7", "Q30"]
+    assert items["file"].to_list() == [0, 1, 0]
+    assert items["line"].to_list() == [3, 2, 2]
+
+
+def test_the_arrays_hold_each_edge_once_and_mark_countries(work: Work, tmp_path: Path) -> None:
+    lines = [entity(5, P31=[2, 2], P279=[2]), entity(2, P17=[9]), entity(4, P279=[2], P495=[9])]
+    ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
+    graph = load_graph(work.out)
+    assert graph.nodes.tolist() == [2, 4, 5, 9]
+    start, end = graph.children_offsets[0], graph.children_offsets[1]
+    assert graph.nodes[graph.children[start:end]].tolist() == [4, 5]
+    p31, p279 = mask_of(["P31"], EDGE_PROPERTIES), mask_of(["P279"], EDGE_PROPERTIES)
+    assert [bool(flags & p31) for flags in graph.edge_flags[start:end]] == [False, True]
+    assert [bool(flags & p279) for flags in graph.edge_flags[start:end]] == [True, True]
+    p495, p17 = mask_of(["P495"], COUNTRY_PROPERTIES), mask_of(["P17"], COUNTRY_PROPERTIES)
+    assert [(bool(flags & p495), bool(flags & p17)) for flags in graph.country_flags] == [
+        (False, True), (True, False), (False, False), (False, False),
+    ]  # fmt: skip
+    assert graph.find(9) == 3
+    assert graph.find(3) is None
+    assert isinstance(graph.nodes, np.memmap)
+
+
+def test_the_first_of_two_lines_of_an_item_stands_and_the_other_is_counted(work: Work, tmp_path: Path) -> None:
+    lines = [entity(5, P31=[2]), entity(5, P31=[3])]
+    outcome = ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
+    assert outcome.drops == {"item given twice": 1}
+    assert read_table(work.out / "statements.parquet", STATEMENTS)["value"].to_list() == [2]
+
+
+def test_redirected_targets_are_followed_and_dangling_ones_counted(work: Work, tmp_path: Path) -> None:
+    lines = [entity(5, P31=[8], P17=[9]), entity(6, P31=[7]), entity(2)]
+    (tmp_path / "redirects.csv").write_text("Q8,Q7\nQ7,Q2\n", encoding="utf-8")
+    dump = [write(tmp_path / "d.json", lines)]
+    outcome = ingest(work, dump, IngestOptions(), redirects=tmp_path / "redirects.csv")
+    assert read_table(work.out / "statements.parquet", STATEMENTS)["value"].to_list() == [9, 2, 2]
+    assert outcome.notes["redirected targets"] == 2
+    assert outcome.notes["dangling targets"] == 1
+    graph = load_graph(work.out)
+    assert graph.nodes.tolist() == [2, 5, 6, 9]
+
+
+def test_a_few_malformed_lines_are_counted_and_many_stop_the_run(work: Work, tmp_path: Path) -> None:
+    path = write(tmp_path / "d.json", [*(entity(n) for n in range(1, 20)), '{"id":"Q1"}'])
+    outcome = ingest(work, [path], IngestOptions(max_malformed=0.05))
+    assert outcome.drops == {"malformed: not-an-entity": 1}
+    with pytest.raises(IntegrityError) as stopped:
+        ingest(work, [path], IngestOptions(max_malformed=0.04))
+    assert "1 of 20 lines are not entities" in str(stopped.value)
+    assert "line 21 (member 0, byte" in str(stopped.value)
+
+
+def test_a_dump_without_entities_is_an_error(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(IntegrityError, match="holds no entity"):
+        ingest(work, [write(tmp_path / "d.json", [])], IngestOptions())
+
+
+@pytest.mark.parametrize("break_at", [100, 1000, 40_000])
+def test_a_cut_dump_publishes_nothing(work: Work, tmp_path: Path, break_at: int) -> None:
+    (tmp_path / "cut.json.gz").write_bytes(SAMPLE.read_bytes()[:break_at])
+    with pytest.raises(IntegrityError):
+        ingest(work, [tmp_path / "cut.json.gz"], IngestOptions())
+    assert list(work.out.iterdir()) == []
+
+
+def test_a_real_file_ingests_whole(work: Work, shared_data: Path) -> None:
+    outcome = ingest(work, [shared_data / "wikidata/real_entities.jsonl.gz"], IngestOptions())
+    assert outcome.counts["lines"] == 742
+    assert outcome.counts["items"] + sum(outcome.drops.values()) == 742
+
+
+def test_every_item_of_the_sample_is_found_at_the_place_that_its_row_names(work: Work) -> None:
+    ingest(work, [SAMPLE], IngestOptions())
+    items = read_table(work.out / "items.parquet", ITEMS)
+    lines = gzip.decompress(SAMPLE.read_bytes()).decode().split("\n")
+    for row in items.iter_rows(named=True):
+        assert f'"id":"{row["qid"]}"' in lines[row["line"] - 1]
+    for row in items.sample(40, seed=3).iter_rows(named=True):
+        text = read_line(SAMPLE, member=row["member"], offset=row["offset"])
+        assert json.loads(text)["id"] == row["qid"]
+    assert items["member"].n_unique() == 12
+
+
+def test_statements_keep_rank_kind_and_qualifiers(work: Work) -> None:
+    ingest(work, [SAMPLE], IngestOptions())
+    rows = read_table(work.out / "statements.parquet", STATEMENTS).filter(pl.col("number") >= 2_000_000_000)
+    assert set(rows["rank"]) == {"normal", "preferred", "deprecated"}
+    assert set(rows["snak"]) == {"value", "somevalue", "novalue"}
+    assert rows["qualified"].sum() == 2
+    assert rows["ended"].sum() == 1
+    assert rows.filter(pl.col("value").is_null())["snak"].sort().to_list() == ["novalue", "somevalue"]
+
+
+def test_what_the_store_has_no_number_for_is_left_out_and_counted(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(item_batches, "LARGEST", 20)
+    many = json.loads(entity(5, P31=list(range(100, 130)), P17=[9]))
+    many["sitelinks"] = {f"{number}wiki": {"title": "T"} for number in range(25)}
+    lines = [json.dumps(many), entity(6, P31=[100])]
+    outcome = ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
+    assert outcome.drops == {
+        "sitelink beyond the first 20 of its item": 5,
+        "statement beyond the first 21 of its property": 9,
+    }
+    items = read_table(work.out / "items.parquet", ITEMS)
+    assert items["sitelinks"].to_list() == [20, 0]
+    statements = read_table(work.out / "statements.parquet", STATEMENTS)
+    assert statements.group_by("number", "property").len().sort("number", "property")["len"].to_list() == [1, 21, 1]
+    assert statements.filter(number=5, property="P31")["position"].to_list() == list(range(21))
+
+
+@pytest.mark.slow
+def test_an_item_with_300_000_statements_does_not_end_the_ingest(work: Work, tmp_path: Path) -> None:
+    lines = [entity(5, P31=list(range(1, 300_001))), entity(6, P31=[100])]
+    outcome = ingest(work, [write(tmp_path / "d.json", lines)], IngestOptions())
+    assert outcome.drops == {"statement beyond the first 65,536 of its property": 300_000 - 65_536}
+    assert read_table(work.out / "statements.parquet", STATEMENTS).height == 65_536 + 1

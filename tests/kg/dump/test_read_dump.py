@@ -1,0 +1,227 @@
+"""Runs of a dump spliced together: the same entities, places and complaints however a file is cut and compressed."""
+
+import bz2
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culturekit.errors import CultureKitError, IntegrityError
+from culturekit.kg.dump import dump_runs, read_dump
+from culturekit.kg.dump.cut_lines import CutLines
+from culturekit.kg.dump.ingest import IngestOptions, ingest
+from culturekit.kg.dump.members import Chunk
+from culturekit.records.schemas import ITEMS
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.atomic import clear_folder
+from culturekit.storage.tables import read_table
+from tests.conftest import HeardProgress, HereEngine
+
+FORMS = (".json", ".json.gz", ".json.bz2", ".json.zst")
+
+
+@pytest.fixture(autouse=True)
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 700)
+    monkeypatch.setattr(read_dump, "LARGEST_RANGE", 700)
+    monkeypatch.setattr("culturekit.kg.dump.stream_runs.RUN_BYTES", 900)
+
+
+def packed(suffix: str, pieces: list[bytes]) -> bytes:
+    """Compress pieces to members; what is not compressed is one."""
+    if suffix.endswith(".gz"):
+        return b"".join(gzip.compress(piece, mtime=0) for piece in pieces)
+    if suffix.endswith(".bz2"):
+        return b"".join(bz2.compress(piece) for piece in pieces)
+    if suffix.endswith(".zst"):
+        return b"".join(zstandard.ZstdCompressor(write_checksum=True).compress(piece) for piece in pieces)
+    return b"".join(pieces)
+
+
+def entity(number: int, rng: random.Random) -> bytes:
+    label = {
+        "en": {"language": "en", "value": f"{number} " + "".join(rng.choices("abcdefgh \u00e9", k=rng.randrange(90)))}
+    }
+    return json.dumps({"id": f"Q{number}", "type": "item", "labels": label, "claims": []}).encode()
+
+
+def array(count: int, *, seed: int = 0) -> bytes:
+    rng = random.Random(seed)
+    return b"[\n" + b",\n".join(entity(number, rng) for number in range(1, count + 1)) + b"\n]\n"
+
+
+def cut(content: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted({place % len(content) for place in places} - {0}), len(content)]
+    return [content[a:b] for a, b in pairwise(edges)]
+
+
+def ingested(folder: Path, path: Path) -> tuple[pl.DataFrame, Outcome]:
+    work = Work({}, folder / "out", folder / "scratch", HereEngine(), HeardProgress())
+    clear_folder(work.out)
+    clear_folder(work.scratch)
+    outcome = ingest(work, [path], IngestOptions(max_malformed=1))
+    return read_table(work.out / "items.parquet", ITEMS), outcome
+
+
+@settings(max_examples=40, deadline=None)
+@given(suffix=st.sampled_from(FORMS), places=st.lists(st.integers(0, 10**6), max_size=9), seed=st.integers(0, 99))
+def test_members_may_be_cut_anywhere_and_every_line_knows_its_place(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, places: list[int], seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    content = array(60, seed=seed)
+    pieces = [content] if suffix == ".json" else cut(content, places)
+    path = folder / f"dump{suffix}"
+    path.write_bytes(packed(suffix, pieces))
+    items, outcome = ingested(folder, path)
+    assert outcome.counts["lines"] == items.height == 60
+    lines = content.split(b"\n")
+    for row in items.iter_rows(named=True):
+        assert f'"id": "{row["qid"]}"'.encode() in lines[row["line"] - 1]
+        after = pieces[row["member"]][row["offset"] :] + b"".join(pieces[row["member"] + 1 :])
+        assert after.startswith(lines[row["line"] - 1].rstrip(b","))
+
+
+@pytest.mark.parametrize("suffix", FORMS)
+def test_every_form_gives_the_same_rows(tmp_path: Path, suffix: str) -> None:
+    content = array(200)
+    plain = tmp_path / "plain.json"
+    plain.write_bytes(content)
+    expected, _ = ingested(tmp_path / "a", plain)
+    path = tmp_path / f"dump{suffix}"
+    path.write_bytes(packed(suffix, cut(content, [3000, 9000, 9001])))
+    found, _ = ingested(tmp_path / "b", path)
+    places = ["member", "offset"]
+    assert found.drop(places).equals(expected.drop(places))
+
+
+@pytest.mark.parametrize("suffix", FORMS)
+@pytest.mark.parametrize(
+    ("content", "lines", "malformed"),
+    [
+        (b'[\n{"id":"Q1","type":"item"},\n\n  {"id":"Q2","type":"item"} ,\r\n]\n\n', 2, 0),
+        (b'[{"id":"Q1","type":"item"},\n{"id":"Q2","type":"item"}\n]', 2, 0),
+        (b'{"id":"Q1","type":"item"}\n{"id":"Q2","type":"item"}', 2, 0),
+        (b'[\n{"id":"Q1","type":"item"},\n[\n{"id":"Q2"},\nnull\n]\n', 4, 3),
+        (b'{"id":"Q1","type":"item"}\n]\n{"id":"Q2","type":"item"}\n', 3, 1),
+    ],
+)
+def test_arrays_and_lines_of_json(tmp_path: Path, suffix: str, content: bytes, lines: int, malformed: int) -> None:
+    for places in ([], [1], [len(content) - 2], list(range(1, len(content)))):
+        path = tmp_path / f"dump{suffix}"
+        path.write_bytes(packed(suffix, [content] if suffix == ".json" else cut(content, places)))
+        _, outcome = ingested(tmp_path, path)
+        assert outcome.counts["lines"] == lines
+        assert sum(count for reason, count in outcome.drops.items() if "malformed" in reason) == malformed
+
+
+@pytest.mark.parametrize("suffix", FORMS)
+@pytest.mark.parametrize("content", [array(40)[:-3], array(40) + b'{"id":"Q9","type":"item"}\n', array(40) + b"x"])
+def test_an_array_that_is_cut_or_goes_on_is_an_error(tmp_path: Path, suffix: str, content: bytes) -> None:
+    path = tmp_path / f"dump{suffix}"
+    path.write_bytes(packed(suffix, [content]))
+    with pytest.raises(IntegrityError, match="array"):
+        ingested(tmp_path, path)
+
+
+def test_what_only_looks_like_a_member_is_passed_over(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    decoys = [gzip.compress(bytes(rng.choices(range(256), k=40)), mtime=0) for _ in range(60)]
+    lines = [entity(number, rng) for number in range(1, 30)]
+    lines.insert(15, b"".join(decoy for decoy in decoys if b"\n" not in decoy))
+    stored = b"[\n" + b",\n".join(lines) + b"\n]\n"
+    path = tmp_path / "dump.json.gz"
+    path.write_bytes(gzip.compress(stored[:900], mtime=0) + gzip.compress(stored[900:], compresslevel=0, mtime=0))
+    assert path.read_bytes().count(gzip.compress(b"", mtime=0)[:3]) > 20
+    items, outcome = ingested(tmp_path, path)
+    assert items.height == 29
+    assert outcome.drops == {"malformed: not-an-entity": 1}
+
+
+def test_a_run_that_is_done_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "dump.json.gz"
+    path.write_bytes(packed(".json.gz", cut(array(300), [4000, 9000, 20_000])))
+    work = Work({}, tmp_path / "out", tmp_path / "scratch", HereEngine(), HeardProgress())
+    clear_folder(work.out)
+    clear_folder(work.scratch)
+    calls = []
+    fresh = dump_runs.fresh_report
+
+    def counted(run: dump_runs.Run) -> dump_runs.RunReport:
+        calls.append(run.folder.name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fresh(run)
+
+    monkeypatch.setattr(dump_runs, "fresh_report", counted)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(work, [path], IngestOptions())
+    outcome = ingest(work, [path], IngestOptions())
+    assert outcome.counts["items"] == 300
+    assert len(calls) == len(set(calls)) + 1
+
+
+@given(st.binary(max_size=60).map(lambda b: b.replace(b"x", b"\n")), st.lists(st.integers(0, 60), max_size=6))
+def test_lines_do_not_depend_on_where_chunks_end(content: bytes, places: list[int]) -> None:
+    pieces = cut(content, places) if content else []
+    offsets = [sum(map(len, pieces[:number])) for number in range(len(pieces))]
+    lines = CutLines([Chunk(0, o, p) for o, p in zip(offsets, pieces, strict=True)], name="t")
+    middle = [bytes(line.content) for line in lines]
+    first, *rest = content.split(b"\n")
+    assert lines.head.content.rstrip(b",") == first.rstrip(b",")
+    assert [line.rstrip(b",") for line in [*middle, lines.tail.content]] == [
+        line.rstrip(b",") for line in rest or [b""]
+    ]
+    assert lines.ends == content.count(b"\n")
+
+
+def damages(whole: bytes, count: int, seed: int) -> Iterator[bytes]:
+    """Cut and flip."""
+    chance = random.Random(seed)
+    for number in range(count):
+        if number % 2:
+            yield whole[: chance.randrange(len(whole))]
+        else:
+            flipped = bytearray(whole)
+            flipped[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+            yield bytes(flipped)
+
+
+@pytest.mark.parametrize("suffix", [".json.gz", ".json.bz2", ".json.zst"])
+def test_a_cut_or_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, suffix: str) -> None:
+    whole = packed(suffix, cut(array(60), [2000, 2001, 5000]))
+    path = tmp_path / f"dump{suffix}"
+    path.write_bytes(whole)
+    expected, _ = ingested(tmp_path, path)
+    noticed = 0
+    for damaged in damages(whole, 120, seed=7):
+        path.write_bytes(damaged)
+        try:
+            found, _ = ingested(tmp_path, path)
+        except CultureKitError:
+            noticed += 1
+        else:
+            assert found.equals(expected)
+    assert noticed > 100
+
+
+def test_how_rows_are_shuffled_does_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "dump.json"
+    rng = random.Random(5)
+    lines = [entity(rng.randrange(1, 10**6), rng) for _ in range(300)]
+    path.write_bytes(b"\n".join(lines))
+    ingested(tmp_path, path)
+    expected = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
+    monkeypatch.setattr("culturekit.kg.dump.shuffle.ROWS_PER_RANGE", 40)
+    monkeypatch.setattr("culturekit.kg.dump.shuffle.WAITING_BYTES", 5_000)
+    ingested(tmp_path, path)
+    assert len(list((tmp_path / "scratch/shuffled-items").iterdir())) > 5
+    assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == expected

@@ -1,0 +1,321 @@
+"""The same candidates from an endpoint as from a dump of the same facts."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdflib import Graph
+
+from culturekit.errors import UsageError
+from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
+from culturekit.kg.dump.ingest import IngestOptions, ingest
+from culturekit.kg.sparql import sparql_crawl, sparql_queries
+from culturekit.kg.sparql.sparql_client import SparqlClient
+from culturekit.kg.sparql.sparql_source import extract_from_endpoint
+from culturekit.kg.walk.extract import extract
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.package_data import shipped
+from tests.conftest import HeardProgress, HereEngine
+from tests.effort import examples
+from tests.kg.sparql_server import Endpoint, serving
+from tests.kg.wikidata_rdf import as_rdf
+
+SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
+FACTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    with serving(Graph()) as running:
+        yield running
+
+
+def hands(folder: Path) -> Work:
+    out, scratch = folder / "out", folder / "scratch"
+    out.mkdir(parents=True)
+    scratch.mkdir()
+    return Work({}, out, scratch, HereEngine(), HeardProgress())
+
+
+def from_dump(dump: Path, concepts: Sequence[Concept], folder: Path, languages: tuple[str, ...] = ("en",)) -> Path:
+    graph, rows = hands(folder / "graph"), hands(folder / "rows")
+    ingest(graph, [dump], IngestOptions(languages))
+    extract(rows, graph.out, concepts)
+    return rows.out
+
+
+def from_endpoint(endpoint: Endpoint, concepts: Sequence[Concept], folder: Path) -> tuple[Path, Outcome]:
+    work = hands(folder / "sparql")
+    with SparqlClient(endpoint.url, "test@example.org", work.scratch / "replies", pause=lambda _: None) as client:
+        outcome = extract_from_endpoint(work, client, concepts)
+    return work.out, outcome
+
+
+def unordered(path: Path) -> pl.DataFrame:
+    """Read a table; the order of an item's statements and aliases is not in RDF, that of a path is."""
+    rows = pl.read_parquet(path)
+    lists = [name for name, kind in rows.schema.items() if isinstance(kind, pl.List) and name != "path"]
+    rows = rows.with_columns(pl.col(name).list.sort() for name in lists)
+    return rows.with_columns(pl.col("detail").str.split(" ").list.sort()) if "detail" in rows.columns else rows
+
+
+def assert_same(dump: Path, endpoint: Path) -> None:
+    for table in ("candidates", "drops"):
+        ours, theirs = unordered(endpoint / f"{table}.parquet"), unordered(dump / f"{table}.parquet")
+        assert ours.to_dicts() == theirs.to_dicts(), table
+    known = pl.read_parquet(endpoint / "graph/items.parquet")["number"]
+    assert stated(endpoint / "graph", known) == stated(dump.parent.parent / "graph/out", known)
+
+
+def stated(graph: Path, numbers: pl.Series) -> list[tuple[object, ...]]:
+    """List the statements of items with rank, snak and qualifiers, which other rules than the default could ask for."""
+    rows = pl.read_parquet(graph / "statements.parquet").filter(pl.col("number").is_in(numbers.implode()))
+    return sorted(rows.drop("position").rows(), key=str)
+
+
+def documents() -> list[dict[str, Any]]:
+    text = gzip.decompress(SAMPLE.read_bytes()).decode("utf-8")
+    return [json.loads(line.rstrip(",")) for line in text.splitlines() if line not in "[]"]
+
+
+def test_the_bundled_sample_gives_the_same_candidates(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.graph = as_rdf(documents())
+    endpoint.connections.clear()
+    concepts = [load_concept("art")]
+    out, outcome = from_endpoint(endpoint, concepts, tmp_path)
+    assert_same(from_dump(SAMPLE, concepts, tmp_path), out)
+    assert outcome.counts["candidates"] == 69
+    assert len(endpoint.connections) == 1
+    assert set(endpoint.agents) == {endpoint.agents[0]}
+    assert re.fullmatch(r"culturekit/\S+ \(test@example\.org\)", endpoint.agents[0])
+
+
+@pytest.mark.slow
+def test_the_other_concepts_give_the_same_candidates(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.graph = as_rdf(documents(), munged=False)
+    concepts = [load_concept("cuisine"), load_concept("landmarks")]
+    out, outcome = from_endpoint(endpoint, concepts, tmp_path)
+    assert_same(from_dump(SAMPLE, concepts, tmp_path), out)
+    assert outcome.counts["candidates"] == 452
+
+
+def test_no_query_leaves_sparql_1_1(endpoint: Endpoint) -> None:
+    from rdflib.plugins.sparql import prepareQuery
+
+    assert endpoint.queries
+    for query in sorted(endpoint.queries, key=len):
+        if len(query) < 2_000:
+            prepareQuery(query)
+        for word in ("SERVICE", "wikibase:label", "hint:", "bd:", "ql:", "GROUP_CONCAT"):
+            assert word not in query
+
+
+QIDS = st.integers(1, 9).map(lambda number: f"Q{number}")
+SNAKS = st.one_of(
+    QIDS.map(lambda qid: {"snaktype": "value", "datavalue": {"value": {"id": qid, "entity-type": "item"}}}),
+    QIDS.map(
+        lambda q: {"snaktype": "value", "datavalue": {"value": {"numeric-id": int(q[1:]), "entity-type": "item"}}}
+    ),
+    st.just({"snaktype": "value", "datavalue": {"value": {"id": "P31", "entity-type": "property"}}}),
+    st.just({"snaktype": "somevalue"}),
+    st.just({"snaktype": "novalue"}),
+)
+TIME = {"snaktype": "value", "datavalue": {"value": {"time": "+1900-00-00T00:00:00Z"}}}
+QUALIFIERS = st.sampled_from(
+    [
+        {},
+        {},
+        {"P582": [TIME]},
+        {"P580": [TIME]},
+        {"P582": [{"snaktype": "somevalue"}]},
+        {"P582": [{"snaktype": "novalue"}]},
+    ]
+)
+RANKS = ("preferred", "normal", "deprecated")
+CLAIMS = st.fixed_dictionaries({"mainsnak": SNAKS, "rank": st.sampled_from(RANKS), "qualifiers": QUALIFIERS})
+WORDS = st.text("abü\"\\'{} <&", min_size=1, max_size=6).filter(str.strip)
+TEXTS = st.dictionaries(st.sampled_from(["en", "mul", "de", "pt-br", "fr"]), WORDS, max_size=3)
+
+
+@st.composite
+def entities(draw: st.DrawFn, number: int) -> dict[str, Any]:
+    """An item with everything that both RDF and a dump can carry, the order of statements left aside."""
+    claims: dict[str, list[Any]] = {}
+    for name in FACTS if draw(st.integers(0, 4)) else ():
+        claims[name] = draw(st.lists(CLAIMS, max_size=3 if name in {"P31", "P279"} else 1))
+    for rank in draw(st.lists(st.sampled_from(RANKS), max_size=3, unique=True)):
+        snak = {"snaktype": "value", "datavalue": {"value": f"Ä {rank}, 1.jpg"}}
+        claims.setdefault("P18", []).append({"mainsnak": snak, "rank": rank})
+        place = {
+            "latitude": draw(st.floats(-90, 90)),
+            "longitude": -1.5,
+            "globe": "http://www.wikidata.org/entity/Q405",
+        }
+        claims.setdefault("P625", []).append(
+            {"mainsnak": {"snaktype": "value", "datavalue": {"value": place}}, "rank": rank}
+        )
+    texts = {
+        field: {code: {"language": code, "value": text} for code, text in draw(TEXTS).items()}
+        for field in ("labels", "descriptions")
+    }
+    aliases = {code: [{"language": code, "value": text}] for code, text in draw(TEXTS).items()}
+    sites = draw(st.lists(st.sampled_from(["enwiki", "dewiki", "frwiki"]), unique=True))
+    sitelinks = {site: {"site": site, "title": f"T {site} ü"} for site in sites}
+    return {"id": f"Q{number}", "type": "item", **texts, "aliases": aliases, "claims": claims, "sitelinks": sitelinks}
+
+
+WORLDS = st.tuples(*(entities(number) for number in range(1, 9))).map(list)
+PROPERTIES = st.sampled_from([("P31", "P279"), ("P279",), ("P31",)])
+PLAIN_CONCEPTS = st.builds(
+    lambda name, roots, hops, own, follow, stated, classes, items, countries: Concept(
+        concept=name,
+        hops=hops,
+        roots=tuple(Root(qid=qid, label="", hops=own if int(qid[1:]) % 2 else None, expect=(0, 1)) for qid in roots),
+        follow=follow,
+        country_properties=stated,
+        exclude=Exclusions(classes=classes, items=items),
+        countries=countries,
+        languages=("en", "de"),
+    ),
+    st.sampled_from(["one", "two"]),
+    st.lists(QIDS, min_size=1, max_size=3, unique=True),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    PROPERTIES,
+    st.sampled_from([("P495", "P17"), ("P17",), ("P495",)]),
+    st.lists(QIDS, max_size=1).map(tuple),
+    st.lists(QIDS, max_size=1).map(tuple),
+    st.just("all"),
+).filter(lambda concept: "P279" in concept.follow or all(root.qid != "Q9" for root in concept.roots))
+"""Q9 is only mentioned; an endpoint knows of it by what is below it."""
+
+CONCEPTS = st.builds(
+    lambda concept, ranks, ended, expand: concept.model_copy(
+        update={"ranks": ranks, "ended": ended, "expand_artifacts": expand}
+    ),
+    PLAIN_CONCEPTS,
+    st.sampled_from(["not-deprecated", "not-deprecated", "truthy", "all"]),
+    st.sampled_from(["keep", "drop"]),
+    st.booleans(),
+)
+
+
+GIVEN = {
+    "world": WORLDS,
+    "concepts": st.lists(CONCEPTS, min_size=1, max_size=2, unique_by=lambda concept: concept.concept),
+    "munged": st.booleans(),
+    "limits": st.sampled_from([(5_000, 100), (4, 2), (3, 1)]),
+}
+"""`limits`: rows of a page, and items of a batch."""
+
+
+@settings(max_examples=6, deadline=None)
+@given(**GIVEN)
+def test_any_world_gives_the_same_candidates(
+    world: list[dict[str, Any]],
+    concepts: list[Concept],
+    munged: bool,
+    limits: tuple[int, int],
+    endpoint: Endpoint,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    compare_worlds(world, concepts, munged, limits, endpoint, tmp_path_factory.mktemp("world"))
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(100), deadline=None)
+@given(**GIVEN)
+def test_very_many_worlds_give_the_same_candidates(
+    world: list[dict[str, Any]],
+    concepts: list[Concept],
+    munged: bool,
+    limits: tuple[int, int],
+    endpoint: Endpoint,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    compare_worlds(world, concepts, munged, limits, endpoint, tmp_path_factory.mktemp("world"))
+
+
+def compare_worlds(
+    world: list[dict[str, Any]],
+    concepts: list[Concept],
+    munged: bool,
+    limits: tuple[int, int],
+    endpoint: Endpoint,
+    folder: Path,
+) -> None:
+    mentions = [mention(root.qid) for concept in concepts for root in concept.roots]
+    world = [*world, {"id": "Q10", "type": "item", "claims": {"P279": mentions}}]
+    dump = folder / "dump.json"
+    dump.write_text("\n".join(json.dumps(document) for document in world), encoding="utf-8")
+    endpoint.graph = as_rdf(world, munged=munged)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparql_queries, "PAGE_ROWS", limits[0])
+        patch.setattr(sparql_crawl, "BATCH", limits[1])
+        out, _ = from_endpoint(endpoint, concepts, folder)
+    assert_same(from_dump(dump, concepts, folder, ("en", "de")), out)
+
+
+def mention(qid: str) -> dict[str, Any]:
+    return {"mainsnak": {"snaktype": "value", "datavalue": {"value": {"id": qid}}}, "rank": "normal"}
+
+
+def test_only_what_the_walk_can_reach_is_asked_for(endpoint: Endpoint, tmp_path: Path) -> None:
+    claims = {"P279": [mention("Q1")], "P17": [mention("Q155")]}
+    world = [
+        {"id": "Q1", "type": "item", "labels": {"en": {"language": "en", "value": "root"}}},
+        {"id": "Q2", "type": "item", "claims": claims},
+        {"id": "Q3", "type": "item", "claims": {"P279": [mention("Q2")], "P17": [mention("Q155")]}},
+        {"id": "Q4", "type": "item", "claims": {"P279": [mention("Q1")]}},
+        {"id": "Q5", "type": "item", "claims": {"P31": [mention("Q4")], "P17": [mention("Q142")]}},
+    ]
+    endpoint.graph = as_rdf(world)
+    concept = Concept(concept="any", hops=2, roots=(Root(qid="Q1", label="root"),), countries=("BR",))
+    out, outcome = from_endpoint(endpoint, [concept], tmp_path)
+    assert pl.read_parquet(out / "candidates.parquet")["qid"].to_list() == ["Q2"]
+    assert pl.read_parquet(out / "drops.parquet")["key"].to_list() == ["Q5"]
+    assert outcome.counts["items"] == 4, "below an artifact nobody walks"
+    assert set(pl.read_parquet(out / "graph/items.parquet")["qid"]) == {"Q1", "Q2", "Q4", "Q5"}
+
+
+def test_every_kind_of_statement_is_the_dumps(endpoint: Endpoint, tmp_path: Path) -> None:
+    snaks = [mention("Q9")["mainsnak"], {"snaktype": "somevalue"}, {"snaktype": "novalue"}]
+    ends = [
+        {},
+        {"P582": [TIME]},
+        {"P582": [{"snaktype": "somevalue"}]},
+        {"P582": [{"snaktype": "novalue"}]},
+        {"P580": [TIME]},
+    ]
+    every = [{"mainsnak": snak, "rank": rank, "qualifiers": end} for snak in snaks for rank in RANKS for end in ends]
+    world: list[dict[str, Any]] = [
+        {"id": "Q1", "type": "item", "claims": {"P31": every, "P17": every}},
+        {"id": "Q2", "type": "item", "claims": {"P279": [*every, mention("Q1")], "P495": every, "P361": every}},
+    ]
+    dump = tmp_path / "dump.json"
+    dump.write_text("\n".join(map(json.dumps, world)), encoding="utf-8")
+    endpoint.graph = as_rdf(world)
+    concept = Concept(concept="any", hops=2, roots=(Root(qid="Q1", label=""),))
+    out, outcome = from_endpoint(endpoint, [concept], tmp_path)
+    assert_same(from_dump(dump, [concept], tmp_path), out)
+    assert outcome.counts["items"] == 2
+    assert pl.read_parquet(out / "graph/statements.parquet").height == 5 * len(every) + 1
+
+
+def test_roots_that_the_endpoint_does_not_know_are_an_error(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.graph = Graph()
+    with pytest.raises(UsageError, match="mentions no root of any"):
+        from_endpoint(endpoint, [Concept(concept="any", hops=2, roots=(Root(qid="Q1", label=""),))], tmp_path)
+
+
+def test_a_language_is_a_code_and_nothing_else(endpoint: Endpoint, tmp_path: Path) -> None:
+    concept = Concept(concept="any", hops=1, roots=(Root(qid="Q1", label=""),), languages=('en") } #',))
+    with pytest.raises(UsageError, match="not a language code"):
+        from_endpoint(endpoint, [concept], tmp_path)

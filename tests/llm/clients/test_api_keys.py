@@ -1,0 +1,67 @@
+import pytest
+
+from culturekit.errors import MissingDependency, UsageError
+from culturekit.llm.clients.api_keys import api_key
+from culturekit.llm.clients.client_options import RemoteOptions
+from culturekit.llm.clients.endpoints import check_base_url, is_loopback, is_official, normal_base_url
+
+OFFICIAL = "https://api.openai.com/v1"
+CANARY = "sk-canary-4711"
+
+
+def key(base_url: str, named: str = "") -> str | None:
+    options = RemoteOptions(base_url=base_url, api_key=named)
+    found = api_key(options, base_url=base_url, official=OFFICIAL, variables=("OPENAI_API_KEY",))
+    return found.reveal() if found else None
+
+
+def test_a_key_in_the_environment_is_not_sent_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("MINE", "mine")
+    for url in (OFFICIAL, "http://127.0.0.1:1/v1", "http://localhost:1", "http://[::1]:1", "https://llm.example.org"):
+        assert key(url) == CANARY
+    for url in ("http://llm.example.org/v1", "http://10.0.0.7:8000/v1"):
+        assert key(url) is None
+        assert key(url, "${MINE}") == "mine"
+
+
+def test_a_variable_that_is_named_and_empty_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.delenv("MINE", raising=False)
+    with pytest.raises(MissingDependency, match="MINE is not set"):
+        key(OFFICIAL, "${MINE}")
+
+
+@pytest.mark.parametrize("value", [f"{CANARY} two", f"{CANARY}\nx", f"{CANARY}é"])
+def test_what_cannot_be_a_key_is_refused_and_not_repeated(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", value)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY") as caught:
+        key(OFFICIAL)
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://h/v1",
+        "http://",
+        "h/v1",
+        "http://u:p@h/v1",
+        "http://u@h",
+        "http://h/v1?a=b",
+        "http://h/#x",
+        "http://h:x/",
+        "http://h/a b",
+    ],
+)
+def test_a_base_url_that_cannot_be_one_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        check_base_url(url)
+
+
+def test_base_urls_are_told_apart() -> None:
+    assert normal_base_url("HTTPS://API.OpenAI.com/v1/") == OFFICIAL
+    assert is_official("https://eu.api.openai.com/v1", OFFICIAL)
+    assert not is_official("https://api.openai.com.evil.org/v1", OFFICIAL)
+    assert not is_official("http://api.openai.com/v1", OFFICIAL)
+    assert is_loopback("http://127.8.8.8") and not is_loopback("http://128.0.0.1")

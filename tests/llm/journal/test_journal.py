@@ -1,0 +1,49 @@
+import asyncio
+from pathlib import Path
+
+from culturekit.llm.client import Usage
+from culturekit.llm.journal.journal import Entry, Journal, Reading
+
+
+def entry(key: int, raw: bytes = b'{"a":1}', *, run: str = "one", kind: str = "reply", attempt: int = 1) -> Entry:
+    body = b'{"instructions":"' + b"judge " * 50 + b'","data":%d,"model":"m"}' % key
+    return Entry(key.to_bytes(32, "big"), run, attempt, "online", 200, kind, raw, body)
+
+
+def test_what_was_appended_is_found_byte_for_byte_also_later(tmp_path: Path) -> None:
+    entries = [entry(number, b"\x00\xff{" + str(number).encode()) for number in range(40)]
+
+    async def all_of_them(journal: Journal) -> list[int]:
+        return list(await asyncio.gather(*(journal.append(one) for one in entries)))
+
+    with Journal(tmp_path / "journal") as journal:
+        numbers = asyncio.run(all_of_them(journal))
+        assert sorted(numbers) == list(range(1, 41))
+    with Journal(tmp_path / "journal") as journal:
+        found = journal.found([one.key for one in entries] + [b"x" * 32], run="one")
+    assert len(found) == 40
+    for one in entries:
+        (back,) = found[one.key]
+        assert (back.raw, back.run, back.kind) == (one.raw, "one", "reply")
+
+
+def test_another_run_sees_answers_and_the_unread_only(tmp_path: Path) -> None:
+    kinds = {1: "ok", 2: "repaired", 3: "refused", 4: "truncated", 5: "invalid", 6: "blocked"}
+    with Journal(tmp_path) as journal:
+        numbers = journal.append_all([entry(key) for key in range(1, 8)] + [entry(8, kind="busy")])
+        for number in numbers[:6]:
+            journal.note(number, Reading(kinds[number], Usage(10, 5), 0.25))
+    with Journal(tmp_path) as journal:
+        keys = [key.to_bytes(32, "big") for key in range(1, 9)]
+        assert set(journal.found(keys, run="one")) == set(keys)
+        assert set(journal.found(keys, run="two")) == {keys[0], keys[1], keys[6]}
+        assert journal.found(keys[:1], run="two")[keys[0]][0].outcome == "ok"
+
+
+def test_facts_are_kept(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        assert journal.recall("job") is None
+        journal.remember("job", b"1")
+        journal.remember("job", b"2")
+    with Journal(tmp_path) as journal:
+        assert journal.recall("job") == b"2"

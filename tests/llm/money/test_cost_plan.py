@@ -1,0 +1,159 @@
+"""Plans: from sizes, and from a pilot whose prices and habits nobody knew beforehand."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from culturekit.llm.client import Identity, Outgoing, Rate, Usage
+from culturekit.llm.journal.journal import Entry, Journal, Reading
+from culturekit.llm.journal.keys import key_of
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.money.spending import Spent, read_spending
+from culturekit.llm.money.tokens import estimate, input_bound
+from culturekit.llm.repair import REPAIR_MARK, WORDING
+from culturekit.storage.digests import canonical_json
+
+IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat", "gpt-4o-mini")
+RATE = Rate(0.15, 0.6)
+INSTRUCTIONS = "You judge whether a candidate is part of the culture of a country. " * 12
+WORDS = ["soup", "pho", "festival", "суп", "米粉", "dance", "temple", "स्वाद", "weaving", "وشاح", "drum", "mountain"]
+
+
+def outgoings(count: int, rng: np.random.Generator) -> list[Outgoing]:
+    """Requests whose data is from a few to some hundred words long, in scripts that take more and fewer tokens."""
+    lengths = np.exp(rng.normal(3.0, 1.0, count)).astype(int) + 1
+    return [
+        Outgoing(
+            canonical_json({"content": INSTRUCTIONS, "id": f"Q{number}", "text": " ".join(rng.choice(WORDS, length))}),
+            max_tokens=512,
+        )
+        for number, length in enumerate(lengths)
+    ]
+
+
+def true_usage(outgoing: Outgoing, rng: np.random.Generator) -> Usage:
+    """Tokens as a tokenizer of another mind counts them, and output with a long tail that grows with the question."""
+    text = outgoing.body.decode()
+    tokens = 11 + sum(1 + (len(word) - 1) // 5 + 2 * (not word.isascii()) * len(word) for word in text.split())
+    thinking = int(rng.exponential(20 + 0.1 * tokens))
+    return Usage(tokens, min(512, 14 + thinking), min(498, thinking))
+
+
+def spent_on(outgoing: Outgoing, usage: Usage) -> Spent:
+    return Spent(key_of(IDENTITY, outgoing), "pilot", usage.input_tokens, usage.output_tokens, True)
+
+
+def pilot_plan(seed: int) -> tuple[CostPlan, int, int]:
+    rng = np.random.default_rng(seed)
+    requests = outgoings(5_000, rng)
+    truth = [true_usage(outgoing, rng) for outgoing in requests]
+    rows = sorted(int(row) for row in rng.choice(len(requests), 200, replace=False))
+    spent = [spent_on(requests[row], truth[row]) for row in rows]
+    repaired_in, repaired_out = (sum(tokens) // 10 for tokens in totals(truth, rows))
+    asked_again = requests[0].body.replace(b'country. "', b"country. " + REPAIR_MARK + b'Error."')
+    repair = Spent(b"r" * 32, "pilot", repaired_in, repaired_out, True, asked_again)
+    assert asked_again != requests[0].body
+    plan = plan_cost(requests, IDENTITY, RATE, spent=[*spent, repair])
+    left = sorted(set(range(len(requests))) - set(rows))
+    sums = [sum(tokens) for tokens in totals(truth, left)]
+    return plan, round(sums[0] * 1.1), round(sums[1] * 1.1)
+
+
+def totals(truth: list[Usage], rows: list[int]) -> tuple[list[int], list[int]]:
+    return [truth[row].input_tokens for row in rows], [truth[row].output_tokens for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pilot_of_200_tells_the_bill(seed: int) -> None:
+    plan, inputs, outputs = pilot_plan(seed)
+    true_cost = (0.15 * inputs + 0.6 * outputs) / 1e6
+    assert (plan.requests, plan.bought, plan.pilot, plan.basis) == (5_000, 200, 200, "pilot")
+    assert abs(plan.input_tokens / inputs - 1) < 0.05
+    assert plan.usd is not None and plan.margin is not None
+    assert abs(plan.usd / true_cost - 1) < 0.15
+    assert abs(plan.usd - true_cost) < 2 * plan.margin
+
+
+def test_without_a_pilot_the_plan_is_an_upper_end() -> None:
+    rng = np.random.default_rng(1)
+    requests = outgoings(300, rng)
+    truth = [true_usage(outgoing, rng) for outgoing in requests]
+    plan = plan_cost(requests, IDENTITY, RATE)
+    assert plan.basis == "sizes" and plan.margin is None
+    assert plan.output_tokens == 300 * 512
+    assert plan.input_tokens == sum(estimate(outgoing, IDENTITY) for outgoing in requests)
+    bound = sum(input_bound(outgoing, IDENTITY) for outgoing in requests)
+    assert plan.most is not None and plan.usd is not None
+    assert math.isclose(plan.most, (0.15 * bound + 0.6 * 300 * 512) / 1e6)
+    assert plan.most > plan.usd > sum(0.15 * usage.input_tokens + 0.6 * usage.output_tokens for usage in truth) / 1e6
+
+
+def test_a_batch_is_planned_at_its_price_and_nothing_at_nothing() -> None:
+    requests = outgoings(50, np.random.default_rng(2))
+    online, batch = (plan_cost(requests, IDENTITY, RATE, mode=mode) for mode in ("online", "batch"))
+    assert online.usd is not None and batch.usd is not None
+    assert math.isclose(batch.usd, online.usd / 2, rel_tol=1e-9)
+    assert plan_cost([], IDENTITY, RATE).usd == 0
+    unknown = plan_cost(requests, IDENTITY, None)
+    assert unknown.usd is None
+    assert any("state one in the SPEC" in line for line in cost_plan_lines(unknown))
+
+
+def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    requests = outgoings(40, rng)
+    with Journal(tmp_path) as journal:
+        entries = [
+            Entry(key_of(IDENTITY, outgoing), "one", 1, "online", 200, "reply", b"{}", outgoing.body)
+            for outgoing in requests
+        ]
+        numbers = journal.append_all(entries)
+        for number, outgoing in zip(numbers, requests, strict=True):
+            journal.note(number, Reading("refused" if number % 4 == 0 else "ok", true_usage(outgoing, rng)))
+    plan = plan_cost(requests, IDENTITY, RATE, spent=read_spending(tmp_path / "replies.sqlite"))
+    assert (plan.bought, plan.pilot) == (30, 40)
+    assert plan.input_tokens > 0
+    assert read_spending(tmp_path / "nowhere.sqlite") == []
+    assert any("30 answered in the journal, 10 to send" in line for line in cost_plan_lines(plan))
+
+
+def journalled(folder: Path, told: list[tuple[Outgoing, Usage]]) -> list[Spent]:
+    """Keep requests with what they took, as a run does."""
+    with Journal(folder) as journal:
+        entries = [
+            Entry(key_of(IDENTITY, outgoing), "one", 1, "online", 200, "reply", b"{}", outgoing.body)
+            for outgoing, _ in told
+        ]
+        for number, (_, usage) in zip(journal.append_all(entries), told, strict=True):
+            journal.note(number, Reading("ok", usage))
+    return read_spending(folder / "replies.sqlite")
+
+
+def asked(task: str, number: int, *, note: str = "") -> Outgoing:
+    """A request as the clients write it: instructions, data, schema."""
+    instructions = f"{task}: {INSTRUCTIONS}{note}"
+    schema = {"schema": {"name": task, "words": "x" * 100}}
+    return Outgoing(canonical_json({"messages": [instructions, f"dish {number * 7919}"], **schema}), max_tokens=256)
+
+
+def test_a_pilot_tells_of_others_of_its_kind_and_not_of_what_else_its_run_asked(tmp_path: Path) -> None:
+    earlier = [(asked("filter", number), Usage(400, 12)) for number in range(30)]
+    repairs = [(asked("filter", number, note=WORDING.format(code="fenced", sentence="", shape="")), Usage(480, 12))
+               for number in range(3)]  # fmt: skip
+    others = [(asked("verify", number), Usage(9_000, 900)) for number in range(50)]
+    spent = journalled(tmp_path, [*earlier, *repairs, *others])
+    plan = plan_cost([asked("filter", number) for number in range(1000, 1100)], IDENTITY, RATE, spent=spent)
+    assert (plan.requests, plan.bought, plan.pilot, plan.basis) == (100, 0, 30, "pilot")
+    assert plan.input_tokens == pytest.approx(100 * (400 + 3 * 480 / 30), rel=0.02)
+    assert plan.output_tokens == pytest.approx(100 * (12 + 3 * 12 / 30), rel=0.02)
+
+
+def test_what_was_bought_under_other_roots_does_not_swell_the_rest(tmp_path: Path) -> None:
+    spent = journalled(tmp_path, [(asked("filter", number), Usage(400, 12)) for number in range(200)])
+    plan = plan_cost([asked("filter", number) for number in range(190, 290)], IDENTITY, RATE, spent=spent)
+    assert (plan.bought, plan.pilot) == (10, 200)
+    assert plan.input_tokens == pytest.approx(90 * 400, rel=0.02)
+    unknown = plan_cost([asked("tag", number) for number in range(50)], IDENTITY, RATE, spent=spent)
+    assert (unknown.pilot, unknown.basis) == (0, "sizes")

@@ -1,0 +1,122 @@
+"""Prices, budgets, and sums that are exact."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.errors import UsageError
+from culturekit.llm.client import Identity, Rate, Usage
+from culturekit.llm.money.budget import Budget
+from culturekit.llm.money.prices import (
+    cost_of,
+    known_prices,
+    parse_price,
+    picodollars_of,
+    price_of,
+    rate_of,
+    worst_cost,
+)
+
+
+def identity(provider: str, model: str) -> Identity:
+    return Identity(provider, "https://example.org", "chat", model)
+
+
+def test_a_snapshot_costs_what_its_model_costs_unless_it_has_a_line() -> None:
+    small, large = price_of("gpt-4o-mini-2024-07-18"), price_of("gpt-4o-2024-05-13")
+    assert small is not None and (small.input, small.output, small.cached) == (0.15, 0.60, 0.075)
+    assert large is not None and large.input == 5.0
+    assert rate_of(identity("google", "models/gemini-2.0-flash-001")) == rate_of(identity("google", "gemini-2.0-flash"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-4o-mini-tuned", "ft:gpt-4o-mini-2024-07-18:us::1", "gpt-4o-mini-2024", "", "my-model", "gemini-2.0-flash"],
+)
+def test_a_price_nobody_knows_is_not_guessed(model: str) -> None:
+    assert rate_of(identity("openai", model)) is None
+
+
+def test_every_line_is_dated_and_has_its_source() -> None:
+    assert len({(price.provider, price.model) for price in known_prices()}) == len(known_prices()) > 20
+    for price in known_prices():
+        assert price.source.startswith("https://")
+        assert price.cached is None or price.cached < price.input <= price.output
+
+
+@pytest.mark.parametrize("text", ["0.15/0.60", " 1/2 ", "0/0", ".5/10."])
+def test_a_stated_price_is_read(text: str) -> None:
+    left, right = text.split("/")
+    rate = parse_price(text)
+    assert (rate.input, rate.output) == (float(left), float(right))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0.15", "a/b", "1/2/3", "-1/2", "nan/1", "1e3/2", "inf/inf", "100000/1", f"1/{'9' * 400}"]
+)
+def test_a_price_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="a price cannot be read"):
+        parse_price(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**5), st.integers(0, 10**6)), max_size=30))
+def test_costs_are_exact_and_add_up(counts: list[tuple[int, int, int]]) -> None:
+    rate = Rate(0.15, 0.6, cached=0.075)
+    usages = [Usage(fresh + cached, out, cached_tokens=cached) for fresh, out, cached in counts]
+    exact = sum(
+        (
+            Fraction(15, 100) * fresh + Fraction(6, 10) * out + Fraction(75, 1000) * cached
+            for fresh, out, cached in counts
+        ),
+        Fraction(0),
+    )
+    assert sum(picodollars_of(usage, rate) for usage in usages) == exact * 10**6
+
+
+@pytest.mark.parametrize("cached", [101, 10**9, 10**30, -1, -(10**9)])
+def test_no_more_is_cached_than_was_sent_and_no_cost_is_negative(cached: int) -> None:
+    rate = Rate(0.15, 0.6, cached=0.075)
+    least, most = picodollars_of(Usage(100, 10, cached_tokens=100), rate), picodollars_of(Usage(100, 10), rate)
+    assert least <= picodollars_of(Usage(100, 10, cached_tokens=cached), rate) <= most
+    assert picodollars_of(Usage(-100, -10, cached_tokens=cached), rate) == 0
+    assert cost_of(Usage(-100, -10), rate, mode="batch") == 0.0
+
+
+def test_a_batch_costs_its_share_and_discounts_are_not_multiplied() -> None:
+    rate, usage = Rate(2.0, 8.0, batch=0.5, cached=0.5), Usage(1_000_000, 500_000, cached_tokens=400_000)
+    assert cost_of(usage, rate) == 0.6 * 2 + 0.4 * 0.5 + 4
+    assert cost_of(usage, rate, mode="batch") == 3.0
+    assert worst_cost(rate, input_tokens=10**6, output_tokens=10**6) == 10.0
+
+
+@given(
+    st.floats(0, 10, allow_nan=False),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=60),
+    st.integers(1, 20),
+)
+def test_a_budget_is_never_overshot(limit: float, requests: list[tuple[float, float]], at_once: int) -> None:
+    budget, under_way = Budget(limit), list[tuple[float, float]]()
+    for worst, share in requests:
+        if budget.reserve(worst):
+            under_way.append((worst, worst * share))
+        if len(under_way) >= at_once:
+            budget.settle(*under_way.pop(0))
+        assert budget.spent + budget.reserved <= limit + 1e-12
+    for reserved, actual in under_way:
+        budget.settle(reserved, actual)
+    assert budget.aside == 0
+    assert budget.spent <= limit + 1e-12
+
+
+def test_a_budget_counts_what_was_spent_before_and_to_the_last_fraction() -> None:
+    budget = Budget(1.0, spent=0.7)
+    assert budget.reserve(0.1) and budget.reserve(0.1) and budget.reserve(0.1)
+    assert not budget.reserve(1e-12)
+    budget.settle(0.1, 0.04)
+    assert budget.left == 0.06
+    assert Budget(None).reserve(1e9)
+    assert not Budget(0.0).reserve(1e-9)
+    with pytest.raises(UsageError, match="amount of US dollars"):
+        Budget(float("nan"))

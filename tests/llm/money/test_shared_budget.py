@@ -1,0 +1,40 @@
+from pathlib import Path
+
+from culturekit.llm.client import Usage
+from culturekit.llm.journal.journal import Entry, Journal, Reading
+from culturekit.llm.money.money import picodollars
+from culturekit.llm.money.shared_budget import journal_for, left_for, spent_elsewhere
+
+
+def bought(stage: Path, *, run: str, usd: float, key: bytes, promised: float | None = None) -> None:
+    """Journal one reply that cost something."""
+    with Journal(stage / "journal") as journal:
+        entry = Entry(key, run, 1, "online", 200, "reply", b"{}", b"{}", model="m")
+        (number,) = journal.append_all([entry])
+        journal.note(number, Reading("ok", Usage(1, 1), usd))
+        if promised is not None:
+            journal.remember(f"promised:{run}", str(picodollars(promised)).encode())
+
+
+def test_what_other_stages_spent_in_their_last_run_is_taken_from_the_budget(tmp_path: Path) -> None:
+    bought(tmp_path / "filter", run="first", usd=1.0, key=b"1" * 32)
+    bought(tmp_path / "filter", run="second", usd=0.25, key=b"2" * 32)
+    bought(tmp_path / "tag", run="only", usd=0.5, key=b"3" * 32)
+    stages = [tmp_path / "filter", tmp_path / "tag", tmp_path / "not begun"]
+    assert spent_elsewhere(stages) == 0.75
+    assert left_for(2.0, stages) == 1.25
+    assert left_for(0.5, stages) == 0.0
+    assert left_for(None, stages) is None
+    assert left_for(3.0, ()) == 3.0
+
+
+def test_what_was_promised_and_never_came_back_counts_as_spent(tmp_path: Path) -> None:
+    bought(tmp_path / "filter", run="killed", usd=0.25, key=b"1" * 32, promised=0.75)
+    assert left_for(1.0, [tmp_path / "filter"]) == 0.25
+
+
+def test_the_journal_of_an_unfinished_stage_goes_before_that_of_the_finished_one(tmp_path: Path) -> None:
+    bought(tmp_path / "filter", run="first", usd=1.0, key=b"1" * 32)
+    bought(tmp_path / ".filter.partial/out", run="second", usd=0.5, key=b"2" * 32)
+    assert journal_for(tmp_path / "filter") == tmp_path / ".filter.partial/out/journal/replies.sqlite"
+    assert left_for(2.0, [tmp_path / "filter"]) == 1.5

@@ -1,0 +1,70 @@
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.llm.client import Identity, Image, Outgoing
+from culturekit.llm.money.image_tokens import image_bound, image_estimate
+from culturekit.llm.money.tokens import estimate, input_bound
+from culturekit.storage.digests import canonical_json
+
+OPENAI = "https://api.openai.com/v1"
+
+
+def identity(model: str, provider: str = "openai", url: str = OPENAI) -> Identity:
+    return Identity(provider, url, "chat", model)
+
+
+def image(width: int, height: int) -> Image:
+    return Image(b"x", "image/png", hashlib.sha256(b"x").hexdigest(), width, height)
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_the_bound_is_above_one_token_for_each_byte_of_text(system: str, user: str) -> None:
+    body = canonical_json({"messages": [{"role": "system", "content": system}, {"role": "user", "content": user}]})
+    per_message = 8
+    assert input_bound(Outgoing(body), identity("m")) >= len((system + user).encode()) + 3 * per_message
+    assert estimate(Outgoing(body)) <= input_bound(Outgoing(body), identity("m"))
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "tokens"),
+    [
+        ("gpt-4o", (1024, 1024), 765),
+        ("gpt-4o", (2048, 4096), 1105),
+        ("gpt-4o-2024-08-06", (512, 512), 255),
+        ("gpt-4o-mini", (1024, 1024), 2833 + 4 * 5667),
+        ("gpt-4.1-mini", (1024, 1024), 1659),
+        ("gpt-4.1-mini", (4000, 4000), 2489),
+        ("gpt-5-mini-2025-08-07", (32, 32), 2),
+    ],
+)
+def test_published_examples_of_openai(model: str, size: tuple[int, int], tokens: int) -> None:
+    assert image_estimate(image(*size), identity(model)) == tokens
+    assert image_bound(image(*size), identity(model)) >= tokens
+
+
+@pytest.mark.parametrize(("size", "tokens"), [((384, 384), 258), ((960, 540), 1548), ((385, 385), 4 * 258)])
+def test_published_examples_of_google(size: tuple[int, int], tokens: int) -> None:
+    assert image_estimate(image(*size), identity("gemini-2.5-flash", "google", "")) == tokens
+
+
+@given(
+    st.integers(1, 9000), st.integers(1, 9000), st.sampled_from(["gpt-4o", "gpt-4o-mini", "o4-mini", "gpt-5", "new"])
+)
+def test_the_bound_of_an_image_is_never_below_the_formula(width: int, height: int, model: str) -> None:
+    for who in (identity(model), identity(model, url="http://127.0.0.1:8000/v1"), identity("gemini-3", "google", "")):
+        assert image_bound(image(width, height), who) >= image_estimate(image(width, height), who)
+
+
+def test_other_scripts_take_more_tokens_a_character() -> None:
+    def tokens(text: str) -> int:
+        return estimate(Outgoing(canonical_json(text)))
+
+    assert (
+        tokens("a soup of rice noodles" * 20)
+        < tokens("суп из рисовой лапши!!" * 20)
+        < tokens("米粉湯以及其他許多亞洲的菜餚和飲料品" * 20)
+    )
+    assert tokens("𒀀" * 100) > 100

@@ -1,0 +1,52 @@
+from email.utils import formatdate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from culturekit.llm.pace.retry_hints import LONGEST_HINT, wait_of
+
+NOW = 1_790_000_000.25
+INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "wait"),
+    [
+        ({}, None, None),
+        ({"retry-after": "7"}, None, 7.0),
+        ({"retry-after": "0.5"}, None, 0.5),
+        ({"retry-after": "0"}, None, 0.0),
+        ({"retry-after": "-3"}, None, None),
+        ({"retry-after": "nan"}, None, None),
+        ({"retry-after": "inf"}, None, None),
+        ({"retry-after": "soon"}, None, None),
+        ({"retry-after-ms": "1500"}, None, 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "1"}, None, 1.5),
+        ({"retry-after-ms": "500", "retry-after": "1"}, None, 1.0),
+        ({}, [{"@type": "x.QuotaFailure"}, INFO | {"retryDelay": "34.074824224s"}], 34.074824224),
+        ({}, [INFO | {"retryDelay": {"seconds": "3", "nanos": 500_000_000}}], 3.5),
+        ({}, [INFO | {"retryDelay": "long"}], None),
+        ({}, [INFO], None),
+        ({}, {"not": "a list"}, None),
+        ({"retry-after": "2"}, [INFO | {"retryDelay": "3s"}], 3.0),
+        ({"retry-after": "9" * 400}, None, None),
+        ({"retry-after": "1" + "0" * 300}, None, LONGEST_HINT),
+        ({}, [INFO | {"retryDelay": {"seconds": 10**400}}], None),
+    ],
+)
+def test_the_longest_wait_asked_for_counts(headers: dict[str, str], details: object, wait: float | None) -> None:
+    assert wait_of(headers, details, now=NOW) == wait
+
+
+@given(st.integers(-1000, 100_000))
+def test_a_date_is_a_wait_from_now_and_never_a_negative_one(seconds: int) -> None:
+    date = formatdate(int(NOW) + seconds, usegmt=True)
+    assert wait_of({"retry-after": date}, now=NOW) == pytest.approx(max(0.0, seconds - 0.25))
+
+
+@given(st.integers(0, 1000), st.integers(-100_000, 100_000))
+def test_a_date_is_read_by_the_clock_that_wrote_it(seconds: int, skew: int) -> None:
+    there = int(NOW) + skew
+    headers = {"retry-after": formatdate(there + seconds, usegmt=True), "date": formatdate(there, usegmt=True)}
+    assert wait_of(headers, now=NOW) == seconds

@@ -1,0 +1,208 @@
+import json
+from typing import Literal, get_args
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from culturekit.llm.client import Request
+from culturekit.llm.reading.reply_codes import CODES, ReplyCode
+from culturekit.llm.reading.reply_reading import Answer, ParseFailure, read_reply
+
+
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    note: str
+
+
+class Judged(msgspec.Struct, frozen=True):
+    id: str
+    verdict: Literal["keep", "remove"]
+
+
+class Page(msgspec.Struct, frozen=True):
+    verdicts: list[Judged]
+
+
+class Refined(msgspec.Struct, frozen=True):
+    best: str | None
+    others: list[str]
+    share: float = 0.5
+    rank: int = 1
+
+
+REQUEST = Request("t", "i", {"id": "Q1"}, Note, {"id": ("Q1",)})
+PAGE = Request("t", "i", {}, Page, {"verdicts[].id": ("Q1", "Q2")})
+REFINED = Request("t", "i", {}, Refined, {"best": ("Q1", "Q2"), "others": ("Q1", "Q2")})
+GOOD = '{"id":"Q1","note":"n"}'
+
+
+def code_of(answer: Answer) -> str:
+    return answer.code if isinstance(answer, ParseFailure) else ""
+
+
+def test_exactly_the_keys_and_values_asked_for_are_an_answer() -> None:
+    assert read_reply(REQUEST, ' {"note":"anything","id":"Q1"} ') == Note("Q1", "anything")
+
+
+@given(st.text(max_size=60) | st.from_regex(r'\{"id":"Q[12]","[a-z]{1,4}":[0-9"]{1,4}\}', fullmatch=True))
+def test_any_text_is_an_answer_or_a_failure_that_keeps_the_raw_text(text: str) -> None:
+    answer = read_reply(REQUEST, text)
+    if isinstance(answer, ParseFailure):
+        assert answer.raw == text
+        assert answer.code in CODES
+    else:
+        assert isinstance(answer, Note)
+        assert answer.id == "Q1"
+
+
+PIECES = st.sampled_from(
+    ["{", "}", "[", "]", '"', "\\", ",", ":", "id", "note", "Q1", "null", "NaN", "-", "1e999", "9" * 30, "\\ud800"]
+    + ["```", "```json\n", "\n", " " * 250, "\u2028", "\ud800", "\x00", GOOD, GOOD[:-1]]
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 200_000, '{"a":' * 100_000, '"' + '\\"' * 200_000, "[{" + '"' * 300_000, "```" * 200_000, " x" * 400_000],
+    ids=["lists", "objects", "escaped quotes", "quotes", "fences", "spaces"],
+)
+def test_large_nonsense_has_a_code(text: str) -> None:
+    assert code_of(read_reply(REQUEST, text)) in {"too-deep", "not-json", "fenced", "unfinished"}
+
+
+@settings(deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join))
+@example("\ufeff" + GOOD)
+def test_nothing_a_model_says_is_a_crash(text: str) -> None:
+    answer = read_reply(REQUEST, text)
+    assert (answer == Note("Q1", "n")) == (text.strip(" \t\r\n") == GOOD)
+    assert code_of(answer) in {"", *CODES}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "empty"),
+        ("  \n ", "empty"),
+        ("\n" * 300, "endless-white-space"),
+        ('{"id":"Q1",' + "\n" * 5000, "endless-white-space"),
+        (" " * 2_000_000, "endless-white-space"),
+        ("I would keep it.", "not-json"),
+        ("nö", "not-json"),
+        ('{"id": Q1}', "not-json"),
+        ("{'id': 'Q1'}", "not-json"),
+        ('{"id":"Q1","note":"a\nb"}', "not-json"),
+        (GOOD[:-3], "unfinished"),
+        ('{"id":', "unfinished"),
+        (f"```json\n{GOOD}\n```", "fenced"),
+        (f"Sure: {GOOD}", "text-around"),
+        (GOOD + GOOD, "text-around"),
+        (GOOD + " There you are.", "text-around"),
+        (f"<think>keep</think>{GOOD}", "text-around"),
+        ("[1]", "not-an-object"),
+        ("null", "not-an-object"),
+        ('"Q1"', "not-an-object"),
+        ('{"id":"Q1","id":"Q1","note":"n"}', "duplicate-key"),
+        ('{"id":"Q2","i\\u0064":"Q1","note":"n"}', "duplicate-key"),
+        ('{"id":"Q1"}', "missing-key"),
+        ('{"id":"Q1","note":"n","more":1}', "unknown-key"),
+        ('{"id":"Q1","note":7}', "wrong-type"),
+        ('{"id":"Q1","note":null}', "wrong-type"),
+        ('{"id":"Q1","note":NaN}', "not-a-number"),
+        ('{"id":"Q1","note":-Infinity}', "not-a-number"),
+        ('{"id":"Q1","note":"\\ud800"}', "lone-surrogate"),
+        ('{"id":"Q1","note":"\ud800"}', "lone-surrogate"),
+        ('{"id":"Q1","note":"n","' + "\\udc00" + '":1}', "lone-surrogate"),
+        ('{"id":"Q1","note":' + "9" * 5000 + "}", "number-out-of-range"),
+        ('{"id":"Q1","note":' + "[" * 60 + "]" * 60 + "}", "too-deep"),
+        ('{"id":"Q1","note":"' + "x" * 10_000_000 + '"}', "too-long"),
+        ('{"id":"Q2","note":"n"}', "unknown-id"),
+        ('{"id":" Q1","note":"n"}', "unknown-id"),
+        ('{"id":"Ｑ1","note":"n"}', "unknown-id"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_each_mistake_has_its_code(text: str, code: str) -> None:
+    assert code_of(read_reply(REQUEST, text)) == code
+
+
+@pytest.mark.parametrize(
+    ("ids", "code"),
+    [
+        (["Q1", "Q2"], ""),
+        (["Q2", "Q1"], ""),
+        (["Q1"], "missing-id"),
+        ([], "missing-id"),
+        (["Q1", "Q2", "Q2"], "duplicate-id"),
+        (["Q1", "Q3"], "unknown-id"),
+    ],
+)
+def test_in_a_list_each_id_given_is_answered_exactly_once(ids: list[str], code: str) -> None:
+    text = json.dumps({"verdicts": [{"id": each, "verdict": "keep"} for each in ids]})
+    assert code_of(read_reply(PAGE, text)) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('{"best":"Q1","others":["Q2"]}', ""),
+        ('{"best":null,"others":[]}', ""),
+        ('{"best":"Q3","others":[]}', "unknown-id"),
+        ('{"best":null,"others":["Q2","Q2"]}', "duplicate-id"),
+        ('{"best":null,"others":["Q2","Q4"]}', "unknown-id"),
+        ('{"best":null,"others":[null]}', "wrong-type"),
+        ('{"best":null,"others":[],"rank":2.0}', ""),
+        ('{"best":null,"others":[],"rank":2.5}', "wrong-type"),
+        ('{"best":null,"others":[],"rank":true}', "wrong-type"),
+        ('{"best":null,"others":[],"rank":9223372036854775808}', "number-out-of-range"),
+        ('{"best":null,"others":[],"share":1e999}', "number-out-of-range"),
+    ],
+)
+def test_a_choice_is_among_the_given_ids_and_numbers_are_numbers(text: str, code: str) -> None:
+    assert code_of(read_reply(REFINED, text)) == code
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "\n```JSON  \r\n\n{}```\n"])
+def test_a_fence_is_taken_off_only_when_that_is_allowed(fence: str) -> None:
+    text = fence.replace("{}", GOOD)
+    assert code_of(read_reply(REQUEST, text)) == "fenced"
+    assert read_reply(REQUEST, text, fences="strip") == Note("Q1", "n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Sure:\n```json\n{GOOD}\n```",
+        f"```json\n{GOOD}\n```\nThere.",
+        f"```json\n{GOOD}\n```\n```json\n{GOOD}\n```",
+        f"```json\n{GOOD}",
+        f"```{GOOD}```",
+        f"```json\n{GOOD}{GOOD}\n```",
+    ],
+)
+def test_no_other_fence_is_taken_off(text: str) -> None:
+    assert code_of(read_reply(REQUEST, text, fences="strip")) in {"fenced", "text-around"}
+
+
+def test_the_codes_are_a_closed_list_and_a_failure_shows_nothing_of_the_reply() -> None:
+    assert list(CODES) == list(get_args(ReplyCode))
+    failure = read_reply(REQUEST, '{"id":"Q1","note":"n","EVIL":"EVIL"}')
+    assert isinstance(failure, ParseFailure)
+    assert failure.detail == "reply: the keys id, note and no others"
+    assert "EVIL" not in repr(failure)
+
+
+class Vote(BaseModel):
+    id: str
+    verdict: Literal["keep", "remove"]
+
+
+def test_a_pydantic_model_is_read_as_strictly() -> None:
+    request = Request("t", "i", {}, Vote, {"id": ("Q1",)})  # type: ignore[arg-type]
+    answer: object = read_reply(request, '{"id":"Q1","verdict":"keep"}')
+    assert answer == Vote(id="Q1", verdict="keep")
+    assert code_of(read_reply(request, '{"id":"Q1","verdict":"keep","more":1}')) == "unknown-key"
+    assert code_of(read_reply(request, '{"id":1,"verdict":"keep"}')) == "wrong-type"

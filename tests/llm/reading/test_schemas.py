@@ -1,0 +1,357 @@
+import enum
+import json
+import subprocess
+import sys
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
+
+import jsonschema
+import msgspec
+import pytest
+from msgspec import Meta
+from pydantic import BaseModel
+
+from culturekit.errors import UsageError
+from culturekit.llm.reading.schemas import TARGETS, Target, check_shape, response_format, schema_of
+
+LOCAL: tuple[Target, ...] = ("vllm", "llamacpp", "ollama")
+JSON: tuple[Target, ...] = ("openai", "google-json", *LOCAL)
+
+
+class Kind(enum.Enum):
+    DISH = "dish"
+    DRINK = "drink"
+
+
+class Source(msgspec.Struct):
+    """Where it is said; this docstring may change without a reply being bought again."""
+
+    quote: Annotated[str, Meta(description="word for word", min_length=1, max_length=300)]
+    year: Annotated[int, Meta(gt=999, lt=2100)] | None
+
+
+class Described(msgspec.Struct):
+    id: Annotated[str, Meta(pattern="^Q[1-9][0-9]*$")]
+    kind: Kind
+    verdict: Literal["remove", "keep"] | None
+    sources: Annotated[list[Source], Meta(max_length=3)]
+    share: Annotated[float, Meta(ge=0, le=1)]
+
+
+def test_openai_wants_every_key_and_no_others_at_every_level() -> None:
+    assert schema_of(Described, "openai") == {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "pattern": "^Q[1-9][0-9]*$"},
+            "kind": {"type": "string", "enum": ["dish", "drink"]},
+            "verdict": {"anyOf": [{"type": "string", "enum": ["keep", "remove"]}, {"type": "null"}]},
+            "sources": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "quote": {
+                            "type": "string",
+                            "description": "word for word; at least 1 characters; at most 300 characters",
+                        },
+                        "year": {"anyOf": [{"type": "integer", "minimum": 1000, "maximum": 2099}, {"type": "null"}]},
+                    },
+                    "required": ["quote", "year"],
+                    "additionalProperties": False,
+                },
+                "maxItems": 3,
+            },
+            "share": {"type": "number", "minimum": 0, "maximum": 1},
+        },
+        "required": ["id", "kind", "verdict", "sources", "share"],
+        "additionalProperties": False,
+    }
+
+
+def test_google_takes_json_schema_online_and_its_own_subset_in_batches() -> None:
+    online, batch = schema_of(Described, "google-json"), schema_of(Described, "google-schema")
+    order = ["id", "kind", "verdict", "sources", "share"]
+    assert online["propertyOrdering"] == batch["propertyOrdering"] == online["required"] == order
+    assert online["properties"]["id"] == {
+        "type": "string",
+        "description": "matches the regular expression ^Q[1-9][0-9]*$",
+    }
+    assert batch["type"] == "OBJECT"
+    assert "additionalProperties" not in json.dumps(batch)
+    assert batch["properties"]["verdict"] == {
+        "type": "STRING",
+        "enum": ["keep", "remove"],
+        "format": "enum",
+        "nullable": True,
+    }
+    assert batch["properties"]["sources"]["items"]["properties"]["year"] == {
+        "type": "INTEGER",
+        "minimum": 1000,
+        "maximum": 2099,
+        "nullable": True,
+    }
+
+
+def test_local_grammars_get_what_they_enforce_and_the_model_is_told_the_rest() -> None:
+    share = {target: schema_of(Described, target)["properties"]["share"] for target in LOCAL}
+    assert share["vllm"] == {"type": "number", "minimum": 0, "maximum": 1}
+    assert share["llamacpp"] == share["ollama"] == {"type": "number", "description": "at least 0; at most 1"}
+    quote = schema_of(Described, "ollama")["properties"]["sources"]["items"]["properties"]["quote"]
+    assert quote == {"type": "string", "description": "word for word", "minLength": 1, "maxLength": 300}
+
+
+@pytest.mark.parametrize("target", JSON)
+def test_every_schema_is_a_schema(target: Target) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema_of(Described, target))
+
+
+def test_the_batch_schema_is_what_googles_own_type_takes() -> None:
+    types = pytest.importorskip("google.genai.types")
+    read = types.Schema.model_validate(schema_of(Described, "google-schema"))
+    assert read.property_ordering == ["id", "kind", "verdict", "sources", "share"]
+    assert read.properties["sources"].items.properties["year"].nullable is True
+
+
+def test_the_same_bytes_in_every_process() -> None:
+    script = (
+        "import json; from tests.llm.reading.test_schemas import Described; "
+        "from culturekit.llm.reading.schemas import *\n"
+        "print(json.dumps([schema_of(Described, target) for target in TARGETS]))"
+    )
+    runs = set()
+    for seed in ("1", "2", "3"):
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])}
+        runs.add(
+            subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True).stdout
+        )
+    assert runs == {json.dumps([schema_of(Described, target) for target in TARGETS]).encode() + b"\n"}
+
+
+def test_a_schema_given_out_can_be_changed_without_harm() -> None:
+    schema_of(Described, "openai")["properties"].clear()
+    assert schema_of(Described, "openai")["properties"]
+
+
+def test_chat_servers_take_it_as_a_response_format() -> None:
+    for target in ("openai", *LOCAL):
+        written = response_format(Described, target)
+        assert written["type"] == "json_schema"
+        assert written["json_schema"] == {"name": "Described", "strict": True, "schema": schema_of(Described, target)}
+    with pytest.raises(UsageError, match="Google takes a schema"):
+        response_format(Described, "google-json")
+
+
+class Tree(msgspec.Struct):
+    name: str
+    below: list["Tree"]
+
+
+class Map(msgspec.Struct):
+    votes: dict[str, int]
+
+
+class Loose(msgspec.Struct):
+    id: str
+    note: str = ""
+
+
+class Numbered(msgspec.Struct):
+    level: Literal[1, 2]
+
+
+class Dated(msgspec.Struct):
+    day: date
+
+
+class Moment(msgspec.Struct):
+    at: Annotated[datetime, Meta(tz=True)]
+
+
+class Unique(msgspec.Struct):
+    code: UUID
+
+
+class Digits(msgspec.Struct):
+    code: Annotated[str, Meta(pattern=r"^\d+$")]
+
+
+class Unanchored(msgspec.Struct):
+    code: Annotated[str, Meta(pattern="Q[0-9]+")]
+
+
+class Named(msgspec.Struct):
+    choice: Literal["", "a"]
+
+
+class Deep(msgspec.Struct):
+    a: list[list[list[list[list[list[list[list[list[list[str]]]]]]]]]]
+
+
+Many = msgspec.defstruct("Many", [(f"f{number}", str) for number in range(5001)])
+Choices = msgspec.defstruct("Choices", [("id", Literal[tuple(f"Q{number}" for number in range(1001))])])
+Wordy = msgspec.defstruct("Wordy", [("id", Literal[tuple(f"{number:0>100}" for number in range(251))])])
+
+REFUSED: list[tuple[type[Any], tuple[Target, ...], str]] = [
+    (Tree, ("google-json", "google-schema"), "Tree.below[]: .* an object within itself.* Write the levels out"),
+    (Map, ("openai", "google-schema"), "Map.votes: .* keys are not known.* list of structs"),
+    (Loose, ("openai",), r"Loose: .* the field note has a default.* `note: ... \| None`"),
+    (Numbered, ("google-schema",), "Numbered.level: .* among numbers.* as texts"),
+    (Dated, ("google-schema",), "Dated.day: .* the format date, of date-time"),
+    (Unique, ("google-json", "google-schema"), "Unique.code: .* the format uuid"),
+    (Digits, TARGETS, "Digits.code: .* a pattern that servers read differently.* \\[0-9\\]"),
+    (Unanchored, TARGETS, "Unanchored.code: .* Anchor it"),
+    (Named, TARGETS, "Named.choice: .* an empty text"),
+    (Deep, TARGETS, "Deep.a.*: .* nested more than 10 deep.* flatter"),
+    (Many, TARGETS, "Many: .* 5,001 properties"),
+    (Choices, TARGETS, "Choices: .* 1,001 values to choose from"),
+    (Wordy, TARGETS, "Wordy.id: .* 25,100 characters of values"),
+]
+
+
+@pytest.mark.parametrize(("kind", "targets", "message"), REFUSED, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_a_target_cannot_take_is_refused_by_field_and_the_others_take_it(
+    kind: type[Any], targets: tuple[Target, ...], message: str
+) -> None:
+    check_shape(kind)
+    for target in TARGETS:
+        if target in targets:
+            with pytest.raises(UsageError, match=message.replace("[]", r"\[\]")) as caught:
+                check_shape(kind, target)
+            assert target in str(caught.value)
+        else:
+            check_shape(kind, target)
+
+
+class Pair(NamedTuple):
+    a: int
+    b: str
+
+
+class Plain(msgspec.Struct):
+    a: int
+
+
+class Row(msgspec.Struct, array_like=True):
+    a: int
+
+
+class Anything(msgspec.Struct):
+    a: Any
+
+
+NOWHERE: list[tuple[Any, str]] = [
+    (msgspec.defstruct("Places", [("a", tuple[int, str])]), "Places.a: a list whose places differ.* struct"),
+    (msgspec.defstruct("Pairs", [("a", list[Pair])]), r"Pairs.a\[\]: a list whose places differ"),
+    (msgspec.defstruct("Rows", [("a", Row)]), "Rows.a: a list whose places differ"),
+    (Row, "Row: a list whose places differ"),
+    (Anything, "Anything.a: a value of any kind"),
+    (msgspec.defstruct("Bytes", [("a", bytes)]), "Bytes.a: contentEncoding cannot be asked for"),
+    (msgspec.defstruct("Empty", []), "Empty: an object has known keys"),
+    (msgspec.defstruct("Odd", [("a", str, msgspec.field(name="a key"))]), "Odd.a key: a key is made of letters"),
+    (msgspec.defstruct("Complex", [("a", complex)]), "Complex: this type has no JSON Schema"),
+    (list[Plain], "object with named fields"),
+    (int, "int: a reply is an object"),
+]
+
+
+@pytest.mark.parametrize(("kind", "message"), NOWHERE, ids=lambda value: str(value)[:20])
+def test_what_no_model_can_be_asked_for_is_refused_for_all(kind: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_shape(kind)
+
+
+def test_a_decimal_is_no_format_of_anybody() -> None:
+    kind = msgspec.defstruct("Price", [("price", Decimal)])
+    for target in TARGETS:
+        with pytest.raises(UsageError, match="the format decimal"):
+            schema_of(kind, target)
+
+
+def test_a_type_that_contains_itself_is_written_with_definitions() -> None:
+    assert schema_of(Tree, "openai") == {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+        },
+        "required": ["name", "below"],
+        "additionalProperties": False,
+        "$defs": {
+            "Tree": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+                },
+                "required": ["name", "below"],
+                "additionalProperties": False,
+            }
+        },
+    }
+
+
+class Kept(msgspec.Struct, tag="kept"):
+    reason: str
+
+
+class Dropped(msgspec.Struct, tag="dropped"):
+    reason: str
+    code: Literal["a", "b"]
+
+
+class Verdict(msgspec.Struct):
+    verdict: Kept | Dropped
+
+
+class Cat(BaseModel):
+    legs: int
+
+
+class Fish(BaseModel):
+    fins: int
+
+
+class Animal(BaseModel):
+    animal: Cat | Fish
+
+
+def test_a_union_of_objects_needs_a_tag() -> None:
+    options = schema_of(Verdict, "openai")["properties"]["verdict"]["anyOf"]
+    assert [option["properties"]["type"]["enum"] for option in options] == [["kept"], ["dropped"]]
+    with pytest.raises(UsageError, match=r"Animal\.animal: objects of several kinds cannot be told apart.* tag"):
+        check_shape(Animal)
+
+
+class SourceModel(BaseModel):
+    quote: str
+    year: int | None
+
+
+class Model(BaseModel):
+    id: str
+    verdict: Literal["keep", "remove"]
+    sources: list[SourceModel]
+
+
+class SourceStruct(msgspec.Struct):
+    quote: str
+    year: int | None
+
+
+class ModelStruct(msgspec.Struct):
+    id: str
+    verdict: Literal["keep", "remove"]
+    sources: list[SourceStruct]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_pydantic_model_compiles_to_the_same_bytes(target: Target) -> None:
+    assert json.dumps(schema_of(Model, target)) == json.dumps(schema_of(ModelStruct, target))
+
+
+def test_there_are_six_targets() -> None:
+    with pytest.raises(UsageError, match=r"no such schema target; expected openai or .* found 'bard'"):
+        schema_of(Model, "bard")  # type: ignore[arg-type]

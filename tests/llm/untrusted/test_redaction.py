@@ -1,0 +1,186 @@
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from culturekit.llm.untrusted import redaction
+from culturekit.llm.untrusted.redaction import KeyFilter, install_redaction, know, redact, redact_bytes, scrub
+
+CANARY = 'canary/"5f+0c1e77==\\'
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hooks and known keys are those of the process; put them back."""
+    for owner, name in (
+        (sys, "excepthook"),
+        (sys, "unraisablehook"),
+        (threading, "excepthook"),
+        (warnings, "showwarning"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    factory, known, patterns = logging.getLogRecordFactory(), dict(redaction.KNOWN), list(redaction.PATTERNS)
+    yield
+    logging.setLogRecordFactory(factory)
+    redaction.KNOWN.clear()
+    redaction.KNOWN.update(known)
+    redaction.PATTERNS[:] = patterns
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        CANARY,
+        quote(CANARY),
+        quote(CANARY, safe=""),
+        repr(CANARY),
+        repr(CANARY.encode()),
+        '{"key": "canary/\\"5f+0c1e77==\\\\"}',
+        b64encode(CANARY.encode()).decode(),
+        CANARY.encode().hex(),
+        "".join(f"\\u{ord(sign):04x}" for sign in CANARY),
+        "".join(f"\\u{ord(sign):04X}" for sign in CANARY),
+        "".join(f"\\\\u{ord(sign):04x}" for sign in CANARY),
+    ],
+)
+def test_a_known_key_is_blanked_in_every_form(form: str) -> None:
+    know("THE_KEY", CANARY)
+    assert "[THE_KEY]" in redact(f"a {form} b {form}")
+    assert redact(f"a {form} b {form}").count("[THE_KEY]") == 2
+    assert "5f" not in redact(f"a {form} b").replace("[THE_KEY]", "")
+    assert b"[THE_KEY]" in redact_bytes(b"\xff\x00" + form.encode())
+    assert redact_bytes(b"\xff\x00 nothing") == b"\xff\x00 nothing"
+
+
+def test_a_key_is_blanked_wherever_only_some_of_its_characters_are_escapes() -> None:
+    know("THE_KEY", "sk-0af/77be")
+    for form in (r"\u0073k-0af/77be", r"sk\u002D0af\/77be", r"sk-0af\u002f77b\\u0065", r"sk-0af\\\/77be"):
+        assert form != "sk-0af/77be"
+        blanked = redact(f'{{"said":"{form}"}}')
+        assert "77b" not in blanked
+        assert blanked.startswith('{"said":"[')
+    assert redact(r"sk\u002d1af/77be") == r"sk\u002d1af/77be"
+
+
+def test_a_key_that_begins_as_another_is_blanked_whole() -> None:
+    know("SHORT", "canary-1234")
+    know("LONG", "canary-1234-5678")
+    assert redact("canary-1234-5678 canary-1234") == "[LONG] [SHORT]"
+
+
+def test_a_word_is_no_key() -> None:
+    know("TINY", "the")
+    assert redact("the end") == "the end"
+
+
+def test_variables_named_like_keys_are_known_and_paths_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "canary-some-key")
+    monkeypatch.setenv("SSH_AUTH", "/run/user/agent.1")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Jane of Canary")
+    install_redaction()
+    assert (
+        redact("canary-some-key /run/user/agent.1 Jane of Canary") == "[SOME_API_KEY] /run/user/agent.1 Jane of Canary"
+    )
+
+
+def test_scrubbing_reaches_everything_behind_an_exception() -> None:
+    know("THE_KEY", "canary-1234")
+
+    def fail(key: str) -> None:
+        try:
+            raise ValueError(f"inner {key}", {"key": [key, key.encode()]})
+        except ValueError as inner:
+            inner.add_note(key)
+            raise RuntimeError(key) from inner
+
+    with pytest.raises(RuntimeError) as caught:
+        fail("canary-1234")
+    error = caught.value
+    error.request = {"key": "canary-1234"}  # type: ignore[attr-defined]
+    scrub(error)
+    assert error.args == ("[THE_KEY]",)
+    assert error.request is None  # type: ignore[attr-defined]
+    assert error.__cause__ is not None
+    assert error.__cause__.args == ("inner [THE_KEY]", {"key": ["[THE_KEY]", b"[THE_KEY]"]})
+    assert error.__cause__.__notes__ == ["[THE_KEY]"]
+    assert b"canary" not in pickle.dumps(error)
+    frame = error.__traceback__.tb_next if error.__traceback__ else None
+    assert frame is not None
+    assert frame.tb_frame.f_locals == {}
+
+
+def test_a_record_is_clean_before_any_handler_sees_it() -> None:
+    know("THE_KEY", "canary-1234")
+    install_redaction()
+    record = logging.getLogger("x").makeRecord(
+        "x", logging.INFO, "f", 1, "key %s", ("canary-1234",), None, extra={"key": ["canary-1234"]}
+    )
+    assert record.getMessage() == "key [THE_KEY]"
+    assert KeyFilter().filter(record)
+    assert record.__dict__["key"] == ["[THE_KEY]"]
+
+
+def test_a_second_call_changes_no_hook() -> None:
+    install_redaction()
+    hooks = (sys.excepthook, threading.excepthook, logging.getLogRecordFactory())
+    install_redaction()
+    assert hooks == (sys.excepthook, threading.excepthook, logging.getLogRecordFactory())
+
+
+def canaries() -> dict[str, str]:
+    """40 keys: of all shapes, in variables of all names."""
+    names = [f"CANARY_{number}" for number in range(17)] + [f"other{number}" for number in range(18)]
+    names += ["OPENAI_API_KEY", "GEMINI_API_KEY", "my_company_token", "AZURE_SECRET", "UNSUSPICIOUS"]
+    shapes = ("sk-proj-{}", "AIzaSy{}", "{}", "{}==", "a/{}+b", "{}%20x", "Ab.{}.~", "{}:{}")
+    return {
+        name: shapes[number % len(shapes)].replace("{}", f"c4n4ry{number:02}{b64encode(name.encode()).hex()[:20]}")
+        for number, name in enumerate(names)
+    }
+
+
+def shown_by(how: str) -> tuple[str, list[str]]:
+    """Run the process that fails; give what it shows, and the names of the keys in it, line breaks or not."""
+    pytest.importorskip("openai")
+    keys = canaries()
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "tests.llm.canaries", how],
+        env={**os.environ, **keys, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "always"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 1
+    shown = done.stdout + done.stderr
+    flat = "".join(filter(str.isalnum, shown))
+    return shown, [name for name, key in keys.items() if key in shown or "".join(filter(str.isalnum, key)) in flat]
+
+
+FAILURES = ["rich", *(pytest.param(how, marks=pytest.mark.slow) for how in ("plain", "chained", "group"))]
+
+
+@pytest.mark.endtoend
+@pytest.mark.parametrize("how", FAILURES)
+def test_forty_canaries_are_nowhere_in_what_a_failing_process_shows(how: str) -> None:
+    shown, hits = shown_by(how)
+    assert hits == []
+    assert "c4n4ry" not in "".join(filter(str.isalnum, shown))
+    assert shown.count("[CANARY_3]") > 5
+    for proof in ("failed with", "the client failed", "in thread", "never retrieved", "warned of", "ignored in"):
+        assert proof in shown, proof
+
+
+@pytest.mark.slow
+def test_without_redaction_the_same_process_shows_all_forty() -> None:
+    assert len(shown_by("naked")[1]) == 40

@@ -1,0 +1,211 @@
+import enum
+import json
+import re
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culturekit.errors import UsageError
+from culturekit.llm.untrusted.hidden_characters import HIDDEN
+from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, LongText, cleaned, strip_hidden, user_message
+
+HOSTILE = st.text(
+    st.sampled_from(
+        "<>!-/ ab=\"'`{}[]|\\\n\u200b\u200d\u200c\u202e\u2028\ufe0f\U000e0041\ud800\x00\x1bيक\u094dदم❤👩日"
+    ),
+    max_size=60,
+)
+TEXTS = st.one_of(
+    HOSTILE, st.text(max_size=30), st.from_regex(r"(</?(b|div|T|script)( hidden| style='a')?/?>|<!--|-->|x)*")
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from("abc"), below, max_size=3),
+    max_leaves=8,
+)
+
+
+def parts(message: str) -> tuple[str, str]:
+    """Read a message as a model should: the fence and the data."""
+    opening, body, closing = message.split("\n")
+    assert opening == closing
+    assert re.fullmatch(r"<untrusted-data-[0-9a-f]{16}>", opening)
+    return opening, body
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from(["id", "label", "description"]), VALUES))
+def test_a_message_parses_back_to_exactly_the_data_as_cleaned(data: dict[str, Any]) -> None:
+    message = user_message(data)
+    fence, body = parts(message)
+    assert message.count(fence) == 2
+    assert json.loads(body) == cleaned(data)
+    assert not set(body) & set("<>`|#~\u2028\u2029\x85\x00\ufeff")
+    assert message == user_message(dict(reversed(data.items())))
+    message.encode()
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_brackets_of_the_data_stand_nowhere_in_its_texts(text: str) -> None:
+    _, body = parts(user_message({"label": text}))
+    assert (body.count("{"), body.count("}"), body.count("["), body.count("]")) == (1, 1, 0, 0)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_what_is_stripped_stays_stripped(text: str) -> None:
+    once = strip_hidden(text)
+    assert strip_hidden(once) == once
+    assert cleaned({"a": once}) == {"a": once}
+
+
+def test_the_id_stands_in_clear() -> None:
+    assert '"id":"Q123"' in user_message({"label": 'x","id":"Q9', "id": "Q123"})
+    assert user_message({"id": "Q123", "label": "Pão"}) == (
+        '<untrusted-data-d1a9d6a09fb9dec6>\n{"id":"Q123","label":"Pão"}\n<untrusted-data-d1a9d6a09fb9dec6>'
+    )
+
+
+def test_different_data_have_different_fences() -> None:
+    fences = {parts(user_message({"id": f"Q{number}"}))[0] for number in range(1000)}
+    assert len(fences) == 1000
+
+
+@pytest.mark.parametrize("text", ["می‌خواهم", "क्‍ष", "র‍্যাব", "ශ්‍රී", "👨‍👩‍👧", "❤‍🔥", "👩🏽‍🍳", "🏳‍🌈"])
+def test_joiners_that_a_word_or_an_emoji_needs_stay(text: str) -> None:
+    assert strip_hidden(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pass\u200bword", "password"),
+        ("Auf\u200clage", "Auflage"),
+        ("m\u200de\u200d", "me"),
+        ("می\u200c\u200cخواهم", "میخواهم"),
+        ("\u200dم\u200c", "م"),
+        ("❤️ 1️⃣", "❤ 1⃣"),
+        ("葛\U000e0100城", "葛城"),
+        ("🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "🏴"),
+        ("\u202eevil\u202c", "evil"),
+        ("a\u2028b\r\nc\rd\x0ce", "a\nb\nc\nd\ne"),
+        ("x\ud800y", "x\ufffdy"),
+        ("\x1b[31mred", "[31mred"),
+        ("ᠮ\u180b", "ᠮ"),
+    ],
+)
+def test_what_nobody_sees_is_taken_out(text: str, shown: str) -> None:
+    assert strip_hidden(text) == shown
+
+
+VISIBLE_FORMAT = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
+"""Signs of Arabic, Syriac, Kaithi and Egyptian that Unicode calls format characters, and that are seen."""
+
+
+def test_every_format_and_control_character_of_unicode_is_known() -> None:
+    ranges = [pair for pairs in HIDDEN.values() for pair in pairs]
+    known = {code for first, last in ranges for code in range(first, last + 1)} | {0x200C, 0x200D, 0x0D, 0x0A, 0x09}
+    for code in range(0x110000):
+        if unicodedata.category(chr(code)) in {"Cf", "Cc"} and code not in VISIBLE_FORMAT:
+            assert code in known, hex(code)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a<!-- evil -->b", "a b"),
+        ("a<!-- evil", "a"),
+        ("a<!-->b", "a b"),
+        ("a<!--->b", "a b"),
+        ("a<!-- x --!>b", "a b"),
+        ("a<?php evil ?>b", "a b"),
+        ("a</ evil>b", "a b"),
+        ("a<![CDATA[evil]]>b", "a b"),
+        ("a<b>b</b> c", "a b c"),
+        ("a<br/>b", "a b"),
+        ("a<div hidden>x<div>y</div>z</div>b", "a b"),
+        ("a<div hidden>x", "a"),
+        ("a<SPAN HIDDEN=hidden>x</SPAN >b", "a b"),
+        ("a<p class='x sr-only'>x</p>b", "a b"),
+        ("a<x-note hidden>x</x-note>b", "a b"),
+        ("a<dialog>x</dialog><dialog open>y</dialog>b", "a y b"),
+        ("a<script>if (1 < 2) '</p>'</script>b", "a b"),
+        ("a<script>x", "a"),
+        ("a<style>x</STYLE>b", "a b"),
+        ("a<template><b>x</b></template>b", "a b"),
+        ("a<noscript>x</noscript>b", "a b"),
+        ('a<img alt="evil">b', "a b"),
+        ("a<input hidden>b", "a b"),
+        ('a<a title=">">b</a>', "a b"),
+        ("C<T> and <3 and 5 < 6", "C<T> and <3 and 5 < 6"),
+        ("a <b", "a <b"),
+        ("a<!b", "a<!b"),
+        ("List<String>", "List<String>"),
+    ],
+)
+def test_hidden_markup_is_taken_out_and_text_stays(text: str, shown: str) -> None:
+    assert strip_hidden(text) == shown
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "display:none",
+        "DISPLAY : None !important",
+        "color:red;visibility:hidden",
+        "display:/* */none",
+        "dis\\70 lay:none",
+        "display&#58;none",
+        "opacity:0",
+        "opacity:.0;",
+        "font-size:0px",
+        "position:absolute;left:-9999px",
+        "text-indent:-1000em",
+        "width:1px;height:1px",
+        "color:transparent",
+        "clip:rect(0 0 0 0)",
+    ],
+)
+def test_styles_that_hide(style: str) -> None:
+    assert strip_hidden(f'a<span style="{style}">evil</span>b') == "a b"
+
+
+@pytest.mark.parametrize(
+    "style", ["display:block", "opacity:0.5", "font-size:0.9em", "left:-10px", "width:10px", "border-width:0"]
+)
+def test_styles_that_do_not_hide(style: str) -> None:
+    assert strip_hidden(f'a<span style="{style}">seen</span>b') == "a seen b"
+
+
+def test_a_giant_label_is_cut_with_a_note_and_a_page_is_not() -> None:
+    label = cleaned({"label": "é" * 1_000_000})["label"]
+    assert isinstance(label, str)
+    assert len(label) == LONGEST_TEXT
+    assert label.endswith("é [cut: 1000000 characters are too many]")
+    assert cleaned({"page": LongText("p" * 20_000, 20_000)}) == {"page": "p" * 20_000}
+    assert str(cleaned({"page": LongText("p" * 20_001, 20_000)})["page"]).endswith("20001 characters are too many]")
+    assert len(str(cleaned({"label": "\u200b" * 1_000_000 + "x"})["label"])) < 100
+
+
+@pytest.mark.parametrize(
+    "text", ['<a "', '<a b=">"', "<!--", "<script>", "\u200d", "<div hidden>", " <b>", "<p style='/*"]
+)
+def test_a_million_characters_of_nonsense_are_no_matter(text: str) -> None:
+    assert len(user_message({"label": text * (1_000_000 // len(text))})) < 60_000
+
+
+class Color(enum.IntEnum):
+    RED = 1
+
+
+def test_only_what_json_holds_is_sent() -> None:
+    assert parts(user_message({"a": (1, True, None, 2.5, 1e30, Color.RED)}))[1] == '{"a":[1,true,null,2.5,1e+30,1]}'
+    for value in (float("nan"), float("inf"), b"x", object(), {1, 2}):
+        with pytest.raises(UsageError, match=r"data\.a\[0\]: this cannot be sent as JSON"):
+            user_message({"a": [value]})
+    with pytest.raises(UsageError, match="two keys are the same"):
+        user_message({"a": {"b": 1, "b\u200b": 2}})
