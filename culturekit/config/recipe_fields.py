@@ -17,7 +17,7 @@ from culturekit.config.checks import (
 )
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
-from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
+from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
 from culturekit.generation.runner import ImagePlan
@@ -39,7 +39,7 @@ class RecipeFields(StrictModel):
 
     recipe: Literal["cube"]
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    cspace: Annotated[str, AfterValidator(existing_published)] | None = None
+    cspace: Annotated[str, AfterValidator(existing_space)] | None = None
     dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)] = ()
     ingest: IngestOptions = IngestOptions()
     concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)] = ()
