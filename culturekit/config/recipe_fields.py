@@ -41,9 +41,7 @@ class RecipeFields(StrictModel):
     seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
     cspace: Annotated[
         Annotated[str, AfterValidator(existing_space)] | None,
-        Field(
-            description="A cultural space that exists, .parquet, public CUBE .json or a typed .csv, in place of all that makes one."
-        ),
+        Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),
     ] = None
     dump: Annotated[
         tuple[Annotated[str, AfterValidator(existing_dump)], ...],
