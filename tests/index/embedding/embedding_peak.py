@@ -1,6 +1,5 @@
 """Embed the images of a folder, and print the most memory that it took, in MiB: run as a program of its own."""
 
-import resource
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from culturekit.index.embedding.embedding import embed
 from culturekit.index.encoder import Encoder
 from culturekit.storage.digests import digest_file
 from tests.conftest import HeardProgress, HereEngine
+from tests.peak_memory import peak_mebibytes
 
 
 class Workers(HereEngine):
@@ -32,5 +32,4 @@ if __name__ == "__main__":
         {"image_id": path.name, "path": path.name, "sha256": digest_file(path)} for path in sorted(folder.iterdir())
     ]
     answer = embed(pl.DataFrame(rows), folder, "embedded", scratch, engine=Workers(), progress=HeardProgress())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    sys.stdout.write(f"{answer.kept.height} {peak}\n")
+    sys.stdout.write(f"{answer.kept.height} {peak_mebibytes():.0f}\n")
