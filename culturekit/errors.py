@@ -39,8 +39,8 @@ class CultureKitError(Exception):
         >>> try:
         ...     ck.vendi([])
         ... except ck.CultureKitError as error:
-        ...     print(error, error.exit_code)
-        labels must be at least one (continent, country, artifact); found [] 2
+        ...     (str(error), error.exit_code)
+        ('labels must be at least one (continent, country, artifact); found []', 2)
     """
 
     exit_code = 70
