@@ -24,4 +24,4 @@ def install(source: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     (info / "entry_points.txt").write_text("\n".join(groups) + "\n", encoding="utf-8")
     monkeypatch.syspath_prepend(site)
-    return site / project["name"]
+    return site / str(project["name"])
