@@ -20,7 +20,7 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["commands.md", "metrics.md", "tables.md", "benchmarks.md"])
+@pytest.mark.parametrize("name", ["specs.md", "codes.md", "commands.md", "metrics.md", "tables.md", "benchmarks.md"])
 def test_a_generated_page_is_what_the_code_says(name: str) -> None:
     page = generator().PAGES[name]()
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page, "regenerate: make docs"
