@@ -4,6 +4,7 @@ __all__ = ["FAMILIES"]
 
 FAMILIES = {
     "agreement": "culturekit.families.agreement:AGREEMENT",
+    "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
     "c3": "culturekit.families.c3:C3",
     "compare": "culturekit.families.compare:COMPARE",
     "dialects": "culturekit.families.dialects:DIALECTS",
@@ -12,9 +13,12 @@ FAMILIES = {
     "neutral": "culturekit.families.neutral:NEUTRAL",
     "pairs": "culturekit.families.spread:PAIRS",
     "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
+    "qvs": "culturekit.families.qvs:QVS",
     "ratings": "culturekit.families.ratings:RATINGS",
+    "routes": "culturekit.families.routes:ROUTES",
     "spread": "culturekit.families.spread:SPREAD",
     "survey": "culturekit.families.survey:SURVEY",
     "tones": "culturekit.families.tones:TONES",
+    "within": "culturekit.families.within:WITHIN",
 }
 """The families by the names of their commands."""

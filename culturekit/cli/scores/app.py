@@ -16,7 +16,7 @@ def at(place: str, example: str) -> CommandAt:
 FAMILY = {name: CommandAt(place) for name, place in FAMILIES.items()}
 
 COMMANDS = {
-    "qvs": at("qvs:qvs", "--matches matches/matches.parquet --out scores"),
+    "qvs": FAMILY["qvs"],
     "ahead": at(
         "ahead:ahead",
         "--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
@@ -29,14 +29,11 @@ COMMANDS = {
         "stability:stability",
         "--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
     ),
-    "routes": at(
-        "routes:routes",
-        "--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
-    ),
+    "routes": FAMILY["routes"],
     "gaps": FAMILY["gaps"],
     "meta": at("meta:meta", "--values scores/values.parquet --annotations annotations/annotations.parquet --out meta"),
     "agreement": FAMILY["agreement"],
-    "audit-sample": at("audit_sample:draw_audit_sample", "--matches matches/matches.parquet --n 150 --out to-audit"),
+    "audit-sample": FAMILY["audit-sample"],
     "distribution": FAMILY["distribution"],
     "task1": at("inclusion:task1", "--task1 annotations/task1.parquet --out scores"),
     "task2": at("inclusion:task2", "--task2 task2_geode.csv --out scores"),
@@ -55,7 +52,7 @@ COMMANDS = {
     ),
     "pairs": FAMILY["pairs"],
     "spread": FAMILY["spread"],
-    "within": at("within:within", "--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores"),
+    "within": FAMILY["within"],
 }
 
 score_app = typer.Typer(
