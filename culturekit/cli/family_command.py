@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -59,26 +59,26 @@ def parameter(each: Declared) -> Parameter:
 
 def typed_as(each: Declared) -> tuple[Any, Any]:
     """Say what a field is on a command line, and what it is where nothing is typed."""
-    kind = list[one_of(each)] if each.several else Path if is_handle(each.kind) else each.kind  # type: ignore[misc]
+    kind = list[one_of(each)] if each.several else one_of(each)  # type: ignore[misc]
     if each.default is MISSING:
         return kind, Parameter.empty
-    if each.several or is_handle(each.kind):
+    if each.several or is_handle(each):
         return kind | None, None
     return (kind | None if each.optional else kind), each.default
 
 
 def one_of(each: Declared) -> Any:  # noqa: ANN401 - any type
-    """Say what one value of a repeatable option is."""
-    if is_handle(each.kind):
+    """Say what one value of an option is."""
+    if is_handle(each):
         return Path
     if each.typed.read:
         return str
-    return each.kind if each.typed.others else get_args(each.kind)[0]
+    return get_args(each.kind)[0] if get_origin(each.kind) is tuple else each.kind
 
 
-def is_handle(kind: Any) -> bool:  # noqa: ANN401 - any type
+def is_handle(each: Declared) -> bool:
     """Tell whether a field takes a folder or a file as a handle."""
-    return isinstance(kind, type) and issubclass(kind, Input)
+    return each.typed.read is None and isinstance(each.kind, type) and issubclass(each.kind, Input)
 
 
 def given_values(known: Mapping[str, Declared], typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,10 +88,10 @@ def given_values(known: Mapping[str, Declared], typed: Mapping[str, Any]) -> dic
         if typed[name] is None:
             continue
         read = each.typed.read or (lambda text: text)
-        value = tuple(map(read, typed[name])) if isinstance(typed[name], list) else typed[name]
+        value = tuple(map(read, typed[name])) if isinstance(typed[name], list) else read(typed[name])
         if each.typed.others:
             value, found[each.typed.others] = value[0], value[1:]
         if each.typed.once:
             value = (value,)
-        found[name] = each.kind(value) if is_handle(each.kind) else value
+        found[name] = each.kind(value) if is_handle(each) else value
     return found

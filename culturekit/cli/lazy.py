@@ -9,7 +9,8 @@ import typer.main
 from typer.core import TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
-from culturekit.cli.replacing import add_replace_option, replacing
+from culturekit.cli.given_once import OnceCommand, check_given_once
+from culturekit.cli.replacing import add_replace_option, commands_of, replacing
 
 __all__ = ["CommandAt", "lazy_group"]
 
@@ -33,6 +34,10 @@ def lazy_group(path: str, table: Mapping[str, CommandAt]) -> type[TyperGroup]:
     class LazyGroup(TyperGroup):
         def __init__(self, **given: Any) -> None:  # noqa: ANN401 - Typer's own arguments
             super().__init__(**{**given, "commands": LazyCommands(path, table, given["commands"])})
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
+            check_given_once(self, ctx, args)
+            return super().parse_args(ctx, args)
 
     return LazyGroup
 
@@ -76,13 +81,15 @@ def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 -
     thing = getattr(import_module(module), attribute)
     if isinstance(thing, typer.Typer):
         add_replace_option(thing)
+        for command in commands_of(thing):
+            command.cls = OnceCommand
         return typer.main.get_group_from_info(
             TyperInfo(thing, name=name), pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
         )
     callback, example = as_function(thing, found.example)
     words = ("Example: culturekit", *path.split(), name, example)
     return typer.main.get_command_from_info(
-        CommandInfo(name=name, callback=replacing(callback), epilog=" ".join(filter(None, words))),
+        CommandInfo(name=name, cls=OnceCommand, callback=replacing(callback), epilog=" ".join(filter(None, words))),
         pretty_exceptions_short=True,
         rich_markup_mode=None,
     )

@@ -3,6 +3,7 @@
 __all__ = ["FAMILIES"]
 
 FAMILIES = {
+    "ahead": "culturekit.families.ahead:AHEAD",
     "agreement": "culturekit.families.agreement:AGREEMENT",
     "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
     "c3": "culturekit.families.c3:C3",
@@ -10,6 +11,7 @@ FAMILIES = {
     "dialects": "culturekit.families.dialects:DIALECTS",
     "distribution": "culturekit.families.distribution:DISTRIBUTION",
     "gaps": "culturekit.families.gaps:GAPS",
+    "meta": "culturekit.families.meta:META",
     "neutral": "culturekit.families.neutral:NEUTRAL",
     "pairs": "culturekit.families.spread:PAIRS",
     "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
@@ -18,6 +20,8 @@ FAMILIES = {
     "routes": "culturekit.families.routes:ROUTES",
     "spread": "culturekit.families.spread:SPREAD",
     "survey": "culturekit.families.survey:SURVEY",
+    "task1": "culturekit.families.task1:TASK_1",
+    "task2": "culturekit.families.task2:TASK_2",
     "tones": "culturekit.families.tones:TONES",
     "within": "culturekit.families.within:WITHIN",
 }

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from culturekit.families.family import Family, Seed, Typed, kept
 from culturekit.families.inputs import roles_of
-from culturekit.metrics.corrected.audit_sampling import audit_sample
+from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -29,7 +29,12 @@ class ToAuditReads:
 class ToAuditOptions:
     """How many images are drawn."""
 
-    images: Annotated[int, Field(ge=10, description="Images per model and concept."), Typed("n")] = 150
+    images: Annotated[
+        int, Field(ge=10, description="Images to draw of each model; each of its concepts gets 30 or more."), Typed("n")
+    ] = 150
+    per: Annotated[
+        Per, Field(description="Of what so many are drawn: of a model in all, or of each concept of a model.")
+    ] = "model"
     seed: Seed = 0
 
 
@@ -38,12 +43,12 @@ def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str
 
     def run(work: Work) -> Outcome:
         rng = np.random.default_rng(options.seed)
-        sample = audit_sample(read_table(given.matches, MATCHES), n=options.images, rng=rng)
+        sample = audit_sample(read_table(given.matches, MATCHES), n=options.images, rng=rng, per=options.per)
         write_table(work.out, AUDIT_SAMPLE, sample)
         return Outcome({"audit_sample": sample.height})
 
-    seeds = {"sample": options.seed}
-    return Stage(name, "audit-sample", 3, run, roles_of(given), kept(options, but=("seed",)), seeds)
+    but = ("seed", "per") if options.per == "concept" else ("seed",)  # a sample of each concept is known without it
+    return Stage(name, "audit-sample", 3, run, roles_of(given), kept(options, but=but), {"sample": options.seed})
 
 
 TO_AUDIT = Family(draw_audit_sample, metrics=(), example="--matches matches/matches.parquet --n 150 --out to-audit")

@@ -17,12 +17,7 @@ FAMILY = {name: CommandAt(place) for name, place in FAMILIES.items()}
 
 COMMANDS = {
     "qvs": FAMILY["qvs"],
-    "ahead": at(
-        "ahead:ahead",
-        "--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
-        "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out "
-        "scores",
-    ),
+    "ahead": FAMILY["ahead"],
     "c3": FAMILY["c3"],
     "compare": FAMILY["compare"],
     "stability": at(
@@ -31,12 +26,12 @@ COMMANDS = {
     ),
     "routes": FAMILY["routes"],
     "gaps": FAMILY["gaps"],
-    "meta": at("meta:meta", "--values scores/values.parquet --annotations annotations/annotations.parquet --out meta"),
+    "meta": FAMILY["meta"],
     "agreement": FAMILY["agreement"],
     "audit-sample": FAMILY["audit-sample"],
     "distribution": FAMILY["distribution"],
-    "task1": at("inclusion:task1", "--task1 annotations/task1.parquet --out scores"),
-    "task2": at("inclusion:task2", "--task2 task2_geode.csv --out scores"),
+    "task1": FAMILY["task1"],
+    "task2": FAMILY["task2"],
     "survey": FAMILY["survey"],
     "tones": FAMILY["tones"],
     "dialects": FAMILY["dialects"],
