@@ -24,20 +24,11 @@ SHOWN = 3
 """Rows of a table that are shown as wrong; the others are counted."""
 
 
-def check_matches(tree: RunTree, ledger: Ledger) -> None:
-    """Work out every table of matches that a mapping wrote."""
-    for stage in tree.of_kind("map"):
-        with ledger.guarded(CHECK, stage.name):
-            if stage.manifest.options.get("adjustment"):
-                ledger.note(
-                    CHECK, stage.name, "a correction for hubs was applied; its scores were not worked out again"
-                )
-                continue
-            check_stage(tree, stage, ledger)
-
-
-def check_stage(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
-    """Compare the matches of one mapping with what its vectors give."""
+def check_matches(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Compare the matches of a mapping with what its vectors give."""
+    if stage.manifest.options.get("adjustment"):
+        ledger.note(CHECK, stage.name, "a correction for hubs was applied; its scores were not worked out again")
+        return
     places = {role: tree.source(stage, role) for role in stage.manifest.inputs}
     index_folder, images_path = places["index"], places["images"]
     given = places.get("vectors", stage.folder)

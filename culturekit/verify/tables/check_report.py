@@ -10,7 +10,7 @@ from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.score_rows import SCORES_FILE, read_rows
 from culturekit.verify.tables.report_tables import Cell, PageTable, tables_of
 
-__all__ = ["check_reports"]
+__all__ = ["check_report"]
 
 CHECK = "report"
 PAGE = "report.html"
@@ -23,19 +23,17 @@ KINDS = ("mapped", "corrected", "truth", "tagged")
 Row = Mapping[str, Any]
 
 
-def check_reports(tree: RunTree, ledger: Ledger) -> None:
-    """Compare every report with the scores it was made from."""
-    for stage in tree.of_kind("report"):
-        with ledger.guarded(CHECK, stage.name):
-            if tree.source(stage, "scores") is None:
-                ledger.note(CHECK, stage.name, "the scores that it shows are not here")
-                continue
-            tables = {}
-            for role in stage.manifest.inputs:
-                folder = tree.source(stage, role)
-                if folder is not None and (Path(folder) / SCORES_FILE).is_file():
-                    tables[role] = read_rows(Path(folder) / SCORES_FILE)
-            check_page(stage, tables, ledger)
+def check_report(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Compare a report with the scores it was made from."""
+    if tree.source(stage, "scores") is None:
+        ledger.note(CHECK, stage.name, "the scores that it shows are not here")
+        return
+    tables = {}
+    for role in stage.manifest.inputs:
+        folder = tree.source(stage, role)
+        if folder is not None and (Path(folder) / SCORES_FILE).is_file():
+            tables[role] = read_rows(Path(folder) / SCORES_FILE)
+    check_page(stage, tables, ledger)
 
 
 def check_page(stage: FinishedStage, scores: Mapping[str, Sequence[Row]], ledger: Ledger) -> None:
