@@ -43,7 +43,7 @@ from culturekit.metrics.ahead.variety import (
 )
 from culturekit.metrics.captions.caption_alignment import C3Alignment as C3Alignment
 from culturekit.metrics.captions.caption_alignment import alignment_c3 as alignment_c3
-from culturekit.metrics.captions.selection import keep_best as keep_best
+from culturekit.metrics.captions.caption_alignment import keep_best as keep_best
 from culturekit.metrics.catalog import CATALOG as CATALOG
 from culturekit.metrics.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
