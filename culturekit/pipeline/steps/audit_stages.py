@@ -28,7 +28,7 @@ def audit_sample_stage(matches: Path, *, images: int, seed: int, name: str = "au
     return Stage(name, "audit-sample", 3, run, {"matches": matches}, {"images": images}, {"sample": seed})
 
 
-def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int, name: str) -> Stage:
+def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int) -> Stage:
     """Draw images, and have simulated raters label them."""
 
     def run(work: Work) -> Outcome:
@@ -46,7 +46,7 @@ def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit
 
     inputs = {"matches": matches, "truth": truth, "cspace": cspace}
     options = {"images": audit.images, **asdict(audit.raters)}
-    return Stage(name, "simulated-audit", 3, run, inputs, options, {"audit": seed})
+    return Stage("audit", "simulated-audit", 3, run, inputs, options, {"audit": seed})
 
 
 CAVEAT = "The audit was made by simulated raters, who know what the simulated models drew."
