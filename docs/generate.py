@@ -1,6 +1,7 @@
 """Write the pages of the documentation that come from the code: `python docs/generate.py`, or `make docs`."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 
 import typer.main
 
+from culturekit.annotate.scheme import Scheme
 from culturekit.cli.app import app
+from culturekit.config.schema import described, schema_of
 from culturekit.metrics.catalog import CATALOG
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Column, Table
@@ -104,11 +107,91 @@ def benchmarks_page() -> str:
     return "\n".join(parts)
 
 
+SCHEMAS = {
+    "recipe": ("Recipes", schema_of("recipe")),
+    "concept": ("Root configs", schema_of("concept")),
+    "countries": ("Files of countries", schema_of("countries")),
+    "annotation": ("Annotation schemes", described("annotation", Scheme)),
+}
+
+
+def keys_page() -> str:
+    """Give the keys of the YAML files that people write."""
+    parts = ["# Keys of YAML files\n", NOTE, "`culturekit config schema KIND` prints the same for editors.\n"]
+    for kind, (title, schema) in SCHEMAS.items():
+        parts.append(f"## {title}\n\n`culturekit config schema {kind}`\n")
+        parts.extend(key_tables(schema, schema["definitions"], ""))
+    return "\n".join(parts)
+
+
+def key_tables(schema: dict[str, Any], parts: dict[str, Any], above: str) -> Iterator[str]:
+    """Give the table of a mapping's keys, then those of the mappings below it."""
+    keys = schema["properties"].items()
+    rows = [f"| `{key}` | {as_text(what_it_takes(one, parts))} | {default_of(one)} |" for key, one in keys]
+    yield "\n".join(["| key | takes | default |", "|---|---|---|", *rows]) + "\n"
+    for key, one in keys:
+        part = parts.get(part_name(one))
+        if part is not None and "properties" in part:
+            yield f"### `{above}{key}`\n\n{as_markdown(part.get('description', ''))}\n"
+            yield from key_tables(part, parts, f"{above}{key}.")
+
+
+def part_name(schema: dict[str, Any]) -> str:
+    """Name the mapping that a key takes, or a list of which it takes; empty where it takes none."""
+    below = [*schema.get("anyOf", ()), *schema.get("allOf", ())]
+    below += [value for value in (schema.get("items"),) if isinstance(value, dict)]
+    names = [schema["$ref"].rpartition("/")[2]] if "$ref" in schema else map(part_name, below)
+    return next(filter(None, names), "")
+
+
+def what_it_takes(schema: dict[str, Any], parts: dict[str, Any]) -> str:
+    """Say what a key takes, and what for; of a mapping, what its own table below begins with."""
+    below = parts.get(part_name(schema), {}).get("description", "")
+    says = schema.get("description", "") or " ".join(below.partition("\n\n")[0].split())
+    return f"{values_of(schema, parts)}. {says}" if says else values_of(schema, parts)
+
+
+def values_of(schema: dict[str, Any], parts: dict[str, Any]) -> str:
+    """Say which values a key takes."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return "mapping" if "properties" in parts[name] else values_of(parts[name], parts)
+    if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        return ", ".join(f"`{choice}`" for choice in choices)
+    if below := [*schema.get("anyOf", ()), *schema.get("allOf", ())]:
+        return " or ".join(values_of(one, parts) for one in below if one.get("type") != "null")
+    if schema.get("type") == "array":
+        items = schema.get("items", {})
+        return f"list: {values_of(items, parts)}" if isinstance(items, dict) else f"list of {len(items)}"
+    return f"{schema.get('type', 'value')}{bounds_of(schema)}"
+
+
+def bounds_of(schema: dict[str, Any]) -> str:
+    """Write the bounds of a number."""
+    words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
+    return "".join(f" {word} {schema[bound]:,}" for bound, word in words.items() if bound in schema)
+
+
+def default_of(schema: dict[str, Any]) -> str:
+    """Write a default; a mapping has those of its keys, and null stands for a key left out."""
+    value = schema.get("default")
+    return "" if value is None or isinstance(value, dict) else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def as_markdown(docstring: str) -> str:
+    """Write a docstring with its attributes as a list."""
+    text, _, attributes = docstring.partition("\nAttributes:\n")
+    rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, re.MULTILINE)
+    listed = [f"- `{name}`: {' '.join(says.split())}" for name, says in rows]
+    return "\n".join([text.strip(), *([""] if listed else []), *listed])
+
+
 PAGES = {
     "commands.md": commands_page,
     "metrics.md": metrics_page,
     "tables.md": tables_page,
     "benchmarks.md": benchmarks_page,
+    "keys.md": keys_page,
 }
 
 

@@ -6,6 +6,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pydantic import BaseModel
+
+from culturekit.annotate.scheme import Scheme
+from culturekit.config.recipe import Recipe
+from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import CountryFile
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -20,7 +26,7 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["commands.md", "metrics.md", "tables.md", "benchmarks.md"])
+@pytest.mark.parametrize("name", ["commands.md", "metrics.md", "tables.md", "benchmarks.md", "keys.md"])
 def test_a_generated_page_is_what_the_code_says(name: str) -> None:
     page = generator().PAGES[name]()
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page, "regenerate: make docs"
@@ -43,19 +49,10 @@ def test_decisions_are_short_and_say_what_would_change_them() -> None:
             assert part in text, (page.name, part)
 
 
-def test_every_key_of_a_recipe_is_documented() -> None:
-    from culturekit.config.recipe import Recipe
-
-    text = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
-    for key in Recipe.model_fields:
-        assert f"| `{key}` |" in text, key
-
-
-def test_every_key_of_a_root_config_is_documented() -> None:
-    from culturekit.kg.concepts import Concept
-
-    text = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
-    for key in Concept.model_fields:
+@pytest.mark.parametrize("model", [Recipe, Concept, CountryFile, Scheme])
+def test_every_key_of_a_yaml_file_is_documented(model: type[BaseModel]) -> None:
+    text = (ROOT / "docs/keys.md").read_text(encoding="utf-8")
+    for key in model.model_fields:
         assert f"| `{key}` |" in text, key
 
 

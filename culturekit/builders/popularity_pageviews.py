@@ -12,11 +12,11 @@ import msgspec
 import polars as pl
 
 from culturekit.builders.kept_answers import KeptAnswers
-from culturekit.builders.polite_source import PoliteSource
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
-from culturekit.kg.sparql.public_address import check_url
-from culturekit.kg.sparql.sparql_client import check_contact
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.kg.web.public_address import check_url
 from culturekit.records.work import Work
 from culturekit.registry import Spec
 

@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 import msgspec
 import polars as pl
 
-from culturekit.builders.polite_source import KEPT, PoliteSource
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.countries import countries
-from culturekit.kg.sparql.public_address import check_url
+from culturekit.kg.web.polite_source import KEPT, PoliteSource
+from culturekit.kg.web.public_address import check_url
 from culturekit.llm.untrusted.secrets import resolve_key
 from culturekit.records.work import Work
 from culturekit.registry import Spec

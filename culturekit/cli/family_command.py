@@ -66,7 +66,7 @@ def typed_as(each: Declared) -> tuple[Any, Any]:
     if each.several:
         inner = Path if is_handle(each.kind) else str if each.reader else get_args(each.kind)[0]
         return (list[inner], Parameter.empty) if required else (list[inner] | None, None)  # type: ignore[valid-type]
-    kind = Path if is_handle(each.kind) else each.kind
+    kind = Path if is_handle(each.kind) else str if each.reader else each.kind
     return (kind | None if each.optional else kind), (Parameter.empty if required else each.default)
 
 
@@ -78,5 +78,5 @@ def is_handle(kind: Any) -> bool:  # noqa: ANN401 - any type
 def value_of(each: Declared, typed: Any) -> Any:  # noqa: ANN401 - what is typed, and what it stands for
     """Make the value of a field of what was typed."""
     read = each.reader or (lambda text: text)
-    value = tuple(map(read, typed)) if isinstance(typed, list) else typed
+    value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
     return each.kind(value) if is_handle(each.kind) else value

@@ -56,7 +56,8 @@ class RecipeKind:
 
 
 RECIPES: Registry[RecipeKind] = Registry(
-    "kind of recipe", [Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "artifacts of the world, and who shows them")]
+    "kind of recipe",
+    [Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "artifacts of the world, and who shows them")],
 )
 
 

@@ -83,7 +83,8 @@ class Declared:
     @property
     def reader(self) -> Callable[[Any], Any] | None:
         """What reads one of its values from a text, where it is not a plain one."""
-        notes = get_args(get_args(self.kind)[0])[1:] if get_origin(self.kind) is tuple else ()
+        one = get_args(self.kind)[0] if get_origin(self.kind) is tuple else self.kind
+        notes = get_args(one)[1:] if get_origin(one) is Annotated else ()
         found: Any = next((note.func for note in notes if isinstance(note, BeforeValidator)), None)
         reads: Callable[[Any], Any] | None = found
         return reads

@@ -24,10 +24,10 @@ from culturekit.report.realism import realism_in
 from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
-from culturekit.stages import roles
 from culturekit.report.trust import trust_in
 from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import verdict_on
+from culturekit.stages import roles
 from culturekit.version import VERSION
 
 __all__ = ["collect"]

@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.records.schemas import ANSWER_COUNTS, SCORES
 from culturekit.report.faithfulness_differences import Apart, faithfulness_differences
-from culturekit.report.faithfulness_judges import Judge, judges_in, title_of, scorers_of
+from culturekit.report.faithfulness_judges import Judge, judges_in, scorers_of, title_of
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.questions_failed import QuestionLine, questions_failed
 from culturekit.report.run_folders import RunFolders

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from culturekit.report.run_folders import RunFolders
-from culturekit.storage.manifest import Manifest
 from culturekit.stages import roles
+from culturekit.storage.manifest import Manifest
 
 __all__ = ["Judge", "judges_in", "title_of"]
 

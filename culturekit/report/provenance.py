@@ -51,7 +51,10 @@ def stage_line(run: RunFolders, name: str) -> StageLine:
 
 def parties(run: RunFolders) -> Iterator[Party]:
     """List who made, mapped and judged, as the manifests name them, each once."""
-    found = [party(run.found(roles.FILTER), "cultural space", "judge"), party(run.found(roles.INDEX), "mapping", "encoder")]
+    found = [
+        party(run.found(roles.FILTER), "cultural space", "judge"),
+        party(run.found(roles.INDEX), "mapping", "encoder"),
+    ]
     for model in run.models:
         options = run.manifest(roles.IMAGES, model).options
         told = {key: str(value) for key, value in options.items() if key in MADE_WITH and value is not None}

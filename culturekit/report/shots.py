@@ -9,8 +9,8 @@ import polars as pl
 from culturekit.report.looks import reference_pictures
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.thumbnails import thumbnail_name
-from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 from culturekit.stages import roles
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
 __all__ = ["Near", "Shot", "collect_shots"]
 

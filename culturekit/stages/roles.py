@@ -57,10 +57,18 @@ REFERENCE_PROMPTS, REFERENCES = Role("reference-prompts", "prompts"), Role("refe
 INDEX, INDEX_BY = Role("index"), Role("index-{variant}")
 IMAGES, MATCHES = Role("images-{model}", "images"), Role("matches-{model}", "matches")
 MATCHES_BY = Role("matches-{model}-by-{variant}", "matches")
-TRUTH, QUALITY, AUDIT = Role("truth-{model}", "matches"), Role("quality-{model}", "quality"), Role("audit-{model}", "audits")
+TRUTH, QUALITY, AUDIT = (
+    Role("truth-{model}", "matches"),
+    Role("quality-{model}", "quality"),
+    Role("audit-{model}", "audits"),
+)
 TAGS, DIAGNOSIS = Role("tags-{model}", "judgments"), Role("diagnosis", "matches")
 
-SHOWN, SCORES, SCORES_BY = Role("shown", "distributions"), Role("scores", "scores"), Role("scores-by-{variant}", "scores")
+SHOWN, SCORES, SCORES_BY = (
+    Role("shown", "distributions"),
+    Role("scores", "scores"),
+    Role("scores-by-{variant}", "scores"),
+)
 COMPARISON, ROUTES, STABILITY = Role("comparison", "scores"), Role("routes", "scores"), Role("stability", "scores")
 
 QUESTIONS, ANSWERS = Role("questions", "questions"), Role("answers-{model}", "judgments")

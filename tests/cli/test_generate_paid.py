@@ -2,12 +2,12 @@ import json
 from pathlib import Path
 
 import pytest
+from culturekit.pipeline.cube.stages import cube_stages
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from tests.conftest import SMALL
 from tests.generation.folder.folder_worlds import prompts

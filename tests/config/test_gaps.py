@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from culturekit.pipeline.cube.stages import cube_stages
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
-from culturekit.pipeline.cube.stages import cube_stages
 from tests.conftest import SMALL
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from culturekit.pipeline.cube.run import CubeRun
+from culturekit.pipeline.cube.stages import cube_stages
 
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.pipeline.cube.people import people_stages
-from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.storage.manifest import read_manifest

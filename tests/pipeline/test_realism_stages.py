@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from culturekit.pipeline.cube.stages import cube_stages
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine

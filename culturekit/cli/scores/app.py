@@ -17,12 +17,7 @@ FAMILY = {name: CommandAt(place) for name, place in FAMILIES.items()}
 
 COMMANDS = {
     "qvs": at("qvs:qvs", "--matches matches/matches.parquet --out scores"),
-    "ahead": at(
-        "ahead:ahead",
-        "--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
-        "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out "
-        "scores",
-    ),
+    "ahead": FAMILY["ahead"],
     "c3": FAMILY["c3"],
     "compare": FAMILY["compare"],
     "stability": at(
@@ -34,12 +29,12 @@ COMMANDS = {
         "--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
     ),
     "gaps": FAMILY["gaps"],
-    "meta": at("meta:meta", "--values scores/values.parquet --annotations annotations/annotations.parquet --out meta"),
+    "meta": FAMILY["meta"],
     "agreement": FAMILY["agreement"],
     "audit-sample": at("audit_sample:draw_audit_sample", "--matches matches/matches.parquet --n 150 --out to-audit"),
     "distribution": FAMILY["distribution"],
-    "task1": at("inclusion:task1", "--task1 annotations/task1.parquet --out scores"),
-    "task2": at("inclusion:task2", "--task2 task2_geode.csv --out scores"),
+    "task1": FAMILY["task1"],
+    "task2": FAMILY["task2"],
     "survey": FAMILY["survey"],
     "tones": FAMILY["tones"],
     "dialects": FAMILY["dialects"],

@@ -15,7 +15,7 @@ from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.cube.counts import all_images, prompt_count, reference_count
+from culturekit.pipeline.cube.counts import all_images, reference_count
 from culturekit.pipeline.planning.slots import asks, makes, works
 from culturekit.pipeline.steps.audit_stages import simulated_audit_stage
 from culturekit.pipeline.steps.diagnosis_stages import diagnosis_stage, shuffle_stage
@@ -32,7 +32,6 @@ from culturekit.stages import roles
 from culturekit.stages.planned import nothing_known
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
-from culturekit.stages.stage import Stage
 
 __all__ = ["diagnosis", "index", "instruments", "models", "tags", "within_images"]
 
@@ -90,15 +89,19 @@ def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role,
     """Make images of a model."""
     name, backend, seed = model.name, model.backend, recipe.seed
     stage = generate_stage(
-        run.table(roles.PROMPTS), images, backend=backend, model=name, seed=seed, cspace=run.table(roles.CSPACE), llm=llm
+        run.table(roles.PROMPTS),
+        images,
+        backend=backend,
+        model=name,
+        seed=seed,
+        cspace=run.table(roles.CSPACE),
+        llm=llm,
     )
     count = all_images(recipe, run, images)
     return run.add(stage, role, name, plan=makes(images, backend, seed=seed, count=count, batch=model.buying.batch))
 
 
-def mapped(
-    recipe: Recipe, run: Run, images: Path, made: ImagePlan, role: Role, model: str, variant: str = ""
-) -> Path:
+def mapped(recipe: Recipe, run: Run, images: Path, made: ImagePlan, role: Role, model: str, variant: str = "") -> Path:
     """Map images to their nearest artifacts, by the index of a variant where there are several."""
     by = run.folder(roles.INDEX_BY, variant=variant) if variant else run.folder(roles.INDEX)
     stage = map_stage(MappingInputs(by, images, run.table(roles.PROMPTS)), recipe.mapping)
@@ -134,7 +137,9 @@ def diagnosis(recipe: Recipe, run: Run) -> None:
         mapped(recipe, run, run.table(roles.IMAGES, floor), plan, roles.MATCHES, floor)
     options = DiagnosisOptions(recipe.scores.size, wanted.ceiling_repeats)
     matches = run.tables(roles.MATCHES)
-    run.add(diagnosis_stage(run.folder(roles.INDEX), matches, recipe.mapping, options, seed=recipe.seed), roles.DIAGNOSIS)
+    run.add(
+        diagnosis_stage(run.folder(roles.INDEX), matches, recipe.mapping, options, seed=recipe.seed), roles.DIAGNOSIS
+    )
 
 
 def instruments(recipe: Recipe, run: Run) -> None:

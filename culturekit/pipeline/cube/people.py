@@ -149,9 +149,7 @@ def handed_out(recipe: Recipe, run: Run, asked: Annotations) -> None:
     if asked.tables or asked.project is not None:
         return
     images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
-    sample = run.add(
-        rated_sample_stage(images, prompts, count=asked.prompts, seed=recipe.seed), roles.RATED_SAMPLE
-    )
+    sample = run.add(rated_sample_stage(images, prompts, count=asked.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
     files = ExportFiles(images, prompts, sample=sample, cspace=run.table(roles.CSPACE))
     options = ExportOptions(Quotas(asked.in_region, asked.out_of_region))
     run.add(export_stage(files, asked.scheme, options, shortlist=12, seed=recipe.seed), roles.TO_RATE)

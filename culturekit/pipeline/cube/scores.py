@@ -1,6 +1,5 @@
 """All models scored together and compared: diversity, routes, rankings, looks, and what stands within countries."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of

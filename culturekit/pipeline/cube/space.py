@@ -65,9 +65,7 @@ def judged(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: 
     def planned(plan: ToPlan) -> PlannedStage:
         """Plan the most that its rounds can ask, also before the names that go along are known."""
         found, name = then.plan(), plan.stage.name
-        return PlannedStage(
-            name, plan.state, found.cells, "pairs", None, None, found.requests, found.tokens, found.usd
-        )
+        return PlannedStage(name, plan.state, found.cells, "pairs", None, None, found.requests, found.tokens, found.usd)
 
     return run.add(then.stage(), roles.COMPLETION, plan=planned)
 

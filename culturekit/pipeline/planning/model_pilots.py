@@ -32,7 +32,9 @@ def pilot_models(
     if not stages:
         raise UsageError(
             "a pilot times models that run on this machine, and the recipe has none",
-            found=", ".join(str(stage.options.get("backend")) for stage in made) or "no images",
+            found=", ".join(
+                str(one.options["backend"]) for one in made if one.options.get("model") in recipe.evaluated
+            ),
         )
     tried = []
     for stage in stages:

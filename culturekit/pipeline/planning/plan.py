@@ -11,6 +11,7 @@ from culturekit.storage.manifest import read_manifest
 
 __all__ = ["plan_lines", "plan_recipe", "state_of", "total_of"]
 
+
 def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
     """Plan every stage; nothing is sent and nothing is written."""
     planned: list[PlannedStage] = []

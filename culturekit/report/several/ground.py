@@ -8,9 +8,9 @@ import polars as pl
 
 from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.report.run_folders import RunFolders
-from culturekit.storage.digests import canonical_json, digest
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
+from culturekit.storage.digests import canonical_json, digest
 
 __all__ = ["Apart", "Ground", "apart", "ground_of", "image_traits", "same_ground"]
 

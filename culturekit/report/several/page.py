@@ -14,8 +14,8 @@ from culturekit.report.render import environment, policy_of, template_text
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.several.ground import Apart, Ground, apart, ground_of, image_traits
 from culturekit.report.verdict import Verdict, verdict_on
-from culturekit.version import VERSION
 from culturekit.stages import roles
+from culturekit.version import VERSION
 
 __all__ = ["RunPart", "SeveralData", "collect_several", "render_several"]
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from culturekit.pipeline.cube.stages import cube_stages
 
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.completing.completion_questions import CompletionLimits
 from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.complete_stage import complete_stage

@@ -11,8 +11,8 @@ from urllib.parse import SplitResult, urljoin
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
-from culturekit.kg.sparql.public_address import check_url, names_this_machine
-from culturekit.kg.sparql.sparql_client import connect_to, retry_after
+from culturekit.kg.web.pinned_connection import connect_to, retry_after
+from culturekit.kg.web.public_address import check_url, names_this_machine
 from culturekit.version import VERSION
 
 __all__ = ["PoliteSource"]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.metrics.scoring.score_meta import MetaOptions, score_meta
+from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.metrics.scoring.scored import Scored
 from tests.metrics.scoring.value_tables import annotations, conforming, params_of, values
 

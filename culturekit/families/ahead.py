@@ -2,66 +2,149 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Family, check_choices, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.vector_files import vector_inputs
+from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.composite import Reduce, faithfulness
-from culturekit.metrics.ahead.descriptor_scores import AGGREGATES, Aggregate
+from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.ahead.dimensions import check_tau
 from culturekit.metrics.ahead.thresholds import DEFAULT_TAU, calibrate_tau
-from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.scoring.ahead_cells import Cells, compare_images
-from culturekit.metrics.scoring.ahead_descriptors import descriptor_matches, variety_of_prompts
-from culturekit.metrics.scoring.ahead_exaggeration import excess_of_images
-from culturekit.metrics.scoring.ahead_tables import described, pictured
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.scoring.ahead_cells import Cells, compare_images, descriptor_matches, variety_of_prompts
+from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_images, pictured
 from culturekit.metrics.scoring.ladder_tables import ITEMS_SCHEMA, Climb, climbed
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.records.schemas import EXAGGERATIONS
+from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AheadInput", "AheadOptions", "AheadScores", "score_ahead"]
+__all__ = ["AHEAD", "AheadInput", "AheadOptions", "AheadReads", "AheadScores", "ahead", "score_ahead"]
 
 PER_PROMPT = ("ddiv", "sdiv")
 """The scores whose items are prompts; those of the others are images."""
+
+
+class PhraseVectors(NamedVectors):
+    """A folder of vectors, one per phrase, its id the phrase."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return vector_inputs({"phrase": self.folder})
+
+
+@dataclass(frozen=True, slots=True)
+class AheadReads:
+    """What images show, and what they should show; several tables where models were judged apart."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the country of each.")]
+    descriptors: Annotated[Path, Field(description="Table of what a picture of each prompt should show.")]
+    extracted: Annotated[Numbered, Field(description="Judgments of the task extract: what images show; repeatable.")]
+    phrases: Annotated[PhraseVectors, Field(description="Folder of vectors, one per phrase, its id the phrase.")]
+    stereotypes: Annotated[
+        Numbered, Field(description="Judgments of the task stereotype, for EXAG and FAITH; repeatable.")
+    ] = Numbered()
+
+    def tables(self, scratch: Path) -> "AheadInput":
+        """Read them all."""
+        vectors, ids = self.phrases.vectors()
+        return AheadInput(
+            images=self.images.together(IMAGES),
+            prompts=asked(self.prompts, scratch),
+            descriptors=read_table(self.descriptors, DESCRIPTORS),
+            extracted=self.extracted.together(JUDGMENTS),
+            vectors=vectors,
+            ids=ids,
+            stereotypes=self.stereotypes.together(JUDGMENTS) if self.stereotypes else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class AheadOptions:
     """What to score, and how.
 
-    Attributes:
-        tau: from which similarity on two descriptors count as the same; it belongs to the encoder.
-        quantile: finds tau instead: this quantile of the best matches of the real images.
-        aggregate: the mean over dimensions, or one share of all descriptors.
-        reduce: over stereotype candidates, their mean or the worst.
-        real: the model under whose name real images stand among the images.
-        extractor_dimensions: those the extractor has; without it the published five and whichever else it names.
-        groups: country -> group, and the name of that scheme.
-        scheme: the name of `groups`.
-        encoder: what made the vectors, as it stands in `params`.
-        confidence: of the intervals.
-        target: what the intervals speak about: `these` prompts, or the `population` they are drawn from; None
-            takes the population where each model has at least 20 prompts.
-        benchmark: the name under which the scores stand.
+    `extractor_dimensions` are those the extractor has; without them the published five and whichever else it names.
     """
 
-    tau: float = DEFAULT_TAU
-    quantile: float | None = None
-    aggregate: Aggregate = "dimension"
-    reduce: Reduce = "mean"
-    real: str | None = None
+    real: Annotated[str | None, Field(description="Model under whose name real images stand among the images.")] = None
+    tau: Annotated[
+        float | None, Field(ge=-1, le=1, description="Similarity from which descriptors are the same. [0.52]")
+    ] = None
+    quantile: Annotated[
+        float | None, Field(ge=0, le=1, description="Find tau instead, as this quantile over the real images.")
+    ] = None
+    aggregate: Annotated[Aggregate, Field(description="Mean over dimensions, or one share of all descriptors.")] = (
+        "dimension"
+    )
+    reduce: Annotated[Reduce, Field(description="Over stereotypes: their mean, or the worst.")] = "mean"
+    target: Annotated[
+        Target | None,
+        Field(description="What intervals speak about: these prompts, or others like them. [others, if 20 or more]"),
+    ] = None
+    scheme: Annotated[str, Field(description="Scheme that groups countries.")] = "cultivate"
     extractor_dimensions: tuple[str, ...] | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
-    scheme: str = ""
     encoder: str = ""
     confidence: float = CONFIDENCE
-    target: Target | None = None
     benchmark: str = "cultivate"
+
+    def __post_init__(self) -> None:
+        """Refuse two thresholds."""
+        if self.tau is not None and self.quantile is not None:
+            raise UsageError("--tau states the threshold and --quantile finds it", hint="Give one of the two.")
+
+    @property
+    def threshold(self) -> float:
+        """Tau; it belongs to the encoder."""
+        return DEFAULT_TAU if self.tau is None else self.tau
+
+
+def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> Stage:
+    """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
+    known = replace(options, groups=groups_of(options.scheme), encoder=given.phrases.encoder)
+
+    def score(work: Work) -> Scored:
+        answer = score_ahead(given.tables(work.scratch), options=known)
+        write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
+        if answer.exaggerations.height:
+            write_table(work.out, EXAGGERATIONS, answer.exaggerations)
+        return answer.scored
+
+    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, name=name)
+
+
+AHEAD = Family(
+    ahead,
+    metrics=described("align ddiv empty exag faith hal sdiv"),
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
+    "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
+)
+
+
+def groups_of(scheme: str) -> Mapping[str, str]:
+    """Give the group of each country in a scheme, such as `cultivate`: GN or GS."""
+    every = countries().values()
+    known = sorted({name for country in every for name in country.groups})
+    if scheme not in known:
+        raise UsageError("unknown scheme of country groups", expected=" or ".join(known), found=repr(scheme))
+    return {country.iso: country.groups[scheme] for country in every if scheme in country.groups}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +197,14 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or a phrase has no vector.
     """
-    check_options(options, has_stereotypes=tables.stereotypes is not None)
+    check_ahead(options, has_stereotypes=tables.stereotypes is not None)
     left_out: Counter[str] = Counter()
     images = pictured(tables.images, tables.prompts, left_out)
-    found = described(images, tables.descriptors, tables.extracted, has=options.extractor_dimensions, left_out=left_out)
+    found = described_images(
+        images, tables.descriptors, tables.extracted, has=options.extractor_dimensions, left_out=left_out
+    )
     cells = compare_images(found, tables.vectors, tables.ids)
-    tau = options.tau if options.quantile is None else tau_of_real(cells, found.images, options)
+    tau = options.threshold if options.quantile is None else tau_of_real(cells, found.images, options)
     per_image = image_scores(cells.counted(tau), options.aggregate)
     params = params_by_metric(tau, found.judge, options)
     exaggerations = pl.DataFrame(schema=EXAGGERATIONS.schema)
@@ -137,12 +222,10 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
     return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
 
 
-def check_options(options: AheadOptions, *, has_stereotypes: bool) -> None:
+def check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
     """Refuse options that break their rules, before any work is done."""
-    check_tau(options.tau)
-    check_choice("aggregate", options.aggregate, AGGREGATES)
-    check_choice("reduce", options.reduce, ("mean", "max"))
-    check_choice("target", options.target or "these", ("these", "population"))
+    check_tau(options.threshold)
+    check_choices(options)
     reasons = {"stereotypes": has_stereotypes, "quantile": options.quantile is not None}
     wants = [name for name, wanted in reasons.items() if wanted]
     if wants and options.real is None:

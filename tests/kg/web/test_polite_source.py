@@ -1,7 +1,7 @@
 import pytest
 
-from culturekit.builders.polite_source import MAX_BYTES, PoliteSource
 from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.kg.web.polite_source import MAX_BYTES, PoliteSource
 from tests.builders.answering import Said, answering
 from tests.llm.server.dripping import HEADER, dripping
 

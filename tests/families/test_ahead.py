@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.ahead import AheadOptions, AheadScores, score_ahead
 from culturekit.metrics import (
     CATALOG,
     align,
@@ -24,7 +25,6 @@ from culturekit.metrics import (
     interval,
     semantic_diversity,
 )
-from culturekit.metrics.scoring.score_ahead import AheadOptions, AheadScores, score_ahead
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
 from tests.metrics.scoring.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 

@@ -3,14 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import NamedVectors, roles_of
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
@@ -22,13 +28,79 @@ from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
 from culturekit.metrics.statistics.proportions import proportion_interval
 from culturekit.records.schemas import TASK1
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["RealFeatures", "Task1Options", "agreement_rows", "score_task1", "share_rows"]
+__all__ = [
+    "TASK_1",
+    "Least",
+    "RealFeatures",
+    "Task1Options",
+    "Task1Reads",
+    "agreement_rows",
+    "name_and_value",
+    "score_task1",
+    "share_rows",
+    "task1",
+]
 
 ONE = "one image and one annotator"
 
 CELL = ("region",)
 AGREEING = ("source", "region")
+
+Least: TypeAlias = Annotated[
+    float,
+    Field(ge=0, le=1, description="Share of photographs in which an annotator must see the object; 0 keeps all."),
+]
+
+
+def name_and_value(text: str, option: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, mark, value = text.partition("=")
+    if not (name and mark and value):
+        raise UsageError(f"{option} is a name, an equals sign and a value", expected="NAME=VALUE", found=repr(text))
+    return name, value
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """A folder of vectors by one extractor; a role names it where there may be several."""
+
+    name: str
+    vectors: NamedVectors
+    alone: bool = False
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return self.vectors.files(role if self.alone else f"{role}-{self.name}")
+
+    def by_image(self) -> Features:
+        """Open the vectors by the ids of their images."""
+        vectors, ids = self.vectors.vectors()
+        return dict(zip(ids, vectors, strict=True))
+
+
+def extractor(text: str, option: str) -> Extractor:
+    """Read EXTRACTOR=FOLDER."""
+    name, folder = name_and_value(text, option)
+    return Extractor(name, NamedVectors(Path(folder)), alone=option == "--real")
+
+
+@dataclass(frozen=True, slots=True)
+class Task1Reads:
+    """What people said of triplets, and vectors of the images in them."""
+
+    task1: Annotated[Path, Field(description="Table of what people said of triplets.")]
+    features: Annotated[
+        tuple[Annotated[Extractor, BeforeValidator(partial(extractor, option="--features"))], ...],
+        Field(description="EXTRACTOR=FOLDER: vectors of the images in the triplets; repeat it to compare extractors."),
+    ] = ()
+    real: Annotated[
+        Annotated[Extractor, BeforeValidator(partial(extractor, option="--real"))] | None,
+        Field(description="EXTRACTOR=FOLDER: vectors of all real images, the manifold of appeal."),
+    ] = None
 
 
 class Shares(Protocol):
@@ -48,39 +120,49 @@ class Shares(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RealFeatures:
-    """The manifold that appeal is held against.
+class Task1Options:
+    """What to score, and how."""
 
-    Attributes:
-        extractor: its name.
-        real: float, (n_real, dim): the features of all real images.
-        k: of the neighbours.
-    """
+    k: Annotated[int, Field(ge=1, description="Neighbours that the manifold's balls reach to.")] = 5
+    bins: Annotated[int, Field(ge=1, description="Bins of triplet distances.")] = 10
+    least: Least = LEAST_ACCURACY
+    confidence: Confidence = CONFIDENCE
+    benchmark: str = "inclusion"
+
+
+def task1(given: Task1Reads, options: Task1Options, *, name: str = "scores") -> Stage:
+    """Score agreement on similarity and appeal, and how they follow distances and the manifold of real images."""
+
+    def score(_: Work) -> Scored:
+        extractors = {each.name: each.by_image() for each in given.features}
+        real = given.real
+        manifold = None if real is None else RealFeatures(real.name, real.vectors.vectors()[0], options.k)
+        return score_task1(read_table(given.task1, TASK1), extractors, manifold, options=options)
+
+    known = {**kept(options), "real": None if given.real is None else given.real.name}
+    return family_stage("task1", roles_of(given), known, score, name=name)
+
+
+TASK_1 = Family(
+    task1,
+    metrics=described(
+        "appeal_in_manifold appeal_with_similarity closer_choice_rate location_agreement location_unanimity"
+    ),
+    example="--task1 annotations/task1.parquet --out scores",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RealFeatures:
+    """The manifold that appeal is held against: features (n_real, dim) by an extractor, and how many neighbours."""
 
     extractor: str
     real: NDArray[np.floating]
     k: int = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Task1Options:
-    """What to score, and how.
-
-    Attributes:
-        least: the share of photographs in which an annotator must see the object; 0 keeps everybody.
-        bins: of triplet distances, from 0 to 1.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    least: float = LEAST_ACCURACY
-    bins: int = 10
-    confidence: float = CONFIDENCE
-    benchmark: str = "inclusion"
-
-
 def score_task1(
-    task1: pl.DataFrame,
+    annotations: pl.DataFrame,
     extractors: Mapping[str, Features] | None = None,
     real: RealFeatures | None = None,
     *,
@@ -92,7 +174,7 @@ def score_task1(
     (params.pool).
 
     Args:
-        task1: conforms to TASK1.
+        annotations: conforms to TASK1.
         extractors: extractor -> image id -> vector, for the choices of closer images.
         real: the real images; their extractor must be among the extractors.
         options: what to score, and how.
@@ -100,11 +182,13 @@ def score_task1(
     Raises:
         UsageError: the table does not conform, nothing is left of it, or an image has no vector.
     """
-    reliable = drop_unreliable(checked(task1, TASK1), least=options.least)
+    reliable = drop_unreliable(checked(annotations, TASK1), least=options.least)
     table = reliable.annotations
     if not table.height:
-        raise UsageError("no annotation is left to score", found=f"{task1.height} before unreliable ones were left out")
-    left_out = Counter({"annotations of unreliable annotators": task1.height - table.height})
+        raise UsageError(
+            "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
+        )
+    left_out = Counter({"annotations of unreliable annotators": annotations.height - table.height})
     if options.least > 0:
         left_out["kept unchecked, for want of photographs"] = reliable.unchecked
     pooled = table.with_columns(pool="annotator_loc")

@@ -3,43 +3,91 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import BeforeValidator, Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import roles_of
+from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers
+from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.inclusion.task_agreement import item_agreement, kappa_of, task2_answers
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.score_task1 import agreement_rows, share_rows
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import statistic_row
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import TASK2
+from culturekit.records.schemas import DROPS, TASK2
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["Task2Options", "score_task2"]
+__all__ = ["TASK_2", "Task2Options", "Task2Reads", "score_task2", "task2"]
 
 CELLS = (("region",), ("object",), ("region", "object"))
 """By what images are parted, besides who made them."""
 
 
 @dataclass(frozen=True, slots=True)
+class Task2Reads:
+    """What people saw in single images."""
+
+    task2: Annotated[
+        Path, Field(description="What people saw in single images: CSV in the public layout, or our table.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Task2Options:
-    """What to score, and how.
+    """What to score, and how."""
 
-    Attributes:
-        least: the share of photographs in which an annotator must see the object; 0 keeps everybody.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-    """
-
-    least: float = LEAST_ACCURACY
-    confidence: float = CONFIDENCE
+    sources: Annotated[
+        tuple[Annotated[tuple[str, str], BeforeValidator(partial(name_and_value, option="--source"))], ...],
+        Field(
+            alias="source",
+            description="MODEL=PATTERN of img_path, such as ldm=ldm21/*; what fits none is real. Repeatable.",
+        ),
+    ] = ()
+    least: Least = LEAST_ACCURACY
+    confidence: Confidence = CONFIDENCE
     benchmark: str = "inclusion"
 
 
-def score_task2(task2: pl.DataFrame, *, options: Task2Options) -> Scored:
+def task2(given: Task2Reads, options: Task2Options, *, name: str = "scores") -> Stage:
+    """Score how often people in and out of a region see it in its images, consistency, and agreement."""
+    known = {**kept(options), "sources": dict(options.sources)}
+    return family_stage("task2", roles_of(given), known, lambda work: score(work, given.task2, options), name=name)
+
+
+TASK_2 = Family(
+    task2,
+    metrics=described("in_region_rate location_agreement location_kappa location_unanimity object_seen"),
+    example="--task2 task2_geode.csv --out scores",
+)
+
+
+def score(work: Work, path: Path, options: Task2Options) -> Scored:
+    """Read, score, and list the rows that could not be read beside the scores."""
+    if path.suffix == ".parquet":
+        if options.sources:
+            raise UsageError("a table of Task 2 says itself who made an image", where=str(path))
+        return score_task2(read_table(path, TASK2), options=options)
+    file = read_task2_file(path, sources=dict(options.sources))
+    if file.drops.height:
+        write_table(work.out, DROPS, file.drops)
+    answer = score_task2(file.annotations, options=options)
+    reasons = dict(file.drops.group_by("reason").agg(pl.len()).sort("reason").iter_rows())
+    return Scored(answer.scores, answer.values, {**reasons, **answer.left_out})
+
+
+def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
     """Score in-region rates, object consistency and agreement, by who made the images, region and object.
 
     Regions stand in the column group, objects in the column concept, and who made the images (`real` for photographs)
@@ -48,13 +96,15 @@ def score_task2(task2: pl.DataFrame, *, options: Task2Options) -> Scored:
     Raises:
         UsageError: the table does not conform, or nothing is left of it.
     """
-    reliable = drop_unreliable(checked(task2, TASK2), least=options.least)
+    reliable = drop_unreliable(checked(annotations, TASK2), least=options.least)
     table = reliable.annotations
     if not table.height:
-        raise UsageError("no annotation is left to score", found=f"{task2.height} before unreliable ones were left out")
+        raise UsageError(
+            "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
+        )
     left_out = Counter(
         {
-            "annotations of unreliable annotators": task2.height - table.height,
+            "annotations of unreliable annotators": annotations.height - table.height,
             "annotators left out of an object and region": reliable.cells.filter(~pl.col("kept")).height,
             "annotations for rates without a region of their own": table["region"].null_count(),
         }

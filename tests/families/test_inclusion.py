@@ -9,6 +9,8 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.survey import SurveyOptions, score_survey
+from culturekit.families.task1 import RealFeatures, Task1Options, score_task1
+from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics import (
     appeal_and_similarity,
     appeal_in_manifold,
@@ -18,8 +20,6 @@ from culturekit.metrics import (
     task2_agreement,
     triplet_agreement,
 )
-from culturekit.metrics.scoring.score_task1 import RealFeatures, Task1Options, score_task1
-from culturekit.metrics.scoring.score_task2 import Task2Options, score_task2
 from tests.families.test_tones import conforming
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
 from tests.metrics.inclusion.test_survey_themes import VOTES, codes
