@@ -57,7 +57,7 @@ class RecipeKind:
 
 RECIPES: Registry[RecipeKind] = Registry(
     "kind of recipe",
-    [Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "artifacts of the world, and who shows them")],
+    [Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is")],
 )
 
 

@@ -13,6 +13,7 @@ from culturekit.report.figures import Figure, figure_in
 from culturekit.report.questions_failed import QuestionLine, questions_failed
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
+from culturekit.storage.manifest import Manifest
 
 __all__ = ["Faithfulness", "Instrument", "LookedAt", "faithfulness_in"]
 

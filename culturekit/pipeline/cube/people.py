@@ -110,7 +110,8 @@ def per_prompt(recipe: Recipe, wanted: Faithfulness) -> int:
 
 def shown(recipe: Recipe, run: Run, wanted: Faithfulness) -> None:
     """Score all models together; the quality that stands in qVS is a scorer beside the others."""
-    judgments, quality = {}, {}
+    judgments: dict[str, Path] = {}
+    quality: dict[str, Path] = {}
     for model in run.models:
         judges = [role for role in (roles.ANSWERS, roles.VQASCORE) if run.has(role, model)]
         judgments |= {role.folder(model): run.table(role, model) for role in judges}

@@ -32,9 +32,7 @@ def pilot_models(
     if not stages:
         raise UsageError(
             "a pilot times models that run on this machine, and the recipe has none",
-            found=", ".join(
-                str(one.options["backend"]) for one in made if one.options.get("model") in recipe.evaluated
-            ),
+            found=", ".join(str(one.options["backend"]) for one in made if one.options["model"] in recipe.evaluated),
         )
     tried = []
     for stage in stages:

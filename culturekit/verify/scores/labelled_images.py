@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.stages.roles import FLOORS, MATCHES
 from culturekit.verify.run_tree import FinishedStage, RunTree
 
 __all__ = ["DiversityTables", "diversity_tables"]
