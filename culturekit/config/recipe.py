@@ -8,8 +8,8 @@ from pydantic import model_validator
 from culturekit.config.fitting import misfits
 from culturekit.config.published import check_sources
 from culturekit.config.recipe_fields import RecipeFields
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.folder.folder_options import FOLDER
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.registry import parse_spec
 
 __all__ = ["Recipe"]
@@ -23,6 +23,10 @@ class Recipe(RecipeFields):
         """Whether references go by the names of artifacts: the prompts of a file need not name each of them."""
         folder = self.references is not None and parse_spec(self.references.backend).name == FOLDER
         return folder or self.prompts.file is not None
+
+    def backend_of(self, model: str) -> str:
+        """Name the backend of a model; pictures that show nothing are simulated."""
+        return next((each.backend for each in self.models if each.name == model), "simulated")
 
     @property
     def scoring(self) -> QvsOptions:

@@ -18,9 +18,10 @@ from culturekit.config.checks import (
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
 from culturekit.config.kinds import AnyRecipe
-from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
+from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.matching.mapping_options import MappingOptions
@@ -28,7 +29,6 @@ from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.storage.yaml_model import not_empty
 
@@ -40,8 +40,8 @@ class RecipeFields(AnyRecipe):
 
     recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
     cspace: Annotated[
-        Annotated[str, AfterValidator(existing_published)] | None,
-        Field(description="A published cultural space, .parquet or public CUBE .json, in place of all that makes one."),
+        Annotated[str, AfterValidator(existing_space)] | None,
+        Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),
     ] = None
     dump: Annotated[
         tuple[Annotated[str, AfterValidator(existing_dump)], ...],

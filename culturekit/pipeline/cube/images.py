@@ -8,6 +8,8 @@ from culturekit.builders.judging.image_sample import ImageSample
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Instrument, Model, References
+from culturekit.families.inputs import Files
+from culturekit.families.qvs import QvsReads, qvs
 from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
@@ -24,7 +26,6 @@ from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.image_stages import quality_stage, truth_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.map_stage import map_stage
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.pipeline.steps.tag_stage import plan_tag, tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
@@ -67,7 +68,9 @@ def indexed(recipe: Recipe, run: Run, role: Role, options: IndexOptions, variant
     files, wanted = IndexFiles(run.table(roles.CSPACE)), recipe.references
     if options.channel != "text":
         files = replace(files, references=run.table(roles.REFERENCES), prompts=reference_prompts(run))
-    plan = nothing_known if wanted is None else works(reference_count(recipe, run, wanted))
+    plan = nothing_known
+    if wanted is not None:
+        plan = works(reference_count(recipe, run, wanted), by=options.encoder, source=wanted.backend)
     return run.add(index_stage(files, options), role, variant=variant, plan=plan)
 
 
@@ -77,7 +80,8 @@ def models(recipe: Recipe, run: Run) -> None:
     for model in recipe.models:
         name, images = model.name, drawn(recipe, run, model, recipe.images, roles.IMAGES, model.buying.options())
         matches = mapped(recipe, run, images, recipe.images, roles.MATCHES, name)
-        run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name, plan=works(count))
+        rated = works(count, by=recipe.quality, source=model.backend)
+        run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name, plan=rated)
         if knows_truth(model.backend):
             run.add(truth_stage(images, space), roles.TRUTH, name, plan=works(count))
         if recipe.audit is not None and recipe.audit.file is None:
@@ -104,8 +108,10 @@ def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role,
 def mapped(recipe: Recipe, run: Run, images: Path, made: ImagePlan, role: Role, model: str, variant: str = "") -> Path:
     """Map images to their nearest artifacts, by the index of a variant where there are several."""
     by = run.folder(roles.INDEX_BY, variant=variant) if variant else run.folder(roles.INDEX)
+    encoder = next((one.encoder for one in recipe.instruments if one.name == variant), recipe.encoder)
+    plan = works(all_images(recipe, run, made), by=encoder, source=recipe.backend_of(model))
     stage = map_stage(MappingInputs(by, images, run.table(roles.PROMPTS)), recipe.mapping)
-    return run.add(stage, role, model, variant, plan=works(all_images(recipe, run, made)))
+    return run.add(stage, role, model, variant, plan=plan)
 
 
 def within_images(recipe: Recipe, run: Run) -> bool:
@@ -154,7 +160,7 @@ def instrument(recipe: Recipe, run: Run, one: Instrument) -> None:
     for model in run.models:
         mapped(recipe, run, run.table(roles.IMAGES, model), recipe.images, roles.MATCHES_BY, model, one.name)
     matches = run.tables(roles.MATCHES_BY, one.name)
-    run.add(score_stage(matches, {}, recipe.scoring), roles.SCORES_BY, variant=one.name)
+    run.add(qvs(QvsReads(Files(matches)), options=recipe.scoring), roles.SCORES_BY, variant=one.name)
 
 
 def tags(recipe: Recipe, run: Run) -> None:

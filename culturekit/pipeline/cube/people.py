@@ -55,7 +55,8 @@ def faithfulness(recipe: Recipe, run: Run) -> None:
             probabilities(recipe, run, wanted, wanted.vqascore, model)
         for number, scorer in enumerate(wanted.scorers, start=1):
             stage = quality_stage(run.table(roles.IMAGES, model), scorer=scorer, prompts=run.table(roles.PROMPTS))
-            run.add(stage, roles.SCORER, model, str(number), plan=works(all_images(recipe, run, recipe.images)))
+            plan = works(all_images(recipe, run, recipe.images), by=scorer, source=recipe.backend_of(model))
+            run.add(stage, roles.SCORER, model, str(number), plan=plan)
     shown(recipe, run, wanted)
     compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON, [])
 

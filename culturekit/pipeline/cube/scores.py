@@ -1,28 +1,31 @@
 """All models scored together and compared: diversity, routes, rankings, looks, and what stands within countries."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.gaps import GapOptions, GapReads, gaps
 from culturekit.families.inputs import Files, ImageTables, Numbered, PairFolders, ValueTables, VectorFolders
+from culturekit.families.qvs import QvsReads, qvs
+from culturekit.families.routes import RouteOptions, RouteReads
+from culturekit.families.routes import routes as two_routes
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
+from culturekit.families.within import WithinOptions, WithinReads
+from culturekit.families.within import within as within_countries
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedSource
 from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_corrected import Correction
 from culturekit.metrics.scoring.score_realism import RealismOptions
 from culturekit.pipeline.cube.images import within_images
 from culturekit.pipeline.planning.slots import makes, unknown
 from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
-from culturekit.pipeline.scores.routes_stage import routes_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
-from culturekit.pipeline.scores.within_stage import within_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.registry import parse_spec
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
@@ -40,17 +43,16 @@ def diversity(recipe: Recipe, run: Run) -> None:
     """Count what is shown, score the models, and compare every two."""
     matches = run.tables(roles.MATCHES)
     run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
-    stage = score_stage(
-        matches,
-        run.tables(roles.QUALITY),
-        recipe.scoring,
-        truth=run.tables(roles.TRUTH),
-        audits=audits(recipe, run),
-        limits=limits(recipe, run),
-        images=run.tables(roles.IMAGES),
-        correction=Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False),
+    given = QvsReads(
+        Files(matches),
+        Files(run.tables(roles.QUALITY)),
+        Files(audits(recipe, run)),
+        Files(run.tables(roles.IMAGES)),
+        truth=Files(run.tables(roles.TRUTH)),
+        limits=Files(limits(recipe, run)),
     )
-    run.add(stage, roles.SCORES)
+    correction = Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False)
+    run.add(qvs(given, correction, recipe.scoring), roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(run.tables(roles.IMAGES).values()))
 
@@ -84,14 +86,13 @@ def routes(recipe: Recipe, run: Run) -> None:
     """Hold the tags against the nearest artifacts, where there are tags."""
     if recipe.tags is None:
         return
-    stage = routes_stage(
-        run.by_model(roles.MATCHES),
-        run.by_model(roles.TAGS, file="matches.parquet"),
-        recipe.scoring,
-        quality=run.by_model(roles.QUALITY),
-        judgments=run.by_model(roles.TAGS),
-    )
-    run.add(stage, roles.ROUTES)
+    sides = {"a": run.by_model(roles.MATCHES), "b": run.by_model(roles.TAGS, file="matches.parquet")}
+    beside = {"judgments": run.by_model(roles.TAGS), "quality": run.by_model(roles.QUALITY)}
+    files = {
+        side: Files({f"{side}-{model}": path for model, path in tables.items()})
+        for side, tables in {**sides, **beside}.items()
+    }
+    run.add(two_routes(RouteReads(**files), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
 
 
 def stability(recipe: Recipe, run: Run) -> None:
@@ -178,7 +179,8 @@ def within(recipe: Recipe, run: Run) -> None:
     if within_images(recipe, run):
         made = run.by_model(roles.WITHIN_MATCHES)
         matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
-    run.add(within_stage(matches, run.table(roles.PROMPTS), recipe.scores), roles.WITHIN)
+    given = WithinReads(Files(matches), run.table(roles.PROMPTS))
+    run.add(within_countries(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)
 
 
 def country_gaps(recipe: Recipe, run: Run) -> None:
