@@ -30,7 +30,7 @@ from culturekit.pipeline.steps.tag_stage import plan_tag, tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
 from culturekit.stages import roles
-from culturekit.stages.planned import nothing_known
+from culturekit.stages.planned import Slot, nothing_known
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
@@ -68,7 +68,7 @@ def indexed(recipe: Recipe, run: Run, role: Role, options: IndexOptions, variant
     files, wanted = IndexFiles(run.table(roles.CSPACE)), recipe.references
     if options.channel != "text":
         files = replace(files, references=run.table(roles.REFERENCES), prompts=reference_prompts(run))
-    plan = nothing_known
+    plan: Slot = nothing_known
     if wanted is not None:
         plan = works(reference_count(recipe, run, wanted), by=options.encoder, source=wanted.backend)
     return run.add(index_stage(files, options), role, variant=variant, plan=plan)
