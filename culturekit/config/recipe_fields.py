@@ -17,6 +17,7 @@ from culturekit.config.checks import (
 )
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
+from culturekit.config.kinds import AnyRecipe
 from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
@@ -29,16 +30,15 @@ from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.choices import Included, ReleaseFormat
-from culturekit.storage.yaml_model import StrictModel, not_empty
+from culturekit.storage.yaml_model import not_empty
 
 __all__ = ["RecipeFields"]
 
 
-class RecipeFields(StrictModel):
+class RecipeFields(AnyRecipe):
     """The keys of a recipe; each is checked by itself, and `fitting` checks that they fit together."""
 
     recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
-    seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
     cspace: Annotated[
         Annotated[str, AfterValidator(existing_space)] | None,
         Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),

@@ -24,10 +24,10 @@ from culturekit.report.realism import realism_in
 from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
-from culturekit.report.stage_names import GAPS
 from culturekit.report.trust import trust_in
 from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import verdict_on
+from culturekit.stages import roles
 from culturekit.version import VERSION
 
 __all__ = ["collect"]
@@ -42,7 +42,7 @@ def collect(run: RunFolders) -> ReportData:
     names = [line.model for line in models]
     looks = {model: looks_of(run, model) for model in names}
     prompts = tuple(prompt_lines(run, names, kernel=HEADLINE_KERNEL))
-    gaps = run.table(GAPS, SCORES)
+    gaps = run.read(roles.GAPS, SCORES)
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=f"Which of these {in_words(len(models))} models is lying?",
@@ -53,7 +53,7 @@ def collect(run: RunFolders) -> ReportData:
         shots=shots,
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
-        versions={"culturekit": VERSION, **run.manifest("scores").packages},
+        versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages},
         withheld=tuple(withheld(run)),
         trust=trust_in(run, scores),
         shares=shares_in(run, names),
