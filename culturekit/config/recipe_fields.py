@@ -1,6 +1,6 @@
 """What a recipe says, key by key."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +13,7 @@ from culturekit.config.checks import (
     existing_dump,
     existing_hand,
     scorable,
+    scorable_metrics,
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
@@ -102,3 +103,11 @@ class RecipeFields(AnyRecipe):
     realism: Realism | None = None
     within: Within | None = None
     gaps: Gaps | None = None
+    metrics: Annotated[
+        dict[str, dict[str, Any]],
+        AfterValidator(scorable_metrics),
+        Field(
+            default_factory=dict,
+            description="Further families of scores by name, each with its options; other packages may bring some.",
+        ),
+    ]

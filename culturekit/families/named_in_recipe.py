@@ -55,9 +55,7 @@ def options_of(family: Family, stated: Mapping[str, Any]) -> list[Any]:
         raise UsageError("an option is wrong", found=problems) from error
 
 
-def bound_stage(
-    name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int, folder: str
-) -> Stage:
+def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int) -> Stage:
     """Make the stage of a family in a run.
 
     Args:
@@ -65,14 +63,13 @@ def bound_stage(
         stated: its options, as the recipe has them; a seed that it does not state is that of the recipe.
         tables: the files of each of TABLES_OF_A_RUN, by role.
         seed: of the recipe.
-        folder: the name of the stage.
     """
     family = family_named(name)
     reads, *classes = dataclasses_of(family)
     seeded = any(each.name == "seed" for cls in classes for each in declared(cls))
     options = options_of(family, {**({"seed": seed} if seeded else {}), **stated})
     given = {each.name: value_of(name, each, tables[each.name]) for each in declared(reads) if tables.get(each.name)}
-    return family.stage(reads(**given), *options, name=folder)
+    return family.stage(reads(**given), *options)
 
 
 def value_of(name: str, each: Declared, files: Mapping[str, Path]) -> object:

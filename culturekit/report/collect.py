@@ -14,6 +14,7 @@ from culturekit.report.gaps import gap_lines
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
+from culturekit.report.metric_tables import metric_tables
 from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.mosaic import mosaic_of
@@ -76,6 +77,7 @@ def collect(run: RunFolders) -> ReportData:
         routes=routes_in(run, names),
         making=making_in(run, names),
         people=people_in(run),
+        metrics=tuple(metric_tables(run)),
     )
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))
 

@@ -11,6 +11,8 @@ from culturekit.metrics.catalog import Metric
 from culturekit.records.schemas import SCORES
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.storage.tables import read_table
 
 __all__ = ["MetricLine", "MetricTable", "metric_tables"]
 
@@ -39,12 +41,10 @@ class MetricTable:
 def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
     """Read the scores of every family that the recipe of a run names under `metrics`."""
     known = all_metrics()
-    for name, folder in run.named_metrics().items():
-        scores = run.table(folder, SCORES)
-        assert scores is not None
-        rows = scores.with_row_index("row").to_dicts()
+    for name in run.variants(roles.METRIC):
+        rows = read_table(run.table(roles.METRIC, variant=name), SCORES).with_row_index("row").to_dicts()
         metrics = [known[metric] for metric in dict.fromkeys(row["metric"] for row in rows) if metric in known]
-        yield MetricTable(name, folder, tuple(lines_of(rows, known)), tuple(metrics))
+        yield MetricTable(name, roles.METRIC.folder(variant=name), tuple(lines_of(rows, known)), tuple(metrics))
 
 
 def lines_of(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Metric]) -> Iterator[MetricLine]:

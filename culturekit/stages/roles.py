@@ -79,7 +79,7 @@ REAL, VECTORS, CLASSES = Role("real", "images"), Role("vectors-{model}"), Role("
 PAIRS, REALISM, SPREAD = Role("pairs-{model}"), Role("realism", "scores"), Role("spread", "scores")
 
 WITHIN_IMAGES, WITHIN_MATCHES = Role("within-images-{model}", "images"), Role("within-matches-{model}", "matches")
-WITHIN, GAPS = Role("within", "scores"), Role("gaps", "scores")
+WITHIN, GAPS, METRIC = Role("within", "scores"), Role("gaps", "scores"), Role("metric-{variant}", "scores")
 
 RATED_SAMPLE, TO_RATE = Role("rated-sample", "audit_sample"), Role("to-rate")
 SIMULATED_ANSWERS, IMPORTED = Role("simulated-answers"), Role("taken-in", "annotations")

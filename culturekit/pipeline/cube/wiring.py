@@ -9,6 +9,7 @@ from culturekit.pipeline.cube.images import diagnosis, index, instruments, model
 from culturekit.pipeline.cube.people import faithfulness, people
 from culturekit.pipeline.cube.scores import country_gaps, diversity, realism, routes, stability, within
 from culturekit.pipeline.cube.space import space
+from culturekit.pipeline.named_metrics import named_metrics
 from culturekit.pipeline.steps.report_stage import folders_of, report_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders
@@ -19,7 +20,7 @@ __all__ = ["CUBE"]
 
 EVALUATION = (
     index, models, diagnosis, instruments, tags, diversity, routes, stability, faithfulness, realism, within,
-    country_gaps, people,
+    country_gaps, named_metrics, people,
 )  # fmt: skip
 """The parts of a run that evaluates models, each after what it reads."""
 
