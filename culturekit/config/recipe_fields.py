@@ -17,7 +17,7 @@ from culturekit.config.checks import (
 )
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
-from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
+from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
 from culturekit.generation.runner import ImagePlan
@@ -40,8 +40,8 @@ class RecipeFields(StrictModel):
     recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
     seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
     cspace: Annotated[
-        Annotated[str, AfterValidator(existing_published)] | None,
-        Field(description="A published cultural space, .parquet or public CUBE .json, in place of all that makes one."),
+        Annotated[str, AfterValidator(existing_space)] | None,
+        Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),
     ] = None
     dump: Annotated[
         tuple[Annotated[str, AfterValidator(existing_dump)], ...],

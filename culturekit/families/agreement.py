@@ -100,7 +100,7 @@ AGREEMENT = Family(
         "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
     ),
     example="--annotations annotations/annotations.parquet --out agreement",
-    check="agreement",
+    check="score-agreement",
 )
 
 

@@ -150,7 +150,7 @@ META = Family(
     meta,
     metrics=described("human_correlation metric_correlation"),
     example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
-    check="meta",
+    check="score-meta",
 )
 
 

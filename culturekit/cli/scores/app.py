@@ -3,7 +3,7 @@
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.families.listing import FAMILIES
+from culturekit.families.listing import FAMILIES, family_places
 
 __all__ = ["score_app"]
 
@@ -53,10 +53,16 @@ COMMANDS = {
     "within": at("within:within", "--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores"),
 }
 
+
+def outside() -> dict[str, CommandAt]:
+    """Say where the families of other packages are."""
+    return {name: CommandAt(place) for name, place in family_places().items() if name not in FAMILIES}
+
+
 score_app = typer.Typer(
     no_args_is_help=True,
     help="Scores with intervals, from the tables of earlier stages.",
-    cls=lazy_group("score", COMMANDS),
+    cls=lazy_group("score", COMMANDS, outside),
 )
 
 

@@ -20,7 +20,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "CorrectedOptions", "Correction", "score_corrected"]
+__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "CorrectedOptions", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -102,9 +102,8 @@ def score_corrected(
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
         rows += model_rows(images, said, scorers, options, reasons)
     if not rows and options.required:
-        raise UsageError(
-            "no model could be corrected", found="; ".join(f"{why} ({count})" for why, count in reasons.items())
-        )
+        found = "; ".join(f"{why} ({counted_kernels(count)})" for why, count in reasons.items())
+        raise UsageError("no model could be corrected", found=found)
     return scored(rows, left_out={f"{NOT_CORRECTED}{why}": count for why, count in sorted(reasons.items())})
 
 
@@ -131,6 +130,11 @@ def model_rows(
         if len(found) == len(concepts) > 1:
             overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
             yield from rows_of(images, None, overall, weights, scorers, options, total_of(unplaced))
+
+
+def counted_kernels(count: int) -> str:
+    """Say what a count of reasons counts: no images."""
+    return f"{count} kernel{'' if count == 1 else 's'} of models and concepts"
 
 
 def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> Interval:

@@ -92,7 +92,10 @@ def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> No
     answer = score_corrected(matches, few, None, options=options)
     assert answer.left_out == {"kernels not corrected: no audited image is among the matches": 1}
     assert answer.scores["concept"].to_list() == ["art"]
-    with pytest.raises(UsageError, match=r"no model could be corrected; found too few images were audited \(1\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"no model could be corrected; found too few images were audited \(1 kernel of models and concepts\)",
+    ):
         score_corrected(matches.filter(concept="art"), few.head(5), None, options=options)
     nothing = score_corrected(
         matches.filter(concept="art"), few.head(5), None, options=replace(options, required=False)
