@@ -17,7 +17,7 @@ CONTRACT = {
     "card init", "card build", "card check",
     "annotate aggregate", "annotate export", "annotate import", "audit",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
-    "kg diff", "kg stats", "kg export", "roots validate", "roots init", "cspace filter", "cspace complete",
+    "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity", "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "cspace review export", "cspace review import",
     "prompts build", "index build", "index embed", "index map", "index diagnose",
     "cspace diff",
