@@ -15,6 +15,7 @@ __all__ = ["FAMILIES", "all_metrics", "family_named", "family_places"]
 FAMILIES = {
     "ahead": "culturekit.families.ahead:AHEAD",
     "agreement": "culturekit.families.agreement:AGREEMENT",
+    "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
     "c3": "culturekit.families.c3:C3",
     "compare": "culturekit.families.compare:COMPARE",
     "dialects": "culturekit.families.dialects:DIALECTS",
@@ -24,12 +25,15 @@ FAMILIES = {
     "neutral": "culturekit.families.neutral:NEUTRAL",
     "pairs": "culturekit.families.spread:PAIRS",
     "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
+    "qvs": "culturekit.families.qvs:QVS",
     "ratings": "culturekit.families.ratings:RATINGS",
+    "routes": "culturekit.families.routes:ROUTES",
     "spread": "culturekit.families.spread:SPREAD",
     "survey": "culturekit.families.survey:SURVEY",
     "task1": "culturekit.families.task1:TASK_1",
     "task2": "culturekit.families.task2:TASK_2",
     "tones": "culturekit.families.tones:TONES",
+    "within": "culturekit.families.within:WITHIN",
 }
 """The families by the names of their commands."""
 

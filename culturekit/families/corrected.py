@@ -5,22 +5,25 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.family import Seed
 from culturekit.metrics.corrected.audit_gates import unplaced_answers
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
-from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.storage.digests import canonical_json
 
-__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "CorrectedOptions", "Correction", "counted_kernels", "score_corrected"]
+__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -37,48 +40,21 @@ class Correction:
     cannot carry any correction leaves mapped scores only, and says why.
     """
 
-    pool: str | None = None
-    seed: int = 0
+    pool: Annotated[str | None, Field(description="Whose answers correct, when several pools answered.")] = None
+    seed: Seed = 0
     required: bool = True
-
-    def of(self, options: QvsOptions) -> "CorrectedOptions":
-        """Correct what is scored by mapping: the same kernels, order, size and confidence."""
-        return CorrectedOptions(
-            options.kernels, options.q, options.size, options.confidence, options.benchmark, self.pool, self.seed,
-            self.required,
-        )  # fmt: skip
 
 
 NO_CORRECTION = Correction()
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedOptions:
-    """What to correct, and how.
-
-    Attributes:
-        kernels: weights of (continent, country, artifact), one triple per kernel.
-        q: the order; kernels with artifacts are corrected at q = 2, whatever it is.
-        size: how many images make a batch.
-        confidence: of the intervals.
-        benchmark: the name under which the scores stand.
-        pool: whose answers count, when several pools of people answered.
-        seed: of the draws behind the intervals.
-        required: whether correcting nothing at all is an error.
-    """
-
-    kernels: tuple[Weights, ...] = tuple(STANDARD_KERNELS.values())
-    q: float = 1.0
-    size: int = 8
-    confidence: float = 0.95
-    benchmark: str = "cube"
-    pool: str | None = None
-    seed: int = 0
-    required: bool = True
-
-
 def score_corrected(
-    matches: pl.DataFrame, audits: pl.DataFrame, quality: pl.DataFrame | None, *, options: CorrectedOptions
+    matches: pl.DataFrame,
+    audits: pl.DataFrame,
+    quality: pl.DataFrame | None,
+    *,
+    options: QvsOptions,
+    correction: Correction = NO_CORRECTION,
 ) -> Scored:
     """Correct the diversity of each model on each concept, and of each model over its concepts.
 
@@ -88,7 +64,8 @@ def score_corrected(
         matches: conforms to MATCHES.
         audits: conforms to AUDITS.
         quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
-        options: what to correct, and how.
+        options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
+        correction: whose answers correct.
 
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
@@ -100,8 +77,8 @@ def score_corrected(
     rows: list[Row] = []
     reasons: Counter[str] = Counter()
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
-        rows += model_rows(images, said, scorers, options, reasons)
-    if not rows and options.required:
+        rows += model_rows(images, said, scorers, options, correction, reasons)
+    if not rows and correction.required:
         found = "; ".join(f"{why} ({counted_kernels(count)})" for why, count in reasons.items())
         raise UsageError("no model could be corrected", found=found)
     return scored(rows, left_out={f"{NOT_CORRECTED}{why}": count for why, count in sorted(reasons.items())})
@@ -111,25 +88,27 @@ def model_rows(
     images: pl.DataFrame,
     audits: pl.DataFrame,
     scorers: Mapping[str, pl.DataFrame],
-    options: CorrectedOptions,
+    options: QvsOptions,
+    correction: Correction,
     reasons: Counter[str],
 ) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
+    pool = {"pool": correction.pool}
     for kernel in options.kernels:
         weights = check_weights(kernel)
         found = []
         for part in concepts:
             try:
-                found.append((part, corrected(part, audits, weights, options)))
+                found.append((part, corrected(part, audits, weights, options, correction)))
             except UsageError as error:
                 reasons[error.problem] += 1
-        unplaced = [left_out(part, audits, weights, options) for part, _ in found]
+        unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
         for (part, answer), without in zip(found, unplaced, strict=True):
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, without)
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, {**pool, **without})
         if len(found) == len(concepts) > 1:
             overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
-            yield from rows_of(images, None, overall, weights, scorers, options, total_of(unplaced))
+            yield from rows_of(images, None, overall, weights, scorers, options, {**pool, **total_of(unplaced)})
 
 
 def counted_kernels(count: int) -> str:
@@ -137,9 +116,11 @@ def counted_kernels(count: int) -> str:
     return f"{count} kernel{'' if count == 1 else 's'} of models and concepts"
 
 
-def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> Interval:
+def corrected(
+    images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: QvsOptions, correction: Correction
+) -> Interval:
     """Correct one model, concept and kernel; the draws depend on nothing else."""
-    key = f"{options.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
+    key = f"{correction.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
     number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")
     return vendi_corrected(
         images,
@@ -149,14 +130,14 @@ def corrected(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, opti
         size=options.size,
         rng=np.random.default_rng(number),
         confidence=options.confidence,
-        pool=options.pool,
+        pool=correction.pool,
     )
 
 
-def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: CorrectedOptions) -> dict[str, int]:
+def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, pool: str | None) -> dict[str, int]:
     """Count the answers about some images that a kernel leaves out, because they name a wider level only."""
     own = audits.join(images.select("image_id"), on="image_id", how="semi")
-    return unplaced_answers(own if options.pool is None else own.filter(pool=options.pool), weights)
+    return unplaced_answers(own if pool is None else own.filter(pool=pool), weights)
 
 
 def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -185,8 +166,8 @@ def rows_of(
     answer: Interval,
     weights: Weights,
     scorers: Mapping[str, pl.DataFrame],
-    options: CorrectedOptions,
-    unplaced: Mapping[str, int],
+    options: QvsOptions,
+    people: Mapping[str, object],
 ) -> Iterator[Row]:
     """Write the corrected diversity, and for each scorer its product with the quality."""
     q = order_of(weights, options.q)
@@ -198,10 +179,9 @@ def rows_of(
         "labels": "corrected",
         "form": "average pairs" if weights[2] > 0 else "mean of batches",
         "method": "audit",
-        "pool": options.pool,
         "audited": answer.n,
         "confidence": options.confidence,
-        **unplaced,
+        **people,
     }
     yield row(images, concept, "vs", answer, params, options)
     for scorer, values in scorers.items():
@@ -230,7 +210,7 @@ def row(
     metric: str,
     answer: Interval,
     params: Mapping[str, object],
-    options: CorrectedOptions,
+    options: QvsOptions,
 ) -> Row:
     """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
     return {

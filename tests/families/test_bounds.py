@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.bounds import score_bounds
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.qvs import score_qvs
 from culturekit.metrics import CATALOG, vendi_bounds
-from culturekit.metrics.scoring.score_bounds import score_bounds
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import IMAGES, MATCHES, SCORES
-from tests.metrics.scoring.test_score_qvs import match_rows, match_table
+from tests.families.test_qvs import match_rows, match_table
 
 ARTIFACT = QvsOptions(kernels=((0.0, 0.0, 1.0),), size=4)
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.compare import ComparisonOptions, score_comparisons
+from culturekit.families.qvs import score_qvs
 from culturekit.metrics import vendi
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import QUALITY
-from tests.metrics.scoring.test_score_routes import NEAREST
+from tests.families.test_routes import NEAREST
 
 COUNTRY = (0.0, 1.0, 0.0)
 LABELS = ("continent", "country", "artifact")

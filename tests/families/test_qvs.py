@@ -11,10 +11,11 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.qvs import score_qvs
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, interval, qvs, vendi, vendi_jackknife
 from culturekit.metrics.catalog.diversity import DIVERSITY
 from culturekit.metrics.diversity.labels import Missing
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import MATCHES, QUALITY, SCORES, VALUES
 
 DEFAULT = QvsOptions()

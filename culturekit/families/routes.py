@@ -3,27 +3,91 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions, Within, check_options, weights_of
+from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family_stage import write_scored
+from culturekit.families.inputs import Files, roles_of
+from culturekit.families.qvs import over_all_prompts, score_qvs
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 from culturekit.metrics.diversity.labels import LEVELS
 from culturekit.metrics.scoring.route_labels import Route, common_images, counted, read_route, side_by_side
-from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options, score_qvs
 from culturekit.metrics.scoring.score_stability import score_stability
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import in_tables, parsed, statistic_row, with_reason
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.two_labellings import equal_share, kappa_interval
-from culturekit.records.schemas import DISAGREEMENTS, MATCHES, SCORES, VALUES
+from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
+from culturekit.storage.tables import write_table
 
-__all__ = ["Routes", "score_routes"]
+__all__ = ["ROUTES", "RouteOptions", "RouteReads", "Routes", "routes", "score_routes"]
 
 NO_SCATTER = "a single batch, or batches that all agree alike: nothing says how much the routes' agreement scatters"
 ONE_LABEL = "both routes give one and the same label to every image: chance alone would agree"
 UNSCORED = "common images without a label by one of the routes: no diversity is scored of them"
 NOTHING_COMMON = "no image for which both routes name a label of this level"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReads:
+    """What two routes say of the same images; the judgments are those of the judge behind one of them."""
+
+    a: Annotated[Files, Field(description="Matches of one route, as `index map` writes; one table or several.")]
+    b: Annotated[Files, Field(description="Matches of the other route, as `tag` writes; one table or several.")]
+    judgments: Annotated[
+        Files,
+        Field(description="Judgments beside the tags: they tell what shows nothing from what got no answer."),
+    ] = Files()
+    quality: Annotated[Files, Field(description="Quality of the images; with it qVS is scored.")] = Files()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteOptions(QvsOptions):
+    """How both are scored; `within` is not looked at."""
+
+    kernels: Annotated[
+        tuple[Weights, ...],
+        Typed(
+            "kernel",
+            weights_of,
+            help="Weights of continent, country and artifact, or a name; repeatable. [the five named ones]",
+        ),
+    ] = tuple(STANDARD_KERNELS.values())
+    within: Within = "none"
+
+
+def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
+    """Score two routes on the images that both know, side by side, and say how far they agree image by image."""
+    check_options(options)
+
+    def run(work: Work) -> Outcome:
+        found = score_routes(
+            given.a.together(MATCHES),
+            given.b.together(MATCHES),
+            quality=given.quality.together(QUALITY) if given.quality else None,
+            judgments=given.judgments.together(JUDGMENTS) if given.judgments else None,
+            options=options,
+        )
+        outcome = write_scored(work, found.scored)
+        write_table(work.out, DISAGREEMENTS, found.disagreements)
+        return replace(outcome, counts={**outcome.counts, "disagreements": found.disagreements.height})
+
+    return Stage(name, "score-routes", 2, run, roles_of(given), kept(options), packages=("numpy", "polars", "scipy"))
+
+
+ROUTES = Family(
+    routes,
+    metrics=described("qvs ranking_stability route_agreement route_kappa vs"),
+    example="--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +170,7 @@ def side_scores(route: Route, one: Route, other: Route, quality: pl.DataFrame | 
     matches = images.with_columns(method=pl.lit(route.name)).select(list(MATCHES.schema))
     parts = [score_qvs(matches, quality, options=options)]
     if matches["concept"].n_unique() > 1:
-        whole = matches.with_columns(concept=pl.lit(None, pl.String))
-        parts.append(score_qvs(whole, quality, options=options))
+        parts.append(score_qvs(over_all_prompts(matches), quality, options=options))
     diversity = pl.col("metric") != "quality"
     return Scored(
         pl.concat([part.scores.filter(diversity) for part in parts]),

@@ -9,11 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions, check_options, kernel_params
 from culturekit.metrics.diversity.bounds import bounds_of_codes
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.image_collections import ImageCollection, checked, image_collections
 from culturekit.metrics.scoring.qvs_rows import Answer, over_repeats, score_row, value_rows
-from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options, kernel_params
 from culturekit.metrics.scoring.scored import Scored, scored
 from culturekit.records.schemas import IMAGES, MATCHES, VALUES
 

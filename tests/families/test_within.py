@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
-from culturekit.metrics.scoring.score_within import NO_BATCH, NO_IMAGES, score_within
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.qvs import score_qvs
+from culturekit.families.within import NO_BATCH, NO_IMAGES, score_within
 from culturekit.records.schemas import MATCHES, SCORES, VALUES
 
 OPTIONS = QvsOptions(size=2)

@@ -1,130 +1,93 @@
-"""From matches and quality to the CUBE scores: quality, mapped diversity, and their product."""
+"""How the images of one model and concept are scored: the options, and their quality, their diversity and both."""
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.errors import UsageError
+from culturekit.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.families.family import Typed
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
-from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
-from culturekit.metrics.scoring.qvs_rows import Answer, over_repeats, score_row, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.image_collections import ImageCollection
+from culturekit.metrics.scoring.qvs_rows import Answer, over_repeats
 from culturekit.metrics.scoring.whole_collections import whole_diversity, whole_quality
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.records.schemas import VALUES
 
-__all__ = ["QvsOptions", "Within", "check_options", "score_qvs"]
+__all__ = [
+    "QvsOptions",
+    "Within",
+    "check_options",
+    "collection_answers",
+    "kernel_params",
+    "weights_of",
+]
 
 Values: TypeAlias = NDArray[np.float64]
 
 Within: TypeAlias = Literal["none", "country"]
 """Whether diversity is also scored within each country that prompts name."""
 
-ARTIFACT: Weights = (0.0, 0.0, 1.0)
-"""The kernel within a culture: inside one country, artifacts are all that can differ."""
+
+def weights_of(text: str) -> Weights:
+    """Read a kernel: a name, or three numbers with commas; a number may be a fraction such as 1/3."""
+    if text in STANDARD_KERNELS:
+        return STANDARD_KERNELS[text]
+    try:
+        return check_weights([float(Fraction(part.strip())) for part in text.split(",")])
+    except (ValueError, ZeroDivisionError) as error:
+        names = ", ".join(STANDARD_KERNELS)
+        raise argument_error("--kernel", f"three numbers with commas, or one of {names}", text) from error
 
 
 @dataclass(frozen=True, slots=True)
 class QvsOptions:
-    """What to score, and how.
+    """What to score, and how; `other_orders` stand beside `q`, and scores under the name of the `benchmark`."""
 
-    Attributes:
-        kernels: weights of (continent, country, artifact), one triple per kernel.
-        q: the order of the Vendi score.
-        other_orders: more orders to score beside it.
-        size: how many images make a batch.
-        missing: whether a missing label is unlike every other, or equal to other missing ones.
-        partial: whether an incomplete batch is dropped, or divided by `size` as in the authors' notebook.
-        target: whether intervals speak about these prompts, or about the population that they are drawn from.
-        confidence: of the intervals.
-        within: whether images of prompts that name a country are also scored country by country, by artifact.
-        benchmark: the name under which the scores stand.
-    """
-
-    kernels: tuple[Weights, ...] = tuple(STANDARD_KERNELS.values())
-    q: float = 1.0
+    kernels: Annotated[
+        tuple[Weights, ...],
+        Field(description="Weights of continent, country and artifact, three for each kernel."),
+        Typed(
+            "kernel",
+            weights_of,
+            help="Weights of continent, country and artifact, such as 0,0.5,0.5, or a name: continent, country, "
+            "artifact, hierarchical, uniform; repeatable. [the five named ones]",
+        ),
+    ] = tuple(STANDARD_KERNELS.values())
+    q: Annotated[
+        float,
+        Field(description="Order of the Vendi score; infinity is one."),
+        Typed(help="Order of the Vendi score; repeatable, inf is one. [1]", others="other_orders"),
+    ] = 1.0
     other_orders: tuple[float, ...] = ()
-    size: int = 8
-    missing: Missing = "distinct"
-    partial: Partial = "drop"
-    target: Target = "these"
-    confidence: float = CONFIDENCE
-    within: Within = "none"
+    size: Annotated[int, Field(description="Images per batch."), Typed(least=2)] = BATCH_SIZE
+    missing: Annotated[Missing, Field(description="Missing labels: each unlike all others, or all the same.")] = (
+        "distinct"
+    )
+    partial: Annotated[
+        Partial, Field(description="Incomplete batches: dropped, or divided by the full size as in CUBE's notebook.")
+    ] = "drop"
+    target: Annotated[
+        Target, Field(description="Intervals speak about these prompts, or about all that at least 20 stand for.")
+    ] = "these"
+    confidence: Annotated[float, Field(description="How often intervals are to hold the truth.")] = CONFIDENCE
+    within: Annotated[Within, Field(description="Also score within each country that prompts name, by artifact.")] = (
+        "none"
+    )
     benchmark: str = "cube"
 
     @property
     def orders(self) -> tuple[float, ...]:
         """All orders, the main one first."""
         return (self.q, *self.other_orders)
-
-
-def score_qvs(
-    matches: pl.DataFrame,
-    quality: pl.DataFrame | None,
-    *,
-    options: QvsOptions,
-    countries: Mapping[str, str] | None = None,
-) -> Scored:
-    """Score each model on each concept.
-
-    Within a repeat of a prompt, images ordered by slot make the batches. A score is averaged over the
-    batches (quality: the images) of a repeat, then over repeats, then over prompts; the means of the repeats
-    are its values. Images that name neither prompt nor repeat are one whole collection: `params` says `whole`,
-    and its interval is a jackknife's, which is approximate. Where nothing can be scored, such as when no batch is
-    complete, the value is NaN and `n` is 0.
-
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        quality: conforms to QUALITY, one set of rows per scorer; without it only diversity is scored.
-        options: what to score, and how.
-        countries: of the prompts that name one; needed to score within countries.
-
-    Returns:
-        Scores that conform to SCORES and values that conform to VALUES, both in the order of their keys; they do
-        not depend on the order of the rows given.
-
-    Raises:
-        UsageError: a table does not conform, or an option breaks its rule.
-    """
-    check_options(options)
-    scorers = quality_by_scorer(quality)
-    groups = [(list(collections(matches, options, None)), options)]
-    if options.within == "country":
-        if not countries:
-            raise UsageError(
-                "no prompt names a country", hint="Give the table of prompts, and images of prompts that name one."
-            )
-        inside = replace(options, kernels=(ARTIFACT,))
-        groups.append((list(collections(matches, options, countries)), inside))
-    answers = [
-        answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
-    ]
-    rows: list[Row] = [score_row(answer, options.benchmark) for answer in answers]
-    values = [value_rows(answer, options.benchmark) for answer in answers]
-    short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
-    return scored(
-        rows,
-        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
-        left_out={f"model and concept of which no repeat has {options.size} images": short} if short else {},
-    )
-
-
-def collections(
-    matches: pl.DataFrame, options: QvsOptions, countries: Mapping[str, str] | None
-) -> Iterator[ImageCollection]:
-    """Part the images into what is scored together."""
-    return image_collections(
-        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
-    )
 
 
 def check_options(options: QvsOptions) -> None:

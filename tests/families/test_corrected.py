@@ -1,14 +1,13 @@
 import json
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
-from culturekit.metrics.scoring.score_corrected import CorrectedOptions, Correction, score_corrected
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.schemas import QUALITY, SCORES, VALUES
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
@@ -45,7 +44,7 @@ def with_params(scores: pl.DataFrame) -> pl.DataFrame:
 
 def test_every_kernel_is_corrected_on_each_concept_and_over_all() -> None:
     matches, audits, _ = two_concepts()
-    answer = score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=CorrectedOptions())
+    answer = score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=QvsOptions())
     assert SCORES.problems(answer.scores) == []
     assert VALUES.problems(answer.values) == []
     assert answer.left_out == {}
@@ -68,7 +67,7 @@ def test_every_kernel_is_corrected_on_each_concept_and_over_all() -> None:
 def test_qvs_is_the_product_with_the_mean_quality() -> None:
     matches, audits, _ = two_concepts()
     quality = quality_of(matches["image_id"].to_list())
-    scores = with_params(score_corrected(matches, audits, quality, options=CorrectedOptions()).scores)
+    scores = with_params(score_corrected(matches, audits, quality, options=QvsOptions()).scores)
     chosen = scores.filter(kernel="country", concept="art")
     vs, qvs = chosen.filter(metric="vs").row(0, named=True), chosen.filter(metric="qvs").row(0, named=True)
     mean = quality.filter(pl.col("image_id").str.starts_with("art"))["value"].mean()
@@ -79,7 +78,7 @@ def test_qvs_is_the_product_with_the_mean_quality() -> None:
 
 def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
     matches, audits, _ = two_concepts()
-    options = CorrectedOptions(kernels=((0.0, 1.0, 0.0),))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
     one = score_corrected(matches, audits, None, options=options).scores
     shuffled = matches.sample(fraction=1, shuffle=True, seed=1)
     assert one.equals(score_corrected(shuffled, audits.reverse(), None, options=options).scores)
@@ -88,7 +87,7 @@ def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
 def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> None:
     matches, audits, _ = two_concepts()
     few = audits.filter(pl.col("image_id").str.starts_with("art"))
-    options = CorrectedOptions(kernels=((0.0, 1.0, 0.0),))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
     answer = score_corrected(matches, few, None, options=options)
     assert answer.left_out == {"kernels not corrected: no audited image is among the matches": 1}
     assert answer.scores["concept"].to_list() == ["art"]
@@ -98,17 +97,10 @@ def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> No
     ):
         score_corrected(matches.filter(concept="art"), few.head(5), None, options=options)
     nothing = score_corrected(
-        matches.filter(concept="art"), few.head(5), None, options=replace(options, required=False)
+        matches.filter(concept="art"), few.head(5), None, options=options, correction=Correction(required=False)
     )
     assert nothing.scores.is_empty()
     assert nothing.left_out == {"kernels not corrected: too few images were audited": 1}
-
-
-def test_the_options_follow_what_is_scored_by_mapping() -> None:
-    options = Correction("people", 7).of(QvsOptions(size=4, confidence=0.9, benchmark="mine"))
-    assert (options.size, options.confidence, options.benchmark, options.pool, options.seed) == (
-        4, 0.9, "mine", "people", 7,
-    )  # fmt: skip
 
 
 COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1 / 3, 1 / 3, 1 / 3)
@@ -129,10 +121,11 @@ def values_of(scores: pl.DataFrame, concept: str | None) -> dict[str, tuple[floa
     }
 
 
+@pytest.mark.slow
 def test_who_knows_the_continent_only_counts_for_continents_and_not_for_countries() -> None:
     matches, audits, _ = two_concepts()
     art = audits.filter(pl.col("image_id").str.starts_with("art"), ~pl.col("none_of_these"))["image_id"].to_list()[:5]
-    options = CorrectedOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS))
+    options = QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS))
     sure = score_corrected(matches, audits, None, options=options).scores
     some = score_corrected(matches, unsure_of(audits, art), None, options=options).scores
     without = score_corrected(matches, audits.filter(~pl.col("image_id").is_in(art)), None, options=options).scores
@@ -148,7 +141,7 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
     matches, audits, _ = two_concepts()
     art = audits.filter(pl.col("image_id").str.starts_with("art"))["image_id"].to_list()[:20]
     answer = score_corrected(
-        matches, unsure_of(audits, art), None, options=CorrectedOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL))
+        matches, unsure_of(audits, art), None, options=QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL))
     )
     kernels = with_params(answer.scores.filter(concept="art"))["kernel"].to_list()
     assert kernels == ["continent"]
@@ -158,7 +151,7 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
 def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
     matches, audits, _ = two_concepts()
     second = unsure_of(audits, audits["image_id"].to_list()).with_columns(annotator=pl.lit("unsure"))
-    options = CorrectedOptions(kernels=(COUNTRY_KERNEL,))
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
     both = pl.concat([audits, second.filter(~pl.col("none_of_these"))])
     found = values_of(score_corrected(matches, both, None, options=options).scores, "art")["country"]
     alone = values_of(score_corrected(matches, audits, None, options=options).scores, "art")["country"]

@@ -2,28 +2,73 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.metrics.diversity.kernels import kernel_name
+from culturekit.families.collection_scores import QvsOptions, Within, check_options, collection_answers
+from culturekit.families.family import Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Files, roles_of
+from culturekit.families.public_files import prompts_table
+from culturekit.families.qvs import ARTIFACT
+from culturekit.metrics.diversity.kernels import Weights, kernel_name
 from culturekit.metrics.scoring.image_collections import image_collections
 from culturekit.metrics.scoring.qvs_rows import Answer, score_row, value_rows
-from culturekit.metrics.scoring.score_qvs import ARTIFACT, QvsOptions, check_options, collection_answers
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import statistic_row
-from culturekit.metrics.statistics.intervals import Interval, Mean, by_prompt, half_width, mean_of_these
-from culturekit.records.schemas import VALUES
+from culturekit.metrics.statistics.intervals import Interval, Mean, Target, by_prompt, half_width, mean_of_these
+from culturekit.records.schemas import MATCHES, PROMPTS, VALUES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["NO_BATCH", "NO_IMAGES", "score_within"]
+__all__ = ["NO_BATCH", "NO_IMAGES", "WITHIN", "WithinOptions", "WithinReads", "score_within", "within"]
 
 NO_IMAGES = "countries of prompts without an image of the model"
 NO_BATCH = "countries of which no repeat of a prompt has a full batch"
 
 Countries = Mapping[str, str]
 """Prompt -> the country that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithinReads:
+    """What images of prompts that name a country show."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
+    prompts: Annotated[Path, Field(description="Table of the prompts: which country each names.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WithinOptions(QvsOptions):
+    """How it is scored: by artifact, for these prompts, whatever kernels and target say."""
+
+    kernels: tuple[Weights, ...] = (ARTIFACT,)
+    target: Target = "these"
+    within: Within = "country"
+
+
+def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") -> Stage:
+    """Score diversity within each country that prompts name, by artifact, and its mean over the countries."""
+
+    def score(work: Work) -> Scored:
+        prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
+        return score_within(given.matches.together(MATCHES), prompts, options=options)
+
+    return family_stage("within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, name=name)
+
+
+WITHIN = Family(
+    within,
+    metrics=described("vs"),
+    example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
+)
 
 
 def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOptions) -> Scored:

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.qvs import score_qvs
+from culturekit.families.routes import Routes, score_routes
 from culturekit.metrics import CATALOG, cohen_kappa
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
-from culturekit.metrics.scoring.score_routes import Routes, score_routes
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 
 OPTIONS = QvsOptions()
