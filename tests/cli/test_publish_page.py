@@ -70,6 +70,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+@pytest.mark.endtoend
 def test_a_newcomer_comes_from_a_dump_to_a_card_in_eight_commands(newcomer: Path) -> None:
     assert INSTALL in FIRST
     assert len(list(typed(FIRST))) + 1 <= 8
