@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.index.diagnosis.ceiling import CEILING, ceiling_matches
+from culturekit.index.diagnosis.diagnosis import CEILING, ceiling_matches
 from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED, ShuffleOptions, shuffle_pictures, shuffled
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs

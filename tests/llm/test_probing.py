@@ -9,8 +9,7 @@ from culturekit.llm.journal.journal import Journal
 from culturekit.llm.money.budget import Budget
 from culturekit.llm.money.purse import Purse
 from culturekit.llm.pace.durable_hold import DurableHold
-from culturekit.llm.probing import probe_once
-from culturekit.llm.schema_probe import needs_probe
+from culturekit.llm.probing import needs_probe, probe_once
 from tests.llm.questions import client
 from tests.llm.server import Fault, Rule, Script, running_server
 

@@ -11,8 +11,7 @@ from culturekit.builders.judging.vqa_judgments import weigh_images
 from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.clients.local_model import LocalModel
-from culturekit.llm.clients.local_weighing import distinct
+from culturekit.llm.clients.local_model import LocalModel, distinct
 from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_bytes
