@@ -1,11 +1,23 @@
 """What annotators are asked, as data: a form whose parts fit together."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from pydantic import model_validator
 
-from culturekit.annotate.scheme_parts import Criterion, Filters, SchemeParts
-from culturekit.annotate.scheme_rules import scheme_mistakes
+from culturekit.annotate.scheme_parts import AttentionCheck, Criterion, Filters, SchemeParts
+from culturekit.errors import UsageError
+from culturekit.storage.package_data import shipped, shipped_names
+from culturekit.storage.yaml_model import load_model
 
-__all__ = ["Criterion", "Filters", "Scheme"]
+__all__ = ["Criterion", "Filters", "Scheme", "load_scheme", "scheme_names"]
+
+RESERVED = frozenset({"task", "project", "note", "subject", *(f"picture_{place}" for place in range(1, 7))})
+"""Names that every task uses for itself."""
+
+WIDEST_SCALE = 100
+
+FOLDER = "annotate/schemes"
 
 
 class Scheme(SchemeParts):
@@ -22,3 +34,100 @@ class Scheme(SchemeParts):
     def criterion(self, name: str) -> Criterion:
         """Find a question by name."""
         return next(criterion for criterion in self.criteria if criterion.name == name)
+
+
+def scheme_mistakes(scheme: SchemeParts) -> list[str]:
+    """List everything in a scheme that contradicts something else in it."""
+    names = [criterion.name for criterion in scheme.criteria]
+    taken = [*names, *(c.comment_name for c in scheme.criteria if c.comment), *scheme.fields]
+    found = [f"{name} is used twice" for name in sorted({name for name in taken if taken.count(name) > 1})]
+    found += [f"{name} is a name that forms use themselves" for name in taken if name in RESERVED]
+    found += [f"drawn: {name} is not among the pictures" for name in scheme.drawn if name not in scheme.pictures]
+    if len(set(scheme.pictures)) < len(scheme.pictures):
+        found.append("pictures: each stands once")
+    if len(scheme.drawn) == 1:
+        found.append("drawn: one picture has no place to be drawn; name two or more, or none")
+    found += [f"shows: {name} is not among the fields" for name in scheme.shows if name not in scheme.fields]
+    for number, criterion in enumerate(scheme.criteria):
+        found += (f"{criterion.name}: {what}" for what in criterion_mistakes(scheme, criterion, number))
+    for check in scheme.checks:
+        found += (f"checks: {what}" for what in check_mistakes(scheme, check))
+    return found
+
+
+def criterion_mistakes(scheme: SchemeParts, criterion: Criterion, number: int) -> Iterator[str]:
+    """Find what is wrong with one question, given those before it."""
+    yield from answer_mistakes(scheme, criterion)
+    earlier = {before.name: before for before in scheme.criteria[:number]}
+    for name, values in criterion.when.items():
+        if name not in earlier:
+            yield f"when: {name} is not an earlier question"
+        elif unknown := [value for value in values if value not in earlier[name].fixed_values]:
+            yield f"when: {name} has no answer {', '.join(unknown)}"
+    for name in criterion.shows:
+        if name not in scheme.fields:
+            yield f"shows: {name} is not among the fields"
+    if criterion.comment is not None:
+        for value in criterion.comment.when:
+            if value not in criterion.fixed_values:
+                yield f"comment: {value} is not among the answers"
+
+
+def answer_mistakes(scheme: SchemeParts, criterion: Criterion) -> Iterator[str]:
+    """Find what is wrong with the answers that a question allows."""
+    low, high = criterion.low, criterion.high
+    if criterion.type == "scale":
+        if low is None or high is None or not low < high or high - low >= WIDEST_SCALE:
+            yield f"a scale has low below high, at most {WIDEST_SCALE} steps"
+    elif (low, high, criterion.ends) != (None, None, None):
+        yield "low, high and ends belong to a scale"
+    from_options = criterion.type in {"choice", "choices"}
+    if from_options == (not criterion.options and criterion.options_from is None):
+        yield "give options or options_from" if from_options else "options belong to choice and choices"
+    elif not from_options and (criterion.options or criterion.options_from):
+        yield "options belong to choice and choices"
+    if criterion.options and criterion.options_from:
+        yield "give options or options_from, not both"
+    values = [option.value for option in criterion.options]
+    if len(set(values)) < len(values):
+        yield "an option is given twice"
+    if criterion.type in {"picture", "pictures"} and len(scheme.pictures) < 2:
+        yield "to choose a picture there must be two or more"
+    for value in criterion.alone:
+        if not criterion.several or value not in values:
+            yield f"alone: {value} is not one of several options"
+
+
+def check_mistakes(scheme: SchemeParts, check: AttentionCheck) -> Iterator[str]:
+    """Find why nobody could answer an attention check as it asks."""
+    known = {criterion.name: criterion for criterion in scheme.criteria}
+    for name, value in check.answers.items():
+        if name not in known:
+            yield f"{name} is not a question"
+        elif value not in known[name].fixed_values:
+            yield f"{name} has no answer {value}"
+    for criterion in scheme.criteria:
+        asked = all(check.answers.get(name) in values for name, values in criterion.when.items())
+        if criterion.name in check.answers and not asked:
+            yield f"{criterion.name} would not be asked after these answers"
+
+
+def scheme_names() -> list[str]:
+    """List the shipped schemes."""
+    return shipped_names(FOLDER, ".yaml")
+
+
+def scheme_file(name: str) -> Path:
+    """Find the file of a scheme: a shipped name, or a path that ends in .yaml or .yml."""
+    if name.endswith((".yaml", ".yml")):
+        return Path(name)
+    if name not in scheme_names():
+        raise UsageError(
+            "there is no such scheme", found=repr(name), expected=f"{', '.join(scheme_names())}, or the path of a .yaml"
+        )
+    return shipped(f"{FOLDER}/{name}.yaml")
+
+
+def load_scheme(name: str) -> Scheme:
+    """Load a scheme; a ConfigError names every mistake in it."""
+    return load_model(scheme_file(name), Scheme)

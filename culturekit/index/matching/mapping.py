@@ -13,7 +13,16 @@ from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.abstention import Abstention
 from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images
-from culturekit.index.matching.mapping_images import dropped, images_to_map, with_truth
+from culturekit.index.matching.mapping_images import (
+    Seen,
+    dropped,
+    embedded,
+    encoder_for,
+    images_to_map,
+    kept_in,
+    vectors_from,
+    with_truth,
+)
 from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.matching.mapping_scopes import ANYWHERE, artifacts_within, check_known, places_of
 from culturekit.index.matching.mapping_shards import (
@@ -24,7 +33,6 @@ from culturekit.index.matching.mapping_shards import (
     match_shard,
     ranges,
 )
-from culturekit.index.matching.mapping_vectors import Seen, embedded, encoder_for, kept_in, vectors_from
 from culturekit.index.search.search import searcher
 from culturekit.records.schemas import DROPS, MATCHES
 from culturekit.records.work import Outcome, Work

@@ -8,21 +8,22 @@ from types import MappingProxyType
 
 import numpy as np
 import polars as pl
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.facts import Facts, qid_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk.authors_table import authors_table
-from culturekit.kg.walk.authors_walk import MOST_ROWS, authors_walk
+from culturekit.kg.walk.authors_walk import MOST_ROWS, Ways, authors_walk
 from culturekit.kg.walk.candidate_rows import candidate_rows, evidence
-from culturekit.kg.walk.class_loops import count_loops
-from culturekit.kg.walk.concept_search import nodes_of, search_of
 from culturekit.kg.walk.country_lists import country_lists, in_scope
 from culturekit.kg.walk.reached import Reached, reached_by
 from culturekit.kg.walk.searches import Search
 from culturekit.kg.walk.shortest_paths import shortest_paths
-from culturekit.kg.walk.walk import walk
+from culturekit.kg.walk.traits import WALKED
+from culturekit.kg.walk.walk import Walk, walk
 from culturekit.records.choices import Semantics
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work
@@ -151,3 +152,73 @@ def scope(graph: Graph, concept: Concept, reached: Reached, facts: Facts, succes
         detail=pl.col("country_qids").list.join(" "),
     )
     return Scoped(reached.only(inside), countries.filter(pl.Series(inside)), drops.filter(pl.Series(~inside)))
+
+
+def authors_table(graph: Graph, concept: str, ways: Ways) -> pl.DataFrame:
+    """Write out every way of a concept; those that end alike are numbered."""
+    ones, copies = ways.one_by_one()
+    numbers = {"root": ones.roots, "parent": ones.parents, "qid": ones.nodes}
+    rows = pl.DataFrame({name: graph.nodes[nodes] for name, nodes in numbers.items()}).with_columns(
+        pl.Series("hop", ones.hops), pl.Series("copy", copies), concept=pl.lit(concept)
+    )
+    return rows.with_columns(qid_of(name).alias(name) for name in numbers).select(list(AUTHORS_ROWS.columns))
+
+
+def count_loops(walked: Walk) -> Mapping[str, int]:
+    """Count among the nodes walked on from, along edges that count for some concept.
+
+    `self_loops` are nodes stated to be below themselves, `cycles` groups of two or more nodes that are each below
+    every other, and `nodes_in_cycles` the nodes in such groups. A walk passes each of them once per root.
+    """
+    parents, children = walked.class_edges
+    both = (walked.traits[children] & WALKED) != 0
+    parents, children = parents[both], children[both]
+    loops = parents == children
+    nodes = np.unique(np.concatenate([parents, children]))
+    above, below = np.searchsorted(nodes, parents[~loops]), np.searchsorted(nodes, children[~loops])
+    matrix = csr_array((np.ones(len(above), np.int8), (above, below)), shape=(len(nodes), len(nodes)))
+    sizes = np.empty(0, np.int64)
+    if len(nodes):
+        sizes = np.bincount(connected_components(matrix, directed=True, connection="strong")[1])
+    cycles = sizes > 1
+    return {"self_loops": int(loops.sum()), "cycles": int(cycles.sum()), "nodes_in_cycles": int(sizes[cycles].sum())}
+
+
+def search_of(graph: Graph, concept: Concept, *, semantics: Semantics = "default") -> Search:
+    """Say in nodes and masks what a concept looks for; a root given twice goes as far as it may in either."""
+    limits: dict[int, int] = {}
+    missing = []
+    for root in concept.roots:
+        node = graph.find(int(root.qid[1:]))
+        if node is None:
+            missing.append(root.qid)
+        else:
+            limits[node] = max(concept.hops_of(root), limits.get(node, 0))
+    say_missing(concept, missing, any_there=bool(limits))
+    return Search(
+        roots=tuple(sorted(limits)),
+        hops=tuple(limits[node] for node in sorted(limits)),
+        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
+        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
+        blocked=tuple(nodes_of(graph, concept.exclude.classes)),
+        expand_artifacts=concept.expand_artifacts,
+        literal=semantics == "authors",
+    )
+
+
+def say_missing(concept: Concept, missing: Sequence[str], *, any_there: bool) -> None:
+    """Warn of roots that the graph never mentions; without any root there is nothing to do."""
+    if not any_there:
+        raise UsageError(
+            f"the graph mentions no root of {concept.concept}",
+            found=" ".join(missing),
+            hint="Check the QIDs, or ingest the dump that describes them.",
+        )
+    for qid in missing:
+        logger.warning("the graph never mentions the root %s of %s", qid, concept.concept)
+
+
+def nodes_of(graph: Graph, qids: Sequence[str]) -> list[int]:
+    """Find the nodes of QIDs, ascending; what the graph does not have is left out."""
+    nodes = (graph.find(int(qid[1:])) for qid in qids)
+    return sorted({node for node in nodes if node is not None})

@@ -146,7 +146,7 @@ def a_second(a_minute: float | None) -> float | None:
 
 
 class Pace:
-    """So many units a second, a little of what was missed made up for, never more; without a rate, whenever they like."""
+    """So many units a second, a little of what was missed made up for, never more; without a rate, at any time."""
 
     def __init__(self, per_second: float = math.inf) -> None:
         """Start with nothing sent."""

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from culturekit.cli.showing.log_lines import StderrLines
+from culturekit.cli.app import StderrLines
 
 RECORD = logging.LogRecord("culturekit", logging.WARNING, "", 0, "%s: server does not answer", ("m",), None)
 

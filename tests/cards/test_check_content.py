@@ -1,8 +1,7 @@
 import polars as pl
 import pytest
 
-from culturekit.cards.prose import is_passage, long_passages
-from culturekit.cards.source_texts import SourceTexts
+from culturekit.cards.check_content import SourceTexts, is_passage, long_passages
 
 PASSAGES = (
     # of our own making, in the manner of an encyclopedia, an atlas of etiquette, and in several scripts
