@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culturekit.errors import UsageError
 from culturekit.metrics import frechet_distance, kernel_distance, kernel_distance_interval
-from culturekit.metrics.realism import features, kernel_means
+from culturekit.metrics.realism import features, set_distances
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -78,7 +78,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = two_sets(3, n=200, m=100, dim=9)
     whole = frechet_distance(a, b), kernel_distance(a, b), kernel_distance_interval(a, b)
     monkeypatch.setattr(features.blocks, "__defaults__", (17,))
-    monkeypatch.setattr(kernel_means, "BLOCK", 23)
+    monkeypatch.setattr(set_distances, "BLOCK", 23)
     assert frechet_distance(a, b) == pytest.approx(whole[0], rel=1e-9)
     assert kernel_distance(a, b) == pytest.approx(whole[1], rel=1e-9)
     parts = kernel_distance_interval(a, b)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from culturekit.index.diagnosis import comparison
+from culturekit.index.diagnosis.comparison import ranked_by_search, runs_of
 from culturekit.index.encoder import Vectors
-from culturekit.index.matching import match_search
 from culturekit.index.matching.match_batch import match_batch
 from culturekit.index.matching.match_countries import country_sets
 from culturekit.index.matching.match_ranking import Ranking, ranked_by_blocks
 from culturekit.index.matching.match_scope import ChannelVectors, scope_of
-from culturekit.index.matching.match_search import ranked_by_search, runs_of
 from culturekit.index.search.search import Found, best_by_hand
 from tests.index.matching.naive_matches import World, made_world
 from tests.index.matching.test_match_batch import queries_of
@@ -57,7 +57,7 @@ def test_rows_found_give_the_same_ranking_as_all_rows(seed: int, count: int, lim
         return
     queries = queries_of(world, seed)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(match_search, "MOST_ROWS", most)
+        patched.setattr(comparison, "MOST_ROWS", most)
         found = ranked_by_search(scope, queries, ByHand(world), count=count)
     agree(found, ranked_by_blocks(scope, queries, count=count), count)
     if count == 30:
