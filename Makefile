@@ -5,8 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt
-WORK := kg,llm,report,stats,faiss-cpu,dev
-REST := sources,embed,openclip,generate,publish,scale
+WORK := kg,llm,faiss-cpu,dev
+REST := embed,openclip,generate,scale
 
 .PHONY: demo test-fast test test-all test-thorough lint env env-all bench bench-full docs clean
 .DEFAULT_GOAL := demo
@@ -40,6 +40,8 @@ lint: .venv/env
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry culturekit
+	$(BIN)/deptry tests benchmarks docs --ignore DEP002,DEP003,DEP004
 
 env: .venv/env
 env-all: .venv/env-all

@@ -10,7 +10,8 @@ import difflib
 import importlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
@@ -21,7 +22,7 @@ import msgspec
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.records.literal_keys import key_problem, masked
 
-__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "parse_spec"]
+__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "needing", "parse_spec"]
 
 PLUGIN_GROUP = "culturekit.plugins"
 
@@ -140,15 +141,27 @@ class Entry(Generic[Thing]):
     def load(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
         """Import what a reference names, or say which command installs what is missing."""
         module, _, name = reference.partition(":")
-        try:
+        with needing(self.extra or "all", f"the {kind} {self.name}"):
             return getattr(importlib.import_module(module), name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("culturekit"):
-                raise
-            raise MissingDependency(
-                f"the {kind} {self.name} needs the package {error.name}, which is not installed",
-                hint=f"Install it with: pip install -c constraints.txt 'culturekit[{self.extra or 'all'}]'",
-            ) from error
+
+
+@contextmanager
+def needing(extra: str, asked_by: str) -> Iterator[None]:
+    """Say which extra of culturekit brings a package that an import in the block does not find.
+
+    Args:
+        extra: such as `kg`.
+        asked_by: what needs the package, such as `culturekit kg query`.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("culturekit"):
+            raise
+        raise MissingDependency(
+            f"{asked_by} needs the package {error.name}, which is not installed",
+            hint=f"Install it with: pip install -c constraints.txt 'culturekit[{extra}]'",
+        ) from error
 
 
 class Registry(Generic[Thing]):

@@ -1,6 +1,10 @@
 """Write the pages of the documentation that come from the code: `python docs/generate.py`, or `make docs`."""
 
+import ast
+import importlib
+import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +12,19 @@ from typing import Any
 
 import typer.main
 
+import culturekit
+from culturekit.annotate.scheme import Scheme
 from culturekit.cli.app import app
+from culturekit.config.schema import described, schema_of
 from culturekit.metrics.catalog import CATALOG
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Column, Table
 
+sys.path.insert(0, str(Path(__file__).parent))
+from generated_lists import NOTE, as_text, codes_page, packages_page, specs_page
+
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks/results"
-NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"
 
 
 def commands_page() -> str:
@@ -65,12 +74,6 @@ def metrics_page() -> str:
     return "\n".join(parts)
 
 
-def as_text(value: object) -> str:
-    """Write a cell."""
-    text = "<br>".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def tables_page() -> str:
     """Give the columns of every table."""
     parts = ["# Tables\n", NOTE, "A table lies in a Parquet file of its name; rows stand in the order of its key.\n"]
@@ -104,11 +107,156 @@ def benchmarks_page() -> str:
     return "\n".join(parts)
 
 
+SCHEMAS = {
+    "recipe": ("Recipes", schema_of("recipe")),
+    "concept": ("Root configs", schema_of("concept")),
+    "countries": ("Files of countries", schema_of("countries")),
+    "annotation": ("Annotation schemes", described("annotation", Scheme)),
+}
+
+
+def keys_page() -> str:
+    """Give the keys of the YAML files that people write."""
+    parts = ["# Keys of YAML files\n", NOTE, "`culturekit config schema KIND` prints the same for editors.\n"]
+    for kind, (title, schema) in SCHEMAS.items():
+        parts.append(f"## {title}\n\n`culturekit config schema {kind}`\n")
+        parts.extend(key_tables(schema, schema["definitions"], ""))
+    return "\n".join(parts)
+
+
+def key_tables(schema: dict[str, Any], parts: dict[str, Any], above: str) -> Iterator[str]:
+    """Give the table of a mapping's keys, then those of the mappings below it."""
+    keys = schema["properties"].items()
+    rows = [f"| `{key}` | {as_text(what_it_takes(one, parts))} | {default_of(one)} |" for key, one in keys]
+    yield "\n".join(["| key | takes | default |", "|---|---|---|", *rows]) + "\n"
+    for key, one in keys:
+        part = parts.get(part_name(one))
+        if part is not None and "properties" in part:
+            yield f"### `{above}{key}`\n\n{as_markdown(part.get('description', ''))}\n"
+            yield from key_tables(part, parts, f"{above}{key}.")
+
+
+def part_name(schema: dict[str, Any]) -> str:
+    """Name the mapping that a key takes, or a list of which it takes; empty where it takes none."""
+    below = [*schema.get("anyOf", ()), *schema.get("allOf", ())]
+    below += [value for value in (schema.get("items"),) if isinstance(value, dict)]
+    names = [schema["$ref"].rpartition("/")[2]] if "$ref" in schema else map(part_name, below)
+    return next(filter(None, names), "")
+
+
+def what_it_takes(schema: dict[str, Any], parts: dict[str, Any]) -> str:
+    """Say what a key takes, and what for; of a mapping, what its own table below begins with."""
+    below = parts.get(part_name(schema), {}).get("description", "")
+    says = schema.get("description", "") or " ".join(below.partition("\n\n")[0].split())
+    return f"{values_of(schema, parts)}. {says}" if says else values_of(schema, parts)
+
+
+def values_of(schema: dict[str, Any], parts: dict[str, Any]) -> str:
+    """Say which values a key takes."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return "mapping" if "properties" in parts[name] else values_of(parts[name], parts)
+    if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        return ", ".join(f"`{choice}`" for choice in choices)
+    if below := [*schema.get("anyOf", ()), *schema.get("allOf", ())]:
+        return " or ".join(values_of(one, parts) for one in below if one.get("type") != "null")
+    if schema.get("type") == "array":
+        items = schema.get("items", {})
+        return f"list: {values_of(items, parts)}" if isinstance(items, dict) else f"list of {len(items)}"
+    return f"{schema.get('type', 'value')}{bounds_of(schema)}"
+
+
+def bounds_of(schema: dict[str, Any]) -> str:
+    """Write the bounds of a number."""
+    words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
+    return "".join(f" {word} {schema[bound]:,}" for bound, word in words.items() if bound in schema)
+
+
+def default_of(schema: dict[str, Any]) -> str:
+    """Write a default; a mapping has those of its keys, and null stands for a key left out."""
+    value = schema.get("default")
+    return "" if value is None or isinstance(value, dict) else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def as_markdown(docstring: str) -> str:
+    """Write a docstring: its arguments as a list, its example as a block."""
+    text, *sections = re.split(r"^(Args|Attributes|Returns|Raises|Example):\n", docstring, flags=re.MULTILINE)
+    parts = [text.strip()]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        if title == "Example":
+            parts.append(f"```python\n{inspect.cleandoc(body)}\n```")
+        elif title == "Returns":
+            parts.append(f"Returns: {' '.join(body.split())}")
+        else:
+            rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", body, re.MULTILINE)
+            word = "raises " if title == "Raises" else ""
+            parts.append("\n".join(f"- {word}`{name}`: {' '.join(says.split())}" for name, says in rows))
+    return "\n\n".join(parts)
+
+
+TASKS = {
+    "Score labels": ("vendi", "qvs", "vendi_batches", "interval"),
+    "Run": ("load_recipe", "LocalEngine", "run_recipe", "run_stage"),
+    "Look": ("read_table", "TABLES", "find_score", "walk_back"),
+    "Errors and version": ("CultureKitError", "__version__"),
+}
+CONSTANTS = {"TABLES": ("culturekit.records.schemas", "TABLES"), "__version__": ("culturekit.version", "VERSION")}
+
+
+def api_page() -> str:
+    """Give the names of the library, by task, from their docstrings."""
+    left = set(culturekit.__all__) - {name for names in TASKS.values() for name in names}
+    parts = ["# Python API\n", NOTE, "What the command line can do, these can do. Examples are run by the tests.\n"]
+    parts.append("```python\n>>> from pathlib import Path\n>>> import culturekit as ck\n```\n")
+    for task, names in {**TASKS, "More": sorted(left)}.items():
+        parts.extend([f"## {task}\n"] if names else [])
+        parts.extend(f"### {signature_of(name)}\n\n{as_markdown(docstring_of(name))}\n" for name in names)
+    parts.append("Metrics of arrays and labels, one by one: `culturekit.metrics`.\n")
+    return "\n".join(parts)
+
+
+def signature_of(name: str) -> str:
+    """Write how a name is called, without types."""
+    value = getattr(culturekit, name)
+    if not callable(value):
+        return f"`ck.{name}`"
+    plain = (bool, int, float, str, tuple, type(None))
+    parameters = [
+        one.replace(
+            annotation=one.empty,
+            default=one.default if one.default is one.empty or isinstance(one.default, plain) else Shown("..."),
+        )
+        for one in inspect.signature(value).parameters.values()
+    ]
+    return f"`ck.{name}{inspect.Signature(parameters)}`"
+
+
+class Shown(str):
+    """A default that is shown as it stands."""
+
+    __repr__ = str.__str__
+
+
+def docstring_of(name: str) -> str:
+    """Give a docstring; of a constant, the text below it."""
+    if name not in CONSTANTS:
+        return inspect.getdoc(getattr(culturekit, name)) or ""
+    module, constant = CONSTANTS[name]
+    lines = iter(ast.parse(inspect.getsource(importlib.import_module(module))).body)
+    next(line for line in lines if ast.unparse(line).partition("=")[0].partition(":")[0].strip() == constant)
+    return str(ast.literal_eval(next(lines).value))  # type: ignore[attr-defined]
+
+
 PAGES = {
+    "api.md": api_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
     "tables.md": tables_page,
     "benchmarks.md": benchmarks_page,
+    "keys.md": keys_page,
+    "specs.md": specs_page,
+    "codes.md": codes_page,
+    "packages.md": packages_page,
 }
 
 

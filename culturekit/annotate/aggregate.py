@@ -11,9 +11,9 @@ from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.agreement import AgreementOptions, score_agreement
+from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
-from culturekit.metrics.scoring.score_meta import MetaOptions, score_meta
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
 from culturekit.records.work import Outcome, Work

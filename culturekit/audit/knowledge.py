@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from culturekit.audit.folding import fold
-from culturekit.builders.space.public_cube import read_space
+from culturekit.builders.space.space_files import read_space
 
 __all__ = ["Knowledge", "Source", "known_from_space"]
 

@@ -12,11 +12,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 import polars as pl
 
-from culturekit.builders.polite_source import PoliteSource
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
-from culturekit.kg.sparql.public_address import check_url
-from culturekit.kg.sparql.sparql_client import check_contact
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.kg.web.public_address import check_url
 from culturekit.records.work import Work
 from culturekit.registry import Spec
 from culturekit.storage.atomic import write_atomically
@@ -70,10 +70,17 @@ class KeptAnswers(Generic[Answer]):
 
 @dataclass(frozen=True, slots=True)
 class PageviewOptions:
-    """Options of the SPEC: the months that count, whom Wikimedia can write to, and where answers are kept.
+    """What `pageviews` takes.
 
-    `languages`, divided by commas, take the place of those of the root configs. `titles` is the language of the wiki
-    whose titles the dump gave: the first of `kg ingest --languages`.
+    Attributes:
+        contact: Mail address or URL that Wikimedia is told; without it nothing is asked.
+        period: First and last month that count.
+        languages: Wikis that count, divided by commas, in place of the `languages` of the root configs.
+        titles: Language of the wiki whose titles the dump gave: the first of `kg ingest --languages`.
+        cache: Folder that keeps each page's answer for other runs too.
+        per_second: Questions a second, at most.
+        base_url: Address of the service of page views.
+        titles_url: Address where titles in other languages are asked for.
     """
 
     contact: str = ""

@@ -1,6 +1,7 @@
 """`culturekit init`: from a folder of images to a recipe that evaluates them."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,11 @@ __all__ = ["init"]
 def init(
     pictures: Annotated[Path, typer.Argument(help="Folder with a folder of images for each model.")],
     cspace: Annotated[
-        Path, typer.Option(help="Published cultural space: a cspace.parquet, or a file in the public CUBE layout.")
+        Path,
+        typer.Option(
+            help="Cultural space: a cspace.parquet, a file in the public CUBE layout, or a CSV file of your own with "
+            "the columns name, concept and country."
+        ),
     ],
     prompts: Annotated[
         Path | None,
@@ -41,6 +46,7 @@ def init(
         str, typer.Option(help="What the parts of file names mean, such as '{model}/{prompt}__{id}'. [found out]")
     ] = "",
     out: Annotated[Path, typer.Option(help="Recipe file to write; none is overwritten.")] = Path("evaluation.yaml"),
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out the look at the encoder itself.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the recipe that evaluates images you already have, and show how their names are read."""
@@ -53,8 +59,9 @@ def init(
             "transformers:openai/clip-vit-base-patch32, or --encoder embedded for those of simulated ones",
         )
     begun = begin_evaluation(
-        EvaluationFiles(pictures, cspace, prompts, references, pattern), out, encoder=encoder, quality=quality
-    )
+        EvaluationFiles(pictures, cspace, prompts, references, pattern), out, encoder=encoder, quality=quality,
+        diagnosis=not quick,
+    )  # fmt: skip
     findings = [f"{model.name}: {finding}" for model in begun.models for finding in model.preview.findings]
     if as_json:
         print(json.dumps(as_data(begun), ensure_ascii=False))
@@ -66,17 +73,40 @@ def init(
 
 
 def tell(begun: "Begun") -> None:
-    """Show how names are read, and what to type next."""
+    """Show how names are read, and what to type next; what is the same for every model is shown once."""
     from culturekit.generation.folder.folder_listing import shown
     from culturekit.generation.folder.folder_preview import preview_lines
 
-    for model in begun.models:
-        for line in preview_lines(model.preview):
+    previews = [list(titled(preview_lines(model.preview))) for model in begun.models]
+    shared = [one for one in previews[0] if all(one in other for other in previews[1:])] if len(previews) > 1 else []
+    blocks = [[one for one in preview if one not in shared] for preview in previews]
+    for block in [*blocks, [("", "every model:"), *shared] if shared else []]:
+        for line in with_titles(block):
             print(shown(line))
     if begun.references is not None:
         fits, pictures = begun.references
         print(f"references: {fits:,} of {pictures:,} pictures show an artifact of the cultural space")
     print(f"recipe: {begun.recipe}")
+
+
+def titled(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Give each line with the title that it stands under; those at the margin have none."""
+    title = ""
+    for line in lines:
+        if line.endswith(":"):
+            title = line
+        else:
+            yield title if line.startswith(" ") else "", line
+
+
+def with_titles(block: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Give lines again with each title once, before the first line under it."""
+    before = ""
+    for title, line in block:
+        if title not in ("", before):
+            yield title
+            before = title
+        yield line
 
 
 def as_data(begun: "Begun") -> dict[str, object]:

@@ -10,6 +10,7 @@ from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 from culturekit.records.choices import CountryChoice, Ended, KgSource, Ranks, Semantics
+from culturekit.registry import needing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +150,8 @@ def stage_of_endpoint(
     successors: Path | None,
 ) -> "Stage":
     """Ask an endpoint, which has to be named and told who asks."""
-    from culturekit.pipeline.steps.sparql_stage import sparql_stage
+    with needing("kg", "--source sparql"):
+        from culturekit.pipeline.steps.sparql_stage import sparql_stage
 
     if graph is not None:
         raise UsageError("--graph goes with --source dump")

@@ -27,6 +27,7 @@ class Evaluation:
         models: name and backend of each.
         per_prompt: how many images most prompts have.
         kinds: of the prompts that images answer.
+        diagnosis: whether the encoder is looked at as well.
     """
 
     cspace: str
@@ -37,6 +38,7 @@ class Evaluation:
     models: Sequence[tuple[str, str]]
     per_prompt: int
     kinds: Sequence[str]
+    diagnosis: bool = True
 
     @property
     def slots(self) -> int:
@@ -64,6 +66,7 @@ def recipe_text(found: Evaluation, *, schema: Path | None = None) -> str:
         *references_lines(found),
         f"encoder: {quoted(found.encoder)}",
         f"quality: {quoted(found.quality)}",
+        *(["diagnosis: {}  # how far the encoder is to be trusted; init --quick leaves it out"] * found.diagnosis),
         "",
         f"images:  # {images_of_a_prompt(found)}",
         f"  kinds: [{', '.join(found.kinds)}]",

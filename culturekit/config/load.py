@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +49,16 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     """Read a recipe and set `key=value` pairs over it; all problems are raised together.
 
     A key that is written out is refused alone and first: no other message may repeat it.
+
+    Example:
+        >>> recipe = ck.load_recipe(Path("recipes/cube.yaml"), ["images.repeats=5"])
+        >>> recipe.images.repeats
+        5
     """
     source = read_yaml(path)
+    for key, count in Counter(setting.partition("=")[0] for setting in settings).items():
+        if count > 1:
+            raise ConfigError([Problem(f"set {count} times, and only the last would count", f"--set {masked(key)}")])
     for setting in settings:
         source = with_setting(source, setting)
     keys = list(written_out(source))

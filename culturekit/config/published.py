@@ -1,13 +1,13 @@
 """What a recipe may take as somebody published it: the cultural space, and prompts."""
 
-from collections.abc import Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from culturekit.builders.prompting.prompt_options import PromptOptions
 from culturekit.errors import CultureKitError
 
-__all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published"]
+__all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published", "existing_space"]
 
 MAKING = (
     "dump", "concepts", "ingest", "countries", "judge", "llm", "completion", "review", "include", "popularity",
@@ -15,12 +15,23 @@ MAKING = (
 )  # fmt: skip
 """The keys that say how a cultural space is made."""
 
-PUBLISHED = (".parquet", ".json")
+PUBLISHED = {
+    ".parquet": "a .parquet table of culturekit",
+    ".json": "a .json file in the public CUBE layout",
+}
+TYPED = {".csv": "a .csv file with the columns name, concept and country"}
+"""What may be published, and what may be typed by hand, by the end of the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecipePrompts(PromptOptions):
-    """Which prompts to build, or the `file` that has them: a prompts table, or one in the public CUBE layout."""
+    """Which prompts to build, or the `file` that has them: a prompts table, or one in the public CUBE layout.
+
+    `per` is how many artifacts each country and concept gives at most; `quota` asks for so many, as a number or as the
+    path of a table. A `fresh` draw leaves out what the `public` one has. `review` asks for a review sheet, `decisions`
+    are those that came back. `translations` are the files of `languages` other than English. `public_layout` also
+    writes CUBE-1K's layout, with `statements` from a table of kept candidates.
+    """
 
     file: str | None = None
 
@@ -42,14 +53,25 @@ class RecipePrompts(PromptOptions):
 
 def existing_published(name: str) -> str:
     """Accept a table of ours, or a file in the public CUBE layout, that is there."""
+    return existing(name, PUBLISHED)
+
+
+def existing_space(name: str) -> str:
+    """Accept a cultural space that is there: published, or typed by hand."""
+    return existing(name, PUBLISHED | TYPED)
+
+
+def existing(name: str, accepted: Mapping[str, str]) -> str:
+    """Accept a file that is there and whose name ends as one of those that are accepted."""
     path = Path(name)
-    expected = "a .parquet table of culturekit, or a .json file in the public CUBE layout"
+    *first, last = accepted.values()
+    expected = f"{', '.join(first)}, or {last}"
     if path.is_dir():
         raise ValueError(f"{name!r} is a folder; expected {expected}{inside(path)}")
     if not path.is_file():
-        raise ValueError(f"there is no file {name!r}; expected {expected}{nearby(path)}")
-    if path.suffix not in PUBLISHED:
-        raise ValueError(f"{name!r} is neither: expected {expected}")
+        raise ValueError(f"there is no file {name!r}; expected {expected}{nearby(path, accepted)}")
+    if path.suffix not in accepted:
+        raise ValueError(f"{name!r} is none of these: expected {expected}")
     return name
 
 
@@ -61,11 +83,9 @@ def inside(folder: Path) -> str:
     return ""
 
 
-def nearby(path: Path) -> str:
+def nearby(path: Path, accepted: Collection[str]) -> str:
     """Name the files beside one that is not there, where there are few."""
-    beside = (
-        sorted(one.name for one in path.parent.glob("*") if one.suffix in PUBLISHED) if path.parent.is_dir() else []
-    )
+    beside = sorted(one.name for one in path.parent.glob("*") if one.suffix in accepted) if path.parent.is_dir() else []
     return f"; beside it are {', '.join(beside)}" if 0 < len(beside) <= 6 else ""
 
 

@@ -17,9 +17,10 @@ from culturekit.config.checks import (
 )
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
-from culturekit.config.published import RecipePrompts, checked_prompts, existing_published
+from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.matching.mapping_options import MappingOptions
@@ -27,7 +28,6 @@ from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
@@ -37,28 +37,61 @@ __all__ = ["RecipeFields"]
 class RecipeFields(StrictModel):
     """The keys of a recipe; each is checked by itself, and `fitting` checks that they fit together."""
 
-    recipe: Literal["cube"]
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    cspace: Annotated[str, AfterValidator(existing_published)] | None = None
-    dump: Annotated[tuple[Annotated[str, AfterValidator(existing_dump)], ...], AfterValidator(not_empty)] = ()
+    recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
+    seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
+    cspace: Annotated[
+        Annotated[str, AfterValidator(existing_space)] | None,
+        Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),
+    ] = None
+    dump: Annotated[
+        tuple[Annotated[str, AfterValidator(existing_dump)], ...],
+        AfterValidator(not_empty),
+        Field(description="Dump files, or `sample` for the bundled one."),
+    ] = ()
     ingest: IngestOptions = IngestOptions()
-    concepts: Annotated[tuple[Annotated[str, AfterValidator(existing_concept)], ...], AfterValidator(not_empty)] = ()
-    countries: tuple[CountryCode, ...] | None = None
-    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS))] = "rules"
+    concepts: Annotated[
+        tuple[Annotated[str, AfterValidator(existing_concept)], ...],
+        AfterValidator(not_empty),
+        Field(description="Root configs: shipped ones by name, others by path."),
+    ] = ()
+    countries: Annotated[
+        tuple[CountryCode, ...] | None, Field(description="ISO codes, in place of those of the root configs.")
+    ] = None
+    judge: Annotated[
+        str,
+        AfterValidator(checked_spec(CLIENTS)),
+        Field(description="Who decides what belongs to the cultural space, as a SPEC."),
+    ] = "rules"
     llm: Llm = Llm()
     completion: CompletionLimits | None = None
     review: Review | None = None
-    include: Included | None = None
-    popularity: Annotated[str, AfterValidator(checked_spec(SOURCES))] = "sitelinks"
-    release: tuple[ReleaseFormat, ...] = ()
-    card: Annotated[str, AfterValidator(existing_hand)] | None = None
+    include: Annotated[
+        Included | None,
+        Field(description="`review` releases what waits for a person, too; manifest, card and report count it."),
+    ] = None
+    popularity: Annotated[
+        str,
+        AfterValidator(checked_spec(SOURCES)),
+        Field(description="A SPEC: `sitelinks`, `pageviews?contact=ADDRESS` or `google_cse:FOLDER`."),
+    ] = "sitelinks"
+    release: Annotated[
+        tuple[ReleaseFormat, ...], Field(description="Forms of the cultural space besides its table, split by concept.")
+    ] = ()
+    card: Annotated[
+        Annotated[str, AfterValidator(existing_hand)] | None,
+        Field(description="The hand-written half of a data card: a folder, or `cspace` for the shipped one."),
+    ] = None
     prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
     references: References | None = None
-    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
+    encoder: Annotated[
+        str, AfterValidator(checked_spec(ENCODERS)), Field(description="Who turns pictures into vectors, as a SPEC.")
+    ] = "embedded"
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)] = ()
-    quality: Annotated[str, AfterValidator(checked_spec(SCORERS))] = "embedded"
+    quality: Annotated[
+        str, AfterValidator(checked_spec(SCORERS)), Field(description="Who scores the quality of images, as a SPEC.")
+    ] = "embedded"
     faithfulness: Faithfulness | None = None
     tags: Tags | None = None
     audit: Audit | None = None

@@ -101,7 +101,7 @@ class Audit(StrictModel):
     """A look at some images by people: with it the diversity is corrected for the errors of the mapping.
 
     `file` is an `audits.parquet` that people filled in; without it the raters are simulated, and know what
-    simulated models drew.
+    simulated models drew: `images` of each model and concept.
     """
 
     images: Annotated[int, Field(ge=10, le=100_000)] = 50

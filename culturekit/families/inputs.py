@@ -195,9 +195,10 @@ def roles_of(given: object) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for each in fields(given):  # type: ignore[arg-type]
         value = getattr(given, each.name)
-        if isinstance(value, Input):
-            found |= value.files(each.name)
-        elif isinstance(value, Path):
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Input):
+                found |= one.files(each.name)
+        if isinstance(value, Path):
             found[each.name] = value
     return found
 

@@ -41,9 +41,11 @@ class Root(StrictModel):
 
     qid: Qid
     label: str
-    hops: Hops | None = None
-    expect: tuple[int, int] | None = None
-    subconcept: str | None = None
+    hops: Annotated[Hops | None, Field(description="As of the concept, where left out.")] = None
+    expect: Annotated[
+        tuple[int, int] | None, Field(description="A range of artifacts; outside of it comes a warning.")
+    ] = None
+    subconcept: Annotated[str | None, Field(description="Chooses the prompt template.")] = None
 
 
 class Exclusions(StrictModel):
@@ -56,18 +58,31 @@ class Exclusions(StrictModel):
 class Concept(StrictModel):
     """A concept: its roots and the rules of the walk."""
 
-    concept: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
-    hops: Hops
+    concept: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Its name.")]
+    hops: Annotated[Hops, Field(description="How far to walk from a root along inverse P31 and P279.")]
     roots: Annotated[tuple[Root, ...], AfterValidator(not_empty)]
-    follow: tuple[Literal["P31", "P279"], ...] = ("P31", "P279")
-    country_properties: tuple[Literal["P495", "P17"], ...] = ("P495", "P17")
-    countries: Literal["all"] | tuple[CountryCode, ...] = "all"
+    follow: Annotated[tuple[Literal["P31", "P279"], ...], Field(description="The properties that are walked.")] = (
+        "P31",
+        "P279",
+    )
+    country_properties: Annotated[
+        tuple[Literal["P495", "P17"], ...], Field(description="An item that states one of them is an artifact.")
+    ] = ("P495", "P17")
+    countries: Annotated[
+        Literal["all"] | tuple[CountryCode, ...], Field(description="ISO codes that limit the rows, or `all`.")
+    ] = "all"
     exclude: Exclusions = Exclusions()
-    languages: tuple[str, ...] = ("en",)
-    ranks: Ranks = "not-deprecated"
-    ended: Ended = "keep"
-    country_choice: CountryChoice = "union"
-    expand_artifacts: bool = False
+    languages: Annotated[tuple[str, ...], Field(description="Whose scripts a name may be written in.")] = ("en",)
+    ranks: Annotated[
+        Ranks, Field(description="Statements that count; `truthy` are those of the best rank of item and property.")
+    ] = "not-deprecated"
+    ended: Annotated[Ended, Field(description="Whether statements with an end (P582) count.")] = "keep"
+    country_choice: Annotated[
+        CountryChoice, Field(description="`P495-first` takes P17 only where there is no P495.")
+    ] = "union"
+    expand_artifacts: Annotated[
+        bool, Field(description="Whether the walk goes on below artifacts; in the paper it does not.")
+    ] = False
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""

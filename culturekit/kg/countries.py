@@ -28,12 +28,18 @@ class Country(StrictModel):
     article: str = ""
     adjective: str
     demonym: str
-    continent: str
-    qids: Annotated[tuple[Qid, ...], AfterValidator(not_empty)]
-    un_region: UnRegion
-    groups: Mapping[str, str] = {}
+    continent: Annotated[str, Field(description="One, so that labels nest.")]
+    qids: Annotated[
+        tuple[Qid, ...],
+        AfterValidator(not_empty),
+        Field(description="Items whose statements of a country mean this one; historic states only when listed."),
+    ]
+    un_region: Annotated[UnRegion, Field(description="The sub-region of the UN's M49.")]
+    groups: Annotated[
+        Mapping[str, str], Field(description="Schemes, each with its group, such as `cultivate: GS`.")
+    ] = {}
     languages: tuple[str, ...]
-    search_code: str
+    search_code: Annotated[str, Field(description="Of a web search.")]
 
     @property
     def in_a_sentence(self) -> str:
@@ -42,7 +48,7 @@ class Country(StrictModel):
 
 
 class CountryFile(StrictModel):
-    """The file as a whole."""
+    """A file of countries: it adds countries, or replaces those of the same ISO code."""
 
     countries: tuple[Country, ...]
 

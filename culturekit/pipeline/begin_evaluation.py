@@ -1,13 +1,13 @@
 """From a folder of images to the recipe that evaluates them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.config.evaluation_text import Evaluation, recipe_text
 from culturekit.config.load import load_recipe
-from culturekit.config.published import existing_published
+from culturekit.config.published import existing_published, existing_space
 from culturekit.errors import UsageError
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
@@ -23,7 +23,7 @@ class EvaluationFiles:
 
     Attributes:
         pictures: a folder of images for each model.
-        cspace: a published cultural space.
+        cspace: a published cultural space, or one typed by hand.
         prompts: what the images were made from; the cultural space, where that is in the public layout.
         references: pictures that show artifacts.
         pattern: what the parts of file names mean; found out, where it is empty.
@@ -63,8 +63,11 @@ class Begun:
     references: tuple[int, int] | None
 
 
-def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality: str) -> Begun:
-    """Find models and references, and write the recipe; it is one that can be run."""
+def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality: str, diagnosis: bool = True) -> Begun:
+    """Find models and references, and write the recipe; it is one that can be run.
+
+    Without a diagnosis nothing is said of how far the encoder is to be trusted.
+    """
     if out.exists():
         raise UsageError(
             "there is such a file already, and it may have been changed by hand", where=str(out),
@@ -72,8 +75,8 @@ def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality
         )  # fmt: skip
     ENCODERS.check(encoder)
     SCORERS.check(quality)
-    for role, path in (("--cspace", files.cspace), ("--prompts", files.asked)):
-        check_file(role, path)
+    check_file("--cspace", files.cspace, existing_space)
+    check_file("--prompts", files.asked, existing_published)
     models = find_models(files.pictures, files.asked, cspace=files.cspace, pattern=files.pattern)
     for model in models:
         check_answers(model, files.asked)
@@ -87,6 +90,7 @@ def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality
         [(model.name, model.backend) for model in models],
         min(model.per_prompt for model in models),
         sorted({kind for model in models for kind in model.kinds}),
+        diagnosis,
     )
     check_enough(found, files.pictures)
     write_atomically(out, recipe_text(found).encode())
@@ -98,10 +102,10 @@ def begin_evaluation(files: EvaluationFiles, out: Path, *, encoder: str, quality
     return Begun(out, models, None if shown is None else shown[1:])
 
 
-def check_file(role: str, path: Path) -> None:
+def check_file(role: str, path: Path, existing: Callable[[str], str]) -> None:
     """Make sure that a table is there."""
     try:
-        existing_published(str(path))
+        existing(str(path))
     except ValueError as error:
         raise UsageError(str(error), where=role) from error
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.builders.prompting.artifact_names import artifact_prompts
-from culturekit.builders.space.public_cube import read_space
+from culturekit.builders.space.space_files import read_space
 from culturekit.errors import UsageError
 from culturekit.families.public_files import prompts_table
 from culturekit.generation.folder.folder_detection import find_list, fitting

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED
+from culturekit.families.corrected import NOT_CORRECTED, counted_kernels
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 
@@ -77,7 +77,7 @@ def withheld(run: RunFolders) -> Iterator[str]:
     """Say why kernels of models and concepts were not corrected."""
     for reason, count in run.manifest("scores").drops.items():
         if reason.startswith(NOT_CORRECTED):
-            yield f"{reason.removeprefix(NOT_CORRECTED)} ({count} of the models by concepts by kernels)"
+            yield f"{reason.removeprefix(NOT_CORRECTED)} ({counted_kernels(count)})"
 
 
 def caveats(run: RunFolders) -> tuple[str, ...]:

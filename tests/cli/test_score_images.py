@@ -1,13 +1,19 @@
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from culturekit.config.load import load_recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.begin_evaluation import EvaluationFiles, begin_evaluation
+from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.records.schemas import CSPACE
 from culturekit.storage.manifest import read_manifest
+from culturekit.storage.tables import read_table
 from tests.cli.evaluation_folder import lay_out
 from tests.command_line import culturekit
 
@@ -36,6 +42,7 @@ def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return here, said
 
 
+@pytest.mark.endtoend
 def test_the_page_has_four_commands_and_they_end_at_a_report_that_names_the_models(
     evaluated: tuple[Path, list[str]],
 ) -> None:
@@ -49,6 +56,54 @@ def test_the_page_has_four_commands_and_they_end_at_a_report_that_names_the_mode
         assert model in page
     assert "taken from cspace.parquet" in page
     assert "0 wrong" in said[3] or "verified;" in said[3]
+
+
+def test_the_encoder_is_looked_at_unless_it_is_to_be_quick(evaluated: tuple[Path, list[str]]) -> None:
+    here = evaluated[0]
+    assert (here / "runs/evaluation/diagnosis/manifest.json").is_file()
+    done = culturekit(*shlex.split(commands()[0])[1:], "--quick", "--out", "quick.yaml", cwd=here)
+    assert done.returncode == 0
+    assert "diagnosis" in (here / "evaluation.yaml").read_text(encoding="utf-8")
+    assert "diagnosis" not in (here / "quick.yaml").read_text(encoding="utf-8")
+
+
+def test_what_is_the_same_for_every_model_is_said_once(evaluated: tuple[Path, list[str]]) -> None:
+    said = evaluated[1][0].splitlines()
+    assert [line for line in said if said.count(line) > 1 and line not in {"such as:"}] == []
+    shared = said[said.index("every model:") :]
+    assert sum("The way names are read was guessed" in line for line in said) == 1
+    assert any("mapped to a prompt" in line for line in shared)
+
+
+def test_a_space_typed_by_hand_serves_as_well(mistaken: Path) -> None:
+    space = read_table(mistaken / "cspace.parquet", CSPACE)
+    rows = space.select(pl.col("qid").alias("id"), "name", "concept", "country")
+    rows.write_csv(mistaken / "mine.csv")
+    done = culturekit(
+        "init", "pictures", "--cspace", "mine.csv", "--prompts", "prompts.parquet", "--references", "references",
+        "--encoder", "embedded", "--out", "mine.yaml", cwd=mistaken,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert culturekit("plan", "mine.yaml", cwd=mistaken).returncode == 0
+
+
+def test_a_plan_reckons_with_the_size_of_pictures_and_promises_nothing_of_other_encoders(
+    evaluated: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = tmp_path / "large"
+    shutil.copytree(evaluated[0], here, ignore=shutil.ignore_patterns("runs"))
+    monkeypatch.chdir(here)
+    for path in Path("pictures/flux").iterdir():
+        with path.open("ab") as file:
+            file.truncate(10_000_000)
+
+    def seconds(*settings: str) -> dict[str, float | None]:
+        recipe = load_recipe(Path("evaluation.yaml"), settings)
+        return {step.name: step.seconds for step in plan_recipe(recipe, tmp_path / "none")}
+
+    found = seconds()
+    assert (found["matches-flux"] or 0) > 10 * (found["matches-sdxl"] or 1)
+    assert seconds("encoder=transformers:none")["matches-sdxl"] is None
 
 
 def test_nothing_was_extracted_and_every_image_and_reference_was_taken(evaluated: tuple[Path, list[str]]) -> None:

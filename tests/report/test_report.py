@@ -121,7 +121,7 @@ def test_an_audit_stands_beside_the_mapped_score_and_decides_where_the_truth_is_
     kernels = text[text.index('id="kernels"') : text.index('id="differences"')]
     assert Elements(kernels).values("colspan") == ["3", "3", "2", "2"]
     assert "needs an audit" in render(page())
-    small = render(replace(page(), withheld=("too few images were audited (15 of the models by concepts by kernels)",)))
+    small = render(replace(page(), withheld=("too few images were audited (15 kernels of models and concepts)",)))
     assert "needs an audit" not in small
     assert "No audit was made" not in small
     assert "Withheld: <bdi>too few images were audited" in small

@@ -19,17 +19,10 @@ from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
 from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
 from culturekit.builders.prompting.selection import Selection, fresh_quotas, select, unmet, without_public
 from culturekit.builders.prompting.translations import ENGLISH, load_translations
-from culturekit.builders.space.public_cube import (
-    Key,
-    Row,
-    is_public_cube,
-    keyed_rows,
-    read_public_cube,
-    read_rows,
-    read_space,
-)
+from culturekit.builders.space.public_cube import Key, Row, is_public_cube, keyed_rows, read_public_cube, read_rows
 from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.space.release_files import PUBLIC
+from culturekit.builders.space.space_files import read_space
 from culturekit.records.schemas import DIFFERENCES, DROPS, PROMPTS, QUOTAS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically

@@ -24,7 +24,6 @@ from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import Country, countries
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.storage.digests import digest
-from culturekit.storage.tables import read_table
 
 __all__ = [
     "Key",
@@ -34,7 +33,6 @@ __all__ = [
     "keyed_rows",
     "read_public_cube",
     "read_rows",
-    "read_space",
     "slug",
 ]
 
@@ -61,14 +59,6 @@ class PublicCube:
 def is_public_cube(path: Path) -> bool:
     """Tell by its suffix whether a file is in the public layout."""
     return path.suffix == ".json"
-
-
-def read_space(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read a cultural space from our table or from the public layout, with what could not be read."""
-    if is_public_cube(path):
-        public = read_public_cube(path)
-        return public.space, public.drops
-    return read_table(path, CSPACE), pl.DataFrame(schema=DROPS.schema)
 
 
 def read_public_cube(path: Path) -> PublicCube:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.space.public_cube import is_public_cube, read_public_cube, read_space
+from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
+from culturekit.builders.space.space_files import read_space
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work

@@ -106,7 +106,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the images table to be; without a `status` its file is still to be taken in."""
+    """A row of the images table to be; without a `status` its file is still to be taken in.
+
+    `dealt` is whether its repeat and slot were dealt out, as nothing states them.
+    """
 
     cells: Mapping[str, Any]
     file: PictureFile | None = None
@@ -115,6 +118,7 @@ class Row:
     status: str = ""
     reason: str | None = None
     several: tuple[int, ...] = ()
+    dealt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +258,8 @@ class Planner:
             asked = [self.rows[member].cells for member in members]
             for member, (repeat, slot, clash) in zip(members, places.deal(asked), strict=True):
                 row = self.rows[member]
-                row = replace(row, cells={**row.cells, "repeat": repeat, "slot": slot})
+                dealt = row.cells.get("repeat") is None and row.cells.get("slot") is None
+                row = replace(row, cells={**row.cells, "repeat": repeat, "slot": slot}, dealt=dealt)
                 if clash is not None and not row.reason:
                     clashes += 1
                     row = replace(row, reason=f"same repeat and slot as {self.rows[members[clash]].source}")

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -44,9 +45,26 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
     ]
     run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
     images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
-    write_table(work.out, IMAGES, images)
+    placed = pictures_first(images, [image_id_of(row) for row in plan.rows if row.dealt])
+    write_table(work.out, IMAGES, placed)
     drops = write_drops(work, listing, plan)
-    return outcome(images, drops, listing, naming, plan, same)
+    done = outcome(placed, drops, listing, naming, plan, same)
+    moved = placed.join(images.select("image_id", before="repeat"), on="image_id").filter(status="ok")
+    count = moved.filter(pl.col("repeat").ne_missing(pl.col("before"))).height
+    return done if count == 0 else replace(done, notes={**done.notes, "moved_to_fill_batches": count})
+
+
+def pictures_first(images: pl.DataFrame, dealt: Sequence[str]) -> pl.DataFrame:
+    """Deal the places of a prompt that nothing states out again: first to its pictures, then to what is none.
+
+    One picture that cannot be read would else leave the batch of seven others incomplete.
+    """
+    free = pl.col("image_id").is_in(pl.Series(dealt, dtype=pl.String).implode())
+    keys, place = ["model", "prompt_id"], ["repeat", "slot"]
+    some = images.filter(free)
+    places = some.sort(*keys, *place, nulls_last=True).select(place)
+    holders = some.sort(*keys, pl.col("status") != "ok", *place, nulls_last=True).with_columns(*places)
+    return pl.concat([images.filter(~free), holders])
 
 
 def without_file(plan: FolderPlan, originals: Mapping[int, str]) -> Iterator[pl.DataFrame]:

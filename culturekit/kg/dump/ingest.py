@@ -28,7 +28,10 @@ SAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """How a dump is read."""
+    """How a dump is read.
+
+    `languages` are those of labels after `en` and `mul`; a larger share of bad lines than `max_malformed` stops a run.
+    """
 
     languages: tuple[str, ...] = ("en",)
     max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.001

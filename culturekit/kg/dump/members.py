@@ -14,7 +14,8 @@ from typing import BinaryIO, Protocol, cast
 
 from isal import igzip_lib, isal_zlib
 
-from culturekit.errors import IntegrityError, MissingDependency, UsageError
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.registry import needing
 
 __all__ = ["GZIP_WINDOW", "STDIN", "Chunk", "damaged", "gzip_member", "read_chunks", "tells_damage"]
 
@@ -150,13 +151,8 @@ class ZstdFrame:
 
     def __init__(self) -> None:
         """Start a frame."""
-        try:
+        with needing("kg", "reading .zst"):
             import zstandard
-        except ModuleNotFoundError as error:
-            raise MissingDependency(
-                "reading .zst needs the package zstandard, which is not installed",
-                hint="Install it with: pip install -c constraints.txt 'culturekit[kg]'",
-            ) from error
         self.frame = zstandard.ZstdDecompressor().decompressobj()
         self.error = zstandard.ZstdError
 

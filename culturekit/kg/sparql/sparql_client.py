@@ -1,40 +1,40 @@
 """A SPARQL 1.1 endpoint, asked politely: one connection, a contact, Retry-After obeyed, each reply kept on disk."""
 
-import email.utils
 import http.client
 import logging
-import socket
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import SplitResult, urlencode, urljoin
+from urllib.parse import urljoin
 
 import msgspec
+from SPARQLWrapper import JSON, POST, SPARQLWrapper
 
-from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.kg.sparql.public_address import PORTS, address_of, check_url, names_this_machine
-from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.errors import IntegrityError, UpstreamUnavailable
+from culturekit.kg.web.pinned_connection import (
+    LONGEST_ANSWER,
+    PinnedConnection,
+    check_contact,
+    connect_to,
+    retry_after,
+)
+from culturekit.kg.web.public_address import check_url, names_this_machine
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest
 from culturekit.version import VERSION
 
-__all__ = ["SparqlClient", "Term", "check_contact", "connect_to", "retry_after"]
+__all__ = ["SparqlClient", "Term"]
 
 logger = logging.getLogger(__name__)
 
-RESULTS = "application/sparql-results+json"
 MAX_BYTES = 256_000_000
 MAX_REDIRECTS = 5
 TRIES = 5
 LONGEST_WAIT = 600.0
 """Seconds; a server that asks for more than this is not available now."""
-LONGEST_ANSWER = 600.0
-"""Seconds from a question to the end of its answer; a public endpoint works on a query for one minute at most."""
 BUSY = {429, 503}
 PASSING = {500, 502, 504}
 MOVED = {301, 302, 307, 308}
@@ -77,19 +77,6 @@ class Passing(Exception):
         self.wait = wait
 
 
-def check_contact(contact: str) -> str:
-    """Accept an address by which the people behind an endpoint can reach whoever asks it."""
-    plain = contact.isascii() and contact.isprintable() and " " not in contact
-    if not plain or not ("@" in contact.strip("@") or contact.startswith(("http://", "https://"))):
-        raise UsageError(
-            "an endpoint is told whom to write to when something goes wrong",
-            expected="a mail address or a URL",
-            found=repr(contact),
-            hint="Give it with --contact.",
-        )
-    return contact
-
-
 @dataclass(slots=True)
 class SparqlClient:
     """Asks one endpoint. Use as a context manager: it holds a connection."""
@@ -102,7 +89,7 @@ class SparqlClient:
     pause: Callable[[float], None] = time.sleep
     asked: int = 0
     url: str = ""
-    connection: "PinnedConnection | None" = field(default=None, repr=False)
+    connection: PinnedConnection | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what could never be asked before anything is sent."""
@@ -169,21 +156,18 @@ class SparqlClient:
 
     def post(self, query: str) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request over the one connection."""
-        parts = check_url(self.url)
-        target = parts.path + (f"?{parts.query}" if parts.query else "") or "/"
-        headers = {
-            "Accept": RESULTS,
-            "Content-Type": "application/x-www-form-urlencoded",
-            "User-Agent": f"culturekit/{VERSION} ({self.contact})",
-        }
         self.asked += 1
         try:
             if self.connection is None:
                 here = names_this_machine(check_url(self.endpoint).hostname or "")
-                self.connection = connect_to(parts, self.timeout, may_be_here=here)
+                self.connection = connect_to(check_url(self.url), self.timeout, may_be_here=here)
             self.connection.end_within(self.longest)
-            self.connection.request("POST", target, urlencode({"query": query}).encode(), headers)
-            response = self.connection.getresponse()
+            asking = OverConnection(self.url, returnFormat=JSON, agent=f"culturekit/{VERSION} ({self.contact})")
+            asking.connection = self.connection
+            asking.setMethod(POST)
+            asking.setOnlyConneg(True)
+            asking.setQuery(query)
+            response = asking.query().response
             body = response.read(MAX_BYTES + 1)
         except (OSError, http.client.HTTPException) as error:
             raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
@@ -192,38 +176,16 @@ class SparqlClient:
         return response.status, {name.title(): value for name, value in response.getheaders()}, body
 
 
-class PinnedConnection(http.client.HTTPConnection):
-    """A connection to the address that was checked, whatever the host's name means by now, and for a limited time."""
+class OverConnection(SPARQLWrapper):
+    """SPARQLWrapper over a connection of ours: its own goes to any address, wherever it is sent, for any time."""
 
-    pinned: tuple[str, int] = ("", 0)
-    secure = False
-    until = 0.0
+    connection: PinnedConnection
 
-    def end_within(self, seconds: float) -> None:
-        """Give the next question, and all of its answer, so many seconds from now."""
-        self.until = time.monotonic() + seconds
-        if isinstance(self.sock, TimedSocket):
-            self.sock.until = self.until
-
-    def connect(self) -> None:
-        """Open the socket, and agree on keys where it is secure: the certificate is held against the host's name."""
-        opened = socket.create_connection(self.pinned, self.timeout)
-        if self.secure:
-            try:
-                opened = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
-            except BaseException:
-                opened.close()
-                raise
-        self.sock = TimedSocket(opened, until=self.until, silence=float(self.timeout or LONGEST_ANSWER))
-
-
-def connect_to(parts: SplitResult, timeout: float, *, may_be_here: bool) -> PinnedConnection:
-    """Prepare a connection to the address that a URL's host has now, after a look at that address."""
-    address = address_of(parts, may_be_here=may_be_here)
-    connection = PinnedConnection(parts.hostname or "", address[1], timeout=timeout)
-    connection.pinned, connection.secure = address, parts.scheme == "https"
-    connection.default_port = PORTS[parts.scheme]
-    return connection
+    def _query(self) -> tuple[http.client.HTTPResponse, str]:
+        """Send what SPARQLWrapper made of the query, and give the reply whatever its status."""
+        request = self._createRequest()
+        self.connection.request("POST", request.selector, request.data, dict(request.header_items()))
+        return self.connection.getresponse(), self.returnFormat
 
 
 def moved_to(url: str, location: str) -> str:
@@ -245,17 +207,6 @@ def accepted(status: int, headers: Mapping[str, str], body: bytes, *, where: str
     if status in PASSING:
         raise Passing(f"the endpoint failed (HTTP {status}: {said})")
     raise UpstreamUnavailable(f"the endpoint refused the query (HTTP {status})", where=where, found=said)
-
-
-def retry_after(text: str) -> float | None:
-    """Read how long a server wants to be left alone: seconds, or a date."""
-    if text.strip().isdecimal():
-        return float(text)
-    try:
-        date = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
 
 
 def rows_of(reply: bytes) -> list[Mapping[str, Term]]:

@@ -21,11 +21,13 @@ class Equal:
         images: those drawn, in the order they came.
         left_out: how many were not.
         told: what params say of it; empty where there was nothing to draw.
+        least: the concept that has the fewest references, where that decided how many each concept gives.
     """
 
     images: pl.DataFrame
     left_out: int = 0
     told: dict[str, object] = field(default_factory=dict)
+    least: str = ""
 
 
 def equal_images(images: pl.DataFrame, *, seed: int, most: int | None = None) -> Equal:
@@ -102,7 +104,7 @@ def balanced_references(shown: pl.DataFrame, made: pl.DataFrame, *, seed: int) -
     asked = shown.join(made.select("concept").unique(), on="concept", how="semi", maintain_order="left")
     if asked.is_empty():
         return Equal(shown)
-    each = int(asked.group_by("concept").len()["len"].min())  # type: ignore[arg-type]
+    least, each = asked.group_by("concept").len().sort("len", "concept").row(0)
     place = pl.concat_str("concept", pl.col("country").fill_null(""), separator="\n")
     ordered = asked.with_columns(place=place)
     ordered = ordered.with_columns(order=shuffled(ordered, "place", seed))
@@ -112,4 +114,4 @@ def balanced_references(shown: pl.DataFrame, made: pl.DataFrame, *, seed: int) -
     )
     drawn = ranked.filter(pl.col("place_in_concept") < each).sort("image_id").select(shown.columns)
     told: dict[str, object] = {"references": "balanced", "per_concept": each, "seed": seed, "copies": "kept"}
-    return Equal(drawn, shown.height - drawn.height, told)
+    return Equal(drawn, shown.height - drawn.height, told, least)

@@ -150,7 +150,8 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
     equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
     left_out[BEYOND] += equal.left_out
     whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)
-    left_out["real images beyond equally many of each concept"] += whole.left_out
+    each = whole.told.get("per_concept")
+    left_out[f"real images, as each concept gives as many as {whole.least} has: {each}"] += whole.left_out
     return shown, equal, whole
 
 

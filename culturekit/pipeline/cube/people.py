@@ -7,9 +7,9 @@ from culturekit.annotate.care import known_flags
 from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.annotations import Annotations
-from culturekit.metrics.scoring.score_meta import MetaOptions
+from culturekit.families.inputs import Numbered, ValueTables
+from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.scores.meta_stage import AutomaticFiles, meta_stage
 from culturekit.pipeline.steps.annotate_stages import (
     AggregateFiles,
     ExportFiles,
@@ -89,14 +89,15 @@ def answers_of(run: CubeRun, asked: Annotations) -> AggregateFiles:
 def meta_of(run: CubeRun, asked: Annotations) -> Stage:
     """Hold the scores of single images against what people said of them; faithfulness has its own."""
     values = [] if run.recipe.faithfulness is None else [run.workdir / FAITHFULNESS / "values.parquet"]
-    automatic = AutomaticFiles(
-        tuple(run.workdir / f"quality-{name}/quality.parquet" for name in run.names),
-        tuple(run.matches(name) for name in run.names),
-        run.prompts,
+    given = MetaReads(
+        ValueTables(values),
+        run.workdir / RATINGS / "annotations.parquet",
+        quality=Numbered([run.workdir / f"quality-{name}/quality.parquet" for name in run.names]),
+        matches=Numbered([run.matches(name) for name in run.names]),
+        prompts=run.prompts,
     )
     options = MetaOptions(
         by=asked.pools, confidence=asked.confidence, resamples=asked.resamples, seed=run.recipe.seed,
-        choices=tuple(sorted(set(asked.choices))), people_only=True,
+        choices=tuple(asked.choices), people_only=True,
     )  # fmt: skip
-    annotations = run.workdir / RATINGS / "annotations.parquet"
-    return meta_stage(values, options, annotations=annotations, automatic=automatic, name=META)
+    return meta(given, options, name=META)

@@ -27,6 +27,12 @@ __all__ = ["planned_images", "planned_work", "prompt_count"]
 SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map": 1.3e-3, "quality": 8.0e-4}
 """Per byte of dump, or per image, on one core: `python benchmarks/stage_rates.py`."""
 
+SECONDS_PER_BYTE = 8.0e-8
+"""Of a picture file from a folder, to decode it: a PNG of 512 pixels takes about 40 ms, a simulated one 0.3."""
+
+DECODING = {"generate", "index", "map", "quality"}
+"""Kinds of stages that decode every picture."""
+
 BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1_400.0, "quality": 20.0}
 """Written per byte of dump, or per image: the same script."""
 
@@ -59,7 +65,7 @@ def planned_work(plan: ToPlan) -> PlannedStage:
     stage = plan.stage
     units, unit = units_of(stage, plan.run)
     size = scaled(units, BYTES_PER_UNIT.get(stage.kind))
-    seconds = seconds_of(stage, plan.run.workdir / stage.name, units)
+    seconds = seconds_of(stage, plan.run, units)
     return PlannedStage(stage.name, plan.state, units, unit, bytes=size, seconds=seconds)
 
 
@@ -122,11 +128,31 @@ def prompt_count(kinds: Sequence[str], run: CubeRun) -> int | None:
     return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
 
 
-def seconds_of(stage: Stage, folder: Path, units: int | None) -> float | None:
-    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell."""
+def seconds_of(stage: Stage, run: CubeRun, units: int | None) -> float | None:
+    """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell.
+
+    An encoder or a scorer with weights takes as long as they are large: nobody knows before they have run.
+    """
     if stage.kind == "generate" and "weights" in stage.options:
-        return scaled(units, known_pace(folder))
-    return scaled(units, SECONDS_PER_UNIT.get(stage.kind))
+        return scaled(units, known_pace(run.workdir / stage.name))
+    looks = {"index": run.recipe.encoder, "map": run.recipe.encoder, "quality": run.recipe.quality}
+    rate = SECONDS_PER_UNIT.get(stage.kind)
+    if rate is None or parse_spec(looks.get(stage.kind) or "embedded").name != "embedded":
+        return None
+    return scaled(units, rate + (SECONDS_PER_BYTE * picture_bytes(stage, run) if stage.kind in DECODING else 0.0))
+
+
+def picture_bytes(stage: Stage, run: CubeRun) -> float:
+    """Say how large the picture files of a stage are on average, where they lie in a folder; else they are small."""
+    model = next(
+        (each for each in run.recipe.models if each.name == stage.name.removeprefix("within-").partition("-")[2]), None
+    )
+    references = run.recipe.references if stage.kind == "index" or stage.name == "references" else None
+    spec = parse_spec(references.backend if references else model.backend if model else "simulated")
+    if spec.name != FOLDER:
+        return 0.0
+    sizes = [file.size for file in list_folder(folder_of(spec)).pictures]
+    return sum(sizes) / max(len(sizes), 1)
 
 
 def scaled(units: int | None, rate: float | None) -> int | None:

@@ -1,4 +1,4 @@
-"""The stages around an audit: which images people look at, and simulated people who do."""
+"""An audit by simulated people: which images they look at, and what they say."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,19 +13,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["audit_sample_stage", "simulated_audit_stage"]
-
-
-def audit_sample_stage(matches: Path, *, images: int, seed: int, name: str = "audit-sample") -> Stage:
-    """Draw the images that people are to look at."""
-
-    def run(work: Work) -> Outcome:
-        table = read_table(matches, MATCHES)
-        sample = audit_sample(table, n=images, rng=np.random.default_rng(seed))
-        write_table(work.out, AUDIT_SAMPLE, sample)
-        return Outcome({"audit_sample": sample.height})
-
-    return Stage(name, "audit-sample", 3, run, {"matches": matches}, {"images": images}, {"sample": seed})
+__all__ = ["simulated_audit_stage"]
 
 
 def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int, name: str) -> Stage:

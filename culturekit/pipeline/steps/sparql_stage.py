@@ -6,11 +6,12 @@ from pathlib import Path
 
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import country_files
-from culturekit.kg.sparql.public_address import check_url
-from culturekit.kg.sparql.sparql_client import SparqlClient, check_contact
+from culturekit.kg.sparql.sparql_client import SparqlClient
 from culturekit.kg.sparql.sparql_source import extract_from_endpoint
 from culturekit.kg.walk.extract import ExtractOptions
 from culturekit.kg.walk.successors import load_successors
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.public_address import check_url
 from culturekit.pipeline.steps.graph_stages import described
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

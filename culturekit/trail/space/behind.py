@@ -7,9 +7,9 @@ from typing import Any, Self, TypeAlias
 
 import polars as pl
 
-from culturekit.builders.space.public_cube import is_public_cube, read_public_cube
+from culturekit.builders.space.space_files import read_space
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.records.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT
+from culturekit.records.schemas import CANDIDATES, DECISIONS, DROPS, KEPT
 from culturekit.records.tables import Table
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import Manifest, read_manifest
@@ -52,7 +52,7 @@ class SpaceBehind:
     @property
     def space(self) -> pl.DataFrame:
         """The cultural space itself."""
-        return read_public_cube(self.file).space if is_public_cube(self.file) else read_table(self.file, CSPACE)
+        return read_space(self.file)[0]
 
     @property
     def graph(self) -> Path:

@@ -336,3 +336,27 @@ def test_as_a_backend_it_answers_requests(tmp_path: Path) -> None:
     assert not np.array_equal(zero.pixels, one.pixels)
     assert isinstance(empty, Failure)
     assert none == Failure("missing", "no file for this prompt, repeat and slot")
+
+
+def test_a_picture_that_cannot_be_read_costs_no_batch_of_the_others(tmp_path: Path) -> None:
+    root = fill(tmp_path / "pics", [f"p1__{number:02d}.png" for number in range(24)])
+    for number in (1, 9, 17):
+        (root / f"p1__{number:02d}.png").write_bytes(b"\x89PNG\r\n\x1a\nno picture")
+    out = tmp_path / "out"
+    folder = image_folder(f"folder:{root}?pattern={{prompt_id}}__{{_}}", prompts(tmp_path), repeats=3, slots=8)
+    run = run_stage(stage_of(folder, name="images"), out, engine=HereEngine(), progress=HeardProgress())
+    rows = pl.read_parquet(out / "images.parquet").filter(prompt_id="p1")
+    assert rows.filter(status="ok").group_by("repeat").len().sort("repeat")["len"].to_list() == [8, 8, 5]
+    assert rows.select("repeat", "slot").unique().height == 24
+    assert run.manifest.drops["failed"] == 3
+    assert run.manifest.notes["moved_to_fill_batches"] == 3
+    ok = rows.filter(status="ok").sort("repeat", "slot")["source"].to_list()
+    assert ok == sorted(ok)
+
+
+def test_places_that_names_state_stay_though_a_picture_cannot_be_read(tmp_path: Path) -> None:
+    root = fill(tmp_path / "pics", [f"p1__{repeat}-{slot}.png" for repeat in range(2) for slot in range(4)])
+    (root / "p1__0-1.png").write_bytes(b"no picture")
+    _, rows = take(f"folder:{root}?pattern={{prompt_id}}__{{repeat}}-{{slot}}", tmp_path / "out", prompts(tmp_path))
+    stated = {f"p1__{row['repeat']}-{row['slot']}.png": row["source"] for row in rows.iter_rows(named=True)}
+    assert all(name == source for name, source in stated.items())

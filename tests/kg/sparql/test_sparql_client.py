@@ -12,8 +12,9 @@ from rdflib import RDFS, Graph, Literal, URIRef
 
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.sparql import sparql_client
-from culturekit.kg.sparql.public_address import address_of, check_url
 from culturekit.kg.sparql.sparql_client import SparqlClient
+from culturekit.kg.web.pinned_connection import connect_to
+from culturekit.kg.web.public_address import address_of, check_url
 from tests.kg.sparql_server import Answer, Endpoint, serving
 from tests.llm.server.dripping import HEADER, dripping
 
@@ -169,7 +170,7 @@ def test_a_public_address_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatc
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     assert address_of(check_url("https://example.org/sparql"), may_be_here=False) == ("93.184.216.34", 443)
-    connection = sparql_client.connect_to(check_url("https://example.org/x"), 5, may_be_here=False)
+    connection = connect_to(check_url("https://example.org/x"), 5, may_be_here=False)
     assert connection.pinned == ("93.184.216.34", 443)
 
 

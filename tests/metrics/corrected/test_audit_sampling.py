@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample
 from tests.metrics.corrected.audits_by_hand import matches_of
 
@@ -62,3 +63,39 @@ def test_each_image_is_drawn_as_often_as_its_chance_says(images: int, n: int) ->
             times[image] += 1
     error = (400 * n / images * (1 - n / images)) ** 0.5
     assert max(abs(each - 400 * n / images) for each in times.values()) <= 4 * error
+
+
+def concepts_of(sizes: dict[str, int]) -> pl.DataFrame:
+    """Images of one model, so many of each concept."""
+    return pl.concat(
+        images_of(1, size, seed=5).with_columns(
+            concept=pl.lit(concept), image_id=pl.concat_str(pl.lit(concept), "image_id")
+        )
+        for concept, size in sizes.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes", "drawn"),
+    [
+        (150, {"a": 160, "b": 160, "c": 160, "d": 160}, {"a": 38, "b": 38, "c": 37, "d": 37}),
+        (150, {"a": 1000, "b": 100}, {"a": 120, "b": 30}),
+        (50, {"a": 100, "b": 100, "c": 10}, {"a": 30, "b": 30, "c": 10}),
+        (150, {"a": 90}, {"a": 90}),
+        (100, {"a": 300, "b": 100}, {"a": 70, "b": 30}),
+    ],
+)
+def test_images_of_a_model_are_shared_among_its_concepts(n: int, sizes: dict[str, int], drawn: dict[str, int]) -> None:
+    matches = concepts_of(sizes)
+    found = audit_sample(matches, n=n, rng=np.random.default_rng(0), per="model")
+    placed = found.join(matches.select("image_id", "concept"), on="image_id")
+    assert dict(placed["concept"].value_counts().iter_rows()) == drawn
+    for concept, count in drawn.items():
+        assert placed.filter(concept=concept)["chance"].unique().to_list() == [pytest.approx(count / sizes[concept])]
+
+
+def test_of_each_concept_so_many_are_drawn_when_asked() -> None:
+    matches = concepts_of({"a": 160, "b": 160, "c": 160, "d": 160})
+    assert audit_sample(matches, n=150, rng=np.random.default_rng(0)).height == 600
+    with pytest.raises(UsageError, match="per"):
+        audit_sample(matches, n=150, rng=np.random.default_rng(0), per="cell")  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from culturekit.metrics.scoring.score_ahead import AheadInput
+from culturekit.families.ahead import AheadInput
 from culturekit.records.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
 
 __all__ = ["DIMENSIONS", "World", "image_row", "judgment_row", "world"]

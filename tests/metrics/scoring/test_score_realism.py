@@ -136,6 +136,17 @@ def test_references_are_balanced_without_levels_too() -> None:
     assert {(one["n_real"], one["references"]) for one in told} == {(60, "all")}
 
 
+def test_the_concept_with_the_fewest_real_images_is_named_where_it_costs_the_others() -> None:
+    images, vectors = pictured({"a": {"p": 12}, "b": {"p": 12}})
+    images = images.with_columns(
+        concept=pl.when(pl.col("image_id").cum_count() % 2 == 0).then(pl.lit("art")).otherwise(pl.lit("food"))
+    )
+    references, shown = real(60, concepts=("art", "food", "food"))
+    data = RealismInput(shown, vectors, images, references)
+    left_out = score_realism(data, options=RealismOptions(k=3, balanced=True)).left_out
+    assert left_out["real images, as each concept gives as many as art has: 20"] == 20
+
+
 def test_real_images_without_a_place_are_scored_over_all() -> None:
     data = given({"a": {"p": 12}, "b": {"p": 12}})
     assert data.references is not None

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
+from culturekit.families.ahead import AheadOptions, score_ahead
 from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.families.gaps import GapOptions, score_gaps
-from culturekit.metrics.scoring.score_ahead import AheadOptions, score_ahead
 from culturekit.metrics.scoring.scored import Scored
 from tests.metrics.scoring.ahead_world import world
 from tests.metrics.scoring.value_tables import params_of

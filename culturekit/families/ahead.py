@@ -1,0 +1,289 @@
+"""From descriptors and what was said of images to AHEaD: ALIGN, HAL, EXAG, FAITH, DDIV and SDIV."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.errors import UsageError
+from culturekit.families.family import Family, check_choices, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.vector_files import vector_inputs
+from culturekit.kg.countries import countries
+from culturekit.metrics.ahead.composite import Reduce, faithfulness
+from culturekit.metrics.ahead.descriptor_scores import Aggregate
+from culturekit.metrics.ahead.dimensions import check_tau
+from culturekit.metrics.ahead.thresholds import DEFAULT_TAU, calibrate_tau
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.scoring.ahead_cells import Cells, compare_images, descriptor_matches, variety_of_prompts
+from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_images, pictured
+from culturekit.metrics.scoring.ladder_tables import ITEMS_SCHEMA, Climb, climbed
+from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["AHEAD", "AheadInput", "AheadOptions", "AheadReads", "AheadScores", "ahead", "score_ahead"]
+
+PER_PROMPT = ("ddiv", "sdiv")
+"""The scores whose items are prompts; those of the others are images."""
+
+
+class PhraseVectors(NamedVectors):
+    """A folder of vectors, one per phrase, its id the phrase."""
+
+    __slots__ = ()
+
+    def files(self, role: str) -> dict[str, Path]:
+        """Name vectors and ids."""
+        return vector_inputs({"phrase": self.folder})
+
+
+@dataclass(frozen=True, slots=True)
+class AheadReads:
+    """What images show, and what they should show; several tables where models were judged apart."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    prompts: Annotated[Path, Field(description="Table of their prompts, with the country of each.")]
+    descriptors: Annotated[Path, Field(description="Table of what a picture of each prompt should show.")]
+    extracted: Annotated[Numbered, Field(description="Judgments of the task extract: what images show; repeatable.")]
+    phrases: Annotated[PhraseVectors, Field(description="Folder of vectors, one per phrase, its id the phrase.")]
+    stereotypes: Annotated[
+        Numbered, Field(description="Judgments of the task stereotype, for EXAG and FAITH; repeatable.")
+    ] = Numbered()
+
+    def tables(self, scratch: Path) -> "AheadInput":
+        """Read them all."""
+        vectors, ids = self.phrases.vectors()
+        return AheadInput(
+            images=self.images.together(IMAGES),
+            prompts=asked(self.prompts, scratch),
+            descriptors=read_table(self.descriptors, DESCRIPTORS),
+            extracted=self.extracted.together(JUDGMENTS),
+            vectors=vectors,
+            ids=ids,
+            stereotypes=self.stereotypes.together(JUDGMENTS) if self.stereotypes else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AheadOptions:
+    """What to score, and how.
+
+    `extractor_dimensions` are those the extractor has; without them the published five and whichever else it names.
+    """
+
+    real: Annotated[str | None, Field(description="Model under whose name real images stand among the images.")] = None
+    tau: Annotated[
+        float | None, Field(ge=-1, le=1, description="Similarity from which descriptors are the same. [0.52]")
+    ] = None
+    quantile: Annotated[
+        float | None, Field(ge=0, le=1, description="Find tau instead, as this quantile over the real images.")
+    ] = None
+    aggregate: Annotated[Aggregate, Field(description="Mean over dimensions, or one share of all descriptors.")] = (
+        "dimension"
+    )
+    reduce: Annotated[Reduce, Field(description="Over stereotypes: their mean, or the worst.")] = "mean"
+    target: Annotated[
+        Target | None,
+        Field(description="What intervals speak about: these prompts, or others like them. [others, if 20 or more]"),
+    ] = None
+    scheme: Annotated[str, Field(description="Scheme that groups countries.")] = "cultivate"
+    extractor_dimensions: tuple[str, ...] | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    encoder: str = ""
+    confidence: float = CONFIDENCE
+    benchmark: str = "cultivate"
+
+    def __post_init__(self) -> None:
+        """Refuse two thresholds."""
+        if self.tau is not None and self.quantile is not None:
+            raise UsageError("--tau states the threshold and --quantile finds it", hint="Give one of the two.")
+
+    @property
+    def threshold(self) -> float:
+        """Tau; it belongs to the encoder."""
+        return DEFAULT_TAU if self.tau is None else self.tau
+
+
+def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> Stage:
+    """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
+    known = replace(options, groups=groups_of(options.scheme), encoder=given.phrases.encoder)
+
+    def score(work: Work) -> Scored:
+        answer = score_ahead(given.tables(work.scratch), options=known)
+        write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
+        if answer.exaggerations.height:
+            write_table(work.out, EXAGGERATIONS, answer.exaggerations)
+        return answer.scored
+
+    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, name=name)
+
+
+AHEAD = Family(
+    ahead,
+    metrics=described("align ddiv empty exag faith hal sdiv"),
+    example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
+    "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
+)
+
+
+def groups_of(scheme: str) -> Mapping[str, str]:
+    """Give the group of each country in a scheme, such as `cultivate`: GN or GS."""
+    every = countries().values()
+    known = sorted({name for country in every for name in country.groups})
+    if scheme not in known:
+        raise UsageError("unknown scheme of country groups", expected=" or ".join(known), found=repr(scheme))
+    return {country.iso: country.groups[scheme] for country in every if scheme in country.groups}
+
+
+@dataclass(frozen=True, slots=True)
+class AheadInput:
+    """The tables that AHEaD is computed from, and the vectors of phrases.
+
+    Attributes:
+        images: conforms to IMAGES.
+        prompts: conforms to PROMPTS: the country of each image is its prompt's.
+        descriptors: conforms to DESCRIPTORS: what a picture of each prompt should show.
+        extracted: conforms to JUDGMENTS, task `extract`: what was said of the images.
+        vectors: float, (n, dim): one per phrase.
+        ids: the phrases of the vectors.
+        stereotypes: conforms to JUDGMENTS, task `stereotype`; without it neither EXAG nor FAITH is scored.
+    """
+
+    images: pl.DataFrame
+    prompts: pl.DataFrame
+    descriptors: pl.DataFrame
+    extracted: pl.DataFrame
+    vectors: NDArray[np.floating]
+    ids: list[str]
+    stereotypes: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AheadScores:
+    """The scores with their values, and what stands behind them descriptor by descriptor.
+
+    Attributes:
+        scored: scores, the values they are means of, and what was left out.
+        descriptors: conforms to DESCRIPTOR_MATCHES.
+        exaggerations: conforms to EXAGGERATIONS; empty where no stereotypes were scored.
+        tau: the threshold used.
+    """
+
+    scored: Scored
+    descriptors: pl.DataFrame
+    exaggerations: pl.DataFrame
+    tau: float
+
+
+def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
+    """Score every model on every country, group of countries, and on all.
+
+    Each step of image, prompt, country, group takes an unweighted mean; see `rungs` for the intervals. An image
+    that was not described, or whose extraction failed, is left out and counted. `empty` is the share of
+    dimensions with references in which nothing was said: such a dimension counts 0 in ALIGN and in HAL.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or a phrase has no vector.
+    """
+    check_ahead(options, has_stereotypes=tables.stereotypes is not None)
+    left_out: Counter[str] = Counter()
+    images = pictured(tables.images, tables.prompts, left_out)
+    found = described_images(
+        images, tables.descriptors, tables.extracted, has=options.extractor_dimensions, left_out=left_out
+    )
+    cells = compare_images(found, tables.vectors, tables.ids)
+    tau = options.threshold if options.quantile is None else tau_of_real(cells, found.images, options)
+    per_image = image_scores(cells.counted(tau), options.aggregate)
+    params = params_by_metric(tau, found.judge, options)
+    exaggerations = pl.DataFrame(schema=EXAGGERATIONS.schema)
+    if tables.stereotypes is not None:
+        real = options.real or ""
+        excess = excess_of_images(images, tables.stereotypes, real=real, reduce=options.reduce, left_out=left_out)
+        per_image, exaggerations = with_faith(per_image, excess.per_image), excess.per_candidate
+        params["exag"] = {"reduce": options.reduce, "scorer": excess.scorer}
+        params["faith"] = {**params["align"], **params["exag"]}
+    countries = tables.prompts.select("prompt_id", "country")
+    items = pl.concat([image_items(per_image, images), prompt_items(variety_of_prompts(cells, tau), countries)])
+    climb = Climb(
+        params, PER_PROMPT, options.groups, options.scheme, options.benchmark, options.confidence, options.target
+    )
+    return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
+
+
+def check_ahead(options: AheadOptions, *, has_stereotypes: bool) -> None:
+    """Refuse options that break their rules, before any work is done."""
+    check_tau(options.threshold)
+    check_choices(options)
+    reasons = {"stereotypes": has_stereotypes, "quantile": options.quantile is not None}
+    wants = [name for name, wanted in reasons.items() if wanted]
+    if wants and options.real is None:
+        raise argument_error("real", f"the model whose images are real, because {wants[0]} compares with them", None)
+
+
+def tau_of_real(cells: Cells, images: pl.DataFrame, options: AheadOptions) -> float:
+    """Find the threshold from the real images."""
+    best = cells.best_of(images.filter(model=options.real))
+    if len(best) == 0:
+        raise UsageError(
+            f"tau is a quantile over real images, and no image of the model {options.real!r} was described",
+            found=f"models {', '.join(images['model'].unique().sort())}",
+        )
+    return calibrate_tau(best, quantile=0.75 if options.quantile is None else options.quantile)
+
+
+def params_by_metric(tau: float, extractor: str, options: AheadOptions) -> dict[str, dict[str, object]]:
+    """Say how each score is computed."""
+    matched: dict[str, object] = {"tau": tau, "extractor": extractor}
+    if options.encoder:
+        matched["encoder"] = options.encoder
+    averaged = {**matched, "aggregate": options.aggregate}
+    return {"align": averaged, "hal": averaged, "ddiv": matched, "sdiv": matched, "empty": {"extractor": extractor}}
+
+
+def image_scores(counted: pl.DataFrame, aggregate: Aggregate) -> pl.DataFrame:
+    """Give ALIGN, HAL and the share of empty dimensions of each image."""
+    covered, wrong, n_ref, n_pred = map(pl.col, ("covered", "wrong", "n_ref", "n_pred"))
+    if aggregate == "dimension":
+        align, hal = (covered / n_ref).mean(), (wrong / pl.max_horizontal(n_pred, 1)).mean()
+    else:
+        align, hal = covered.sum() / n_ref.sum(), wrong.sum() / pl.max_horizontal(n_pred.sum(), 1)
+    return counted.group_by("image_id", maintain_order=True).agg(align=align, hal=hal, empty=(n_pred == 0).mean())
+
+
+def with_faith(per_image: pl.DataFrame, exag: pl.DataFrame) -> pl.DataFrame:
+    """Add EXAG and FAITH; an image that lacks one of the three scores has no FAITH."""
+    joined = per_image.join(exag, on="image_id", how="full", coalesce=True)
+    parts = [joined[name].fill_null(np.nan).to_numpy() for name in ("align", "hal", "exag")]
+    return joined.with_columns(faith=pl.Series(np.asarray(faithfulness(*parts))).fill_nan(None))
+
+
+def image_items(per_image: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
+    """Give the scores of images one below the other, where there are any."""
+    joined = per_image.join(images, on="image_id", how="inner")
+    return long_form(joined, per_image.drop("image_id").columns, item="image_id")
+
+
+def prompt_items(variety: pl.DataFrame, countries: pl.DataFrame) -> pl.DataFrame:
+    """Give the scores of prompts one below the other, where there are any."""
+    joined = variety.join(countries, on="prompt_id", how="inner").with_columns(repeat=pl.lit(None, pl.UInt16))
+    return long_form(joined, list(PER_PROMPT), item="prompt_id")
+
+
+def long_form(frame: pl.DataFrame, metrics: list[str], *, item: str) -> pl.DataFrame:
+    """Write one row per metric and item; a score that is missing has no row."""
+    named = frame.with_columns(item=pl.col(item))
+    index = ["model", "prompt_id", "country", "item", "repeat"]
+    rows = named.unpivot(metrics, index=index, variable_name="metric", value_name="value")
+    return rows.filter(pl.col("value").is_finite()).select(list(ITEMS_SCHEMA))

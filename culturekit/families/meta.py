@@ -1,0 +1,300 @@
+"""From the values behind scores to how well metrics follow people, and each other."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE, RESAMPLES
+from culturekit.errors import UsageError
+from culturekit.families.country_groups import country_groups
+from culturekit.families.family import Confidence, Family, Seed, Typed, check_choices, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Numbered, ValueTables, roles_of
+from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.scoring.automatic_values import automatic_values
+from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
+from culturekit.metrics.scoring.scored import Row, Scored
+from culturekit.metrics.scoring.value_sets import (
+    in_tables,
+    known_values,
+    own_generator,
+    parsed,
+    statistic_row,
+    with_reason,
+)
+from culturekit.metrics.statistics.clustering import check_count
+from culturekit.metrics.statistics.correlations import (
+    CORRELATIONS,
+    FEWEST_CLUSTERS,
+    Correlation,
+    as_correlation,
+    correlate,
+)
+from culturekit.records.schemas import ANNOTATIONS, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
+
+__all__ = ["META", "MetaOptions", "MetaReads", "meta", "score_meta"]
+
+ALL = "all"
+"""What stands in the column model where the items of all models are taken together."""
+
+FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
+
+SERIES = ("metric", "params")
+
+LATER = ("choices", "people_only", "level")
+"""Options that came later: a stage that does without them is the stage it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaReads:
+    """Values of metrics, what people said of the same items, and tables of single images that become values."""
+
+    values: Annotated[ValueTables, Field(description="Table of values of metrics; repeat it for more than one.")] = (
+        ValueTables()
+    )
+    annotations: Annotated[Path | None, Field(description="What people answered about the same items.")] = None
+    human: Annotated[ValueTables, Field(description="Table of values that are ratings by people; repeatable.")] = (
+        ValueTables()
+    )
+    quality: Annotated[Numbered, Field(description="Scores of single images to hold against people; repeatable.")] = (
+        Numbered()
+    )
+    matches: Annotated[
+        Numbered,
+        Field(description="What images were mapped to: similarity, margins, the country asked for; repeatable."),
+    ] = Numbered()
+    prompts: Annotated[Path | None, Field(description="What images were asked for; with --matches.")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse files of which nothing can be correlated."""
+        if not self.values and not self.matches:
+            raise UsageError("there is nothing to hold against people", expected="--values, or --matches and --quality")
+        if self.automatic and self.annotations is None:
+            raise UsageError("quality and matches are held against annotations", expected="--annotations")
+        if self.automatic and not self.matches:
+            raise UsageError("the model of an image stands in its match", expected="--matches, one table per model")
+
+    @property
+    def automatic(self) -> bool:
+        """Whether there are tables of single images, which become values."""
+        return bool(self.quality or self.matches)
+
+    def values_of(self, items: Sequence[str]) -> pl.DataFrame:
+        """Read what the tables of single images say of some."""
+        return automatic_values(
+            [read_table(path, QUALITY) for path in self.quality.places],
+            [read_table(path, MATCHES) for path in self.matches.places],
+            None if self.prompts is None else read_table(self.prompts, PROMPTS),
+            items=items,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MetaOptions:
+    """How metrics are held against people and each other; the seed is that of the bootstrap."""
+
+    choices: Annotated[
+        tuple[str, ...],
+        Field(description="A choice in words, such as yes, whose share is a rating too; repeatable."),
+        Typed("choice"),
+    ] = ()
+    level: Annotated[
+        Literal["item", "prompt"],
+        Field(description="Correlate single items, or the means of each model's items of a prompt."),
+    ] = "item"
+    people_only: Annotated[
+        bool, Field(description="Leave out how metrics follow each other."), Typed("people-only")
+    ] = False
+    methods: Annotated[
+        tuple[Correlation, ...],
+        Field(description="spearman, kendall or pearson; repeatable. [all three]"),
+        Typed("method", as_correlation),
+    ] = CORRELATIONS
+    by: Annotated[PoolsBy, Field(description="What makes a pool of annotators."), Typed("pools")] = "region"
+    scheme: Annotated[str, Field(description="Rows for each group of countries too: a scheme as in `score gaps`.")] = ""
+    groups: Annotated[
+        Path | Mapping[str, str] | None,
+        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
+    ] = None
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap.")] = RESAMPLES
+    seed: Seed = 0
+
+    @property
+    def sides(self) -> Mapping[str, str]:
+        """The group of each country; none without a scheme."""
+        if isinstance(self.groups, Mapping):
+            return self.groups
+        return country_groups(self.scheme, self.groups) if self.scheme else {}
+
+
+def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Stage:
+    """Correlate metrics with ratings by people, pool by pool, and metrics with each other."""
+    methods, choices = tuple(dict.fromkeys(options.methods)), tuple(sorted(set(options.choices)))
+    known = replace(options, methods=methods, choices=choices, groups=options.sides)
+    read = given if given.automatic else replace(given, prompts=None)
+    usual, stated = kept(MetaOptions()), kept(known, but=("seed",))
+    settings = {key: value for key, value in stated.items() if key not in LATER or value != usual[key]}
+    seeds = {"bootstrap": options.seed}
+    return family_stage("meta", roles_of(read), settings, lambda _: score(read, known), seeds=seeds, name=name)
+
+
+META = Family(
+    meta,
+    metrics=described("human_correlation metric_correlation"),
+    example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
+    check="score-meta",
+)
+
+
+def score(given: MetaReads, options: MetaOptions) -> Scored:
+    """Read and correlate; what becomes a value here is written beside the scores."""
+    people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
+    items = [] if people is None else people["item_id"].unique().to_list()
+    own = given.values_of(items) if given.automatic else None
+    parts = [*([given.values.table()] if given.values else []), *([] if own is None else [own])]
+    answer = score_meta(
+        pl.concat(parts).unique(VALUES.key, keep="first", maintain_order=True).sort(VALUES.key),
+        annotations=people,
+        human=given.human.table() if given.human else None,
+        options=options,
+    )
+    return answer if own is None else Scored(answer.scores, own, answer.left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One score of many items: what it is, and item, value, and for a metric also model, unit_id and country."""
+
+    about: dict[str, object]
+    items: pl.DataFrame
+
+
+def score_meta(
+    values: pl.DataFrame,
+    *,
+    annotations: pl.DataFrame | None = None,
+    human: pl.DataFrame | None = None,
+    options: MetaOptions,
+) -> Scored:
+    """Correlate metrics with ratings by people, and with each other, by model and over all, where items have both.
+
+    Args:
+        values: conforms to VALUES: the metrics.
+        annotations: conforms to ANNOTATIONS: people's answers; each pool is held against on its own.
+        human: conforms to VALUES: ratings by people that are already one number per item.
+        options: which correlations, and how.
+
+    Returns:
+        Rows of the metrics `human_correlation` and `metric_correlation`.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or no item has two scores.
+    """
+    if not options.methods:
+        raise argument_error("methods", "at least one correlation", options.methods)
+    for method in options.methods:
+        check_choice("methods", method, CORRELATIONS)
+    check_choices(options)
+    check_count("resamples", options.resamples)
+    known, unknown = known_values(values)
+    metrics = metric_series(known)
+    people = [*rated(annotations, options), *([] if human is None else metric_series(known_values(human)[0]))]
+    rows = [row for a, b in itertools.product(metrics, people) for row in rows_of("human_correlation", a, b, options)]
+    for a, b in () if options.people_only else itertools.combinations(metrics, 2):
+        rows += rows_of("metric_correlation", a, b, options)
+    if not rows:
+        raise UsageError(
+            "no item has two scores to correlate",
+            expected="items of the values among those of the ratings, or two metrics of the same items",
+            found=f"{len(metrics)} metrics and {len(people)} kinds of ratings",
+        )
+    return in_tables(rows, [], {"unknown_value": unknown})
+
+
+def metric_series(known: pl.DataFrame) -> list[Series]:
+    """Give each metric, with its parameters, as a series; an item that stands under several scores counts once."""
+    once = known.sort("country", "concept", nulls_last=True).unique(
+        [*SERIES, "benchmark", "model", "item"], keep="first", maintain_order=True
+    )
+    series = []
+    ordered = once.sort(*SERIES, "benchmark", "model", "item")
+    for part in ordered.partition_by(*SERIES, "benchmark", maintain_order=True):
+        row = part.row(0, named=True)
+        about = {"metric": row["metric"], "params": parsed(row["params"]), "benchmark": row["benchmark"]}
+        series.append(Series(about, part.select("model", "item", "unit_id", "country", "value")))
+    return series
+
+
+def rated(annotations: pl.DataFrame | None, options: MetaOptions) -> Iterator[Series]:
+    """Give the item means of each pool as a series; of choices in words, the shares of those asked for."""
+    if annotations is None:
+        return
+    for pool in pooled_ratings(annotations, by=options.by)[0]:
+        about: dict[str, object] = {
+            "scheme": pool.scheme,
+            "criterion": pool.criterion,
+            "pool": pool.pool,
+            "pools_by": options.by,
+        }
+        for choice in [None] if pool.numeric else options.choices:
+            means = pool.item_means(choice)
+            of_choice = {} if choice is None else {"choice": choice}
+            yield Series({**about, **of_choice}, pl.DataFrame({"item": list(means), "value": list(means.values())}))
+
+
+def rows_of(metric: str, a: Series, b: Series, options: MetaOptions) -> Iterator[Row]:
+    """Correlate two series: for all models, for each, and within each group of countries."""
+    on = ["item", "model"] if "model" in b.items.columns and metric == "metric_correlation" else ["item"]
+    other = b.items.select(*on, other="value")
+    both = a.items.join(other, on=on).sort("model", "item")
+    if options.level == "prompt":
+        both = of_prompts(both)
+    models = sorted(both["model"].unique())
+    for model in [ALL, *models] if len(models) > 1 else models:
+        of_model = both if model == ALL else both.filter(pl.col("model") == model)
+        yield from correlations(metric, a, b, of_model, options, model=model, group=None)
+        if options.scheme:
+            side = pl.col("country").replace_strict(dict(options.sides), default=None, return_dtype=pl.String)
+            sided = of_model.with_columns(side=side).drop_nulls("side").sort("side")
+            for part in sided.partition_by("side", maintain_order=True):
+                yield from correlations(metric, a, b, part, options, model=model, group=part["side"][0])
+
+
+def of_prompts(both: pl.DataFrame) -> pl.DataFrame:
+    """Average both scores over the items of each model's prompts."""
+    means = [pl.col(name).sort().mean() for name in ("value", "other")]
+    return both.group_by("model", "unit_id").agg(*means, pl.col("country").first()).sort("model", "unit_id")
+
+
+def correlations(
+    metric: str, a: Series, b: Series, both: pl.DataFrame, options: MetaOptions, *, model: str, group: str | None
+) -> Iterator[Row]:
+    """Make one row per kind of correlation."""
+    for method in options.methods:
+        answer = correlate(
+            both["value"].to_numpy(),
+            both["other"].to_numpy(),
+            method=method,
+            clusters=both["unit_id"].to_numpy().astype(str),
+            confidence=options.confidence,
+            resamples=options.resamples,
+            rng=own_generator(options.seed, metric, a.about, b.about, model, group, method),
+        )
+        params: dict[str, object] = {
+            **a.about,
+            "with": b.about,
+            "method": method,
+            "prompts": both["unit_id"].n_unique(),
+            **({} if options.level == "item" else {"level": options.level}),
+            **({"scheme": options.scheme} if group else {}),
+        }
+        place: Row = {"model": model, "benchmark": str(a.about["benchmark"]), "group": group}
+        yield statistic_row(metric, answer=answer, params=with_reason(params, answer, FEW), **place)

@@ -1,0 +1,164 @@
+"""From annotations of single images to in-region rates, consistency and agreement."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, Typed, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import roles_of
+from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
+from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
+from culturekit.metrics.inclusion.region_rates import representation_answers
+from culturekit.metrics.inclusion.task2_files import read_task2_file
+from culturekit.metrics.inclusion.task_agreement import item_agreement, kappa_of, task2_answers
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.records.schemas import DROPS, TASK2
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["TASK_2", "Task2Options", "Task2Reads", "score_task2", "task2"]
+
+CELLS = (("region",), ("object",), ("region", "object"))
+"""By what images are parted, besides who made them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task2Reads:
+    """What people saw in single images."""
+
+    task2: Annotated[
+        Path, Field(description="What people saw in single images: CSV in the public layout, or our table.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Task2Options:
+    """What to score, and how."""
+
+    sources: Annotated[
+        tuple[tuple[str, str], ...],
+        Field(description="MODEL=PATTERN of img_path, such as ldm=ldm21/*; what fits none is real. Repeatable."),
+        Typed("source", partial(name_and_value, option="--source")),
+    ] = ()
+    least: Least = LEAST_ACCURACY
+    confidence: Confidence = CONFIDENCE
+    benchmark: str = "inclusion"
+
+
+def task2(given: Task2Reads, options: Task2Options, *, name: str = "scores") -> Stage:
+    """Score how often people in and out of a region see it in its images, consistency, and agreement."""
+    known = {**kept(options), "sources": dict(options.sources)}
+    return family_stage("task2", roles_of(given), known, lambda work: score(work, given.task2, options), name=name)
+
+
+TASK_2 = Family(
+    task2,
+    metrics=described("in_region_rate location_agreement location_kappa location_unanimity object_seen"),
+    example="--task2 task2_geode.csv --out scores",
+)
+
+
+def score(work: Work, path: Path, options: Task2Options) -> Scored:
+    """Read, score, and list the rows that could not be read beside the scores."""
+    if path.suffix == ".parquet":
+        if options.sources:
+            raise UsageError("a table of Task 2 says itself who made an image", where=str(path))
+        return score_task2(read_table(path, TASK2), options=options)
+    file = read_task2_file(path, sources=dict(options.sources))
+    if file.drops.height:
+        write_table(work.out, DROPS, file.drops)
+    answer = score_task2(file.annotations, options=options)
+    reasons = dict(file.drops.group_by("reason").agg(pl.len()).sort("reason").iter_rows())
+    return Scored(answer.scores, answer.values, {**reasons, **answer.left_out})
+
+
+def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
+    """Score in-region rates, object consistency and agreement, by who made the images, region and object.
+
+    Regions stand in the column group, objects in the column concept, and who made the images (`real` for photographs)
+    in the column model.
+
+    Raises:
+        UsageError: the table does not conform, or nothing is left of it.
+    """
+    reliable = drop_unreliable(checked(annotations, TASK2), least=options.least)
+    table = reliable.annotations
+    if not table.height:
+        raise UsageError(
+            "no annotation is left to score", found=f"{annotations.height} before unreliable ones were left out"
+        )
+    left_out = Counter(
+        {
+            "annotations of unreliable annotators": annotations.height - table.height,
+            "annotators left out of an object and region": reliable.cells.filter(~pl.col("kept")).height,
+            "annotations for rates without a region of their own": table["region"].null_count(),
+        }
+    )
+    if options.least > 0:
+        left_out["kept unchecked, for want of photographs"] = reliable.unchecked
+    rows: list[Row] = []
+    values: list[Row] = []
+    for cell in CELLS:
+        for row, below in [*rate_rows(table, cell, options), *consistency_rows(table, cell, options)]:
+            rows.append(row)
+            values += below
+    rows += agreement_of_regions(table, options)
+    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
+    return scored(rows, values, left_out=counts)
+
+
+def rate_rows(table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options) -> Iterator[tuple[Row, list[Row]]]:
+    """Make the in-region rates of each cell."""
+    answers = representation_answers(table, by=("source", *cell)).with_columns(yes="names")
+    yield from share_rows("in_region_rate", answers, cell, ("side", "target"), options, image="img_path")
+
+
+def consistency_rows(
+    table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options
+) -> Iterator[tuple[Row, list[Row]]]:
+    """Make the object consistency of each cell, pool by pool."""
+    answers = table.with_columns(yes="shown", pool="annotator_loc")
+    yield from share_rows("object_seen", answers, cell, ("pool",), options, image="img_path")
+
+
+def agreement_of_regions(table: pl.DataFrame, options: Task2Options) -> Iterator[Row]:
+    """Make the agreement of annotators by source and region: all with each other, and pool by pool."""
+    extra = {"least": options.least}
+    for by in (("source", "region"), ("source", "region", "annotator_loc")):
+        answers = task2_answers(table, by=by)
+        items = item_agreement(answers, by=by, item="img_path", question="question").rename({"question": "criterion"})
+        yield from agreement_rows(items, by, options.benchmark, options.confidence, extra)
+        yield from kappa_rows(answers, items, by, options)
+
+
+def kappa_rows(answers: pl.DataFrame, items: pl.DataFrame, by: tuple[str, ...], options: Task2Options) -> Iterator[Row]:
+    """Make Fleiss' kappa where everybody, or one pool, is compared within itself."""
+    keys = [*by, "criterion", "pairs"]
+    inside = items.filter(pl.col("pairs") != "across")
+    for cell in inside.group_by(keys).agg(n=pl.len()).sort(keys, nulls_last=True).iter_rows(named=True):
+        kappa = kappa_of(answers, {**cell, "question": cell["criterion"]}, by)
+        if kappa is None:
+            continue
+        params = {name: cell[name] for name in ("criterion", "pairs")}
+        pool = {"pool": cell["annotator_loc"]} if "annotator_loc" in by else {}
+        yield statistic_row(
+            "location_kappa",
+            model=cell["source"],
+            benchmark=options.benchmark,
+            answer=Interval(kappa, float("nan"), float("nan"), cell["n"], "these"),
+            params={**params, **pool, "least": options.least, "no_interval": "kappa of a cell is given as it is"},
+            group=cell["region"],
+        )

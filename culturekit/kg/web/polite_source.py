@@ -1,0 +1,167 @@
+"""A web API that is asked one question at a time, not too fast, by somebody who says who they are."""
+
+import http.client
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import SplitResult, urljoin
+
+import msgspec
+
+from culturekit.errors import UpstreamUnavailable
+from culturekit.kg.web.pinned_connection import connect_to, retry_after
+from culturekit.kg.web.public_address import check_url, names_this_machine
+from culturekit.version import VERSION
+
+__all__ = ["PoliteSource"]
+
+logger = logging.getLogger(__name__)
+
+MAX_BYTES = 2_000_000
+LONGEST_WAIT = 600.0
+MAX_REDIRECTS = 3
+TRIES = 5
+PASSING = {429, 500, 502, 503, 504}
+MOVED = {301, 302, 303, 307, 308}
+KEPT = "What was answered is kept: run the same command again and it goes on from there."
+
+Answer = TypeVar("Answer")
+
+
+class Passing(Exception):
+    """A failure that may pass; `wait` is how long the server wants to be left alone, where it says so."""
+
+    def __init__(self, problem: str, wait: float | None = None) -> None:
+        """Keep the reason for the last message."""
+        super().__init__(problem)
+        self.wait = wait
+
+
+@dataclass(slots=True)
+class PoliteSource:
+    """Asks one service. `secrets` are headers that never follow a redirect and never stand in a message.
+
+    A server that sends a byte now and then is cut off after `longest` seconds.
+    """
+
+    base: str
+    contact: str
+    per_second: float
+    secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict, repr=False)
+    timeout: float = 30.0
+    longest: float = 120.0
+    hint: str = KEPT
+    pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    asked: int = 0
+    last: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could never be asked before anything is sent."""
+        check_url(self.base)
+
+    def ask(self, path: str, answer: type[Answer], *, missing: Answer | None = None) -> Answer:
+        """Answer a GET below the base URL; `missing` stands for what the service does not know (404)."""
+        url = f"{self.base.rstrip('/')}/{path}" if path and not path.startswith("?") else f"{self.base}{path}"
+        for attempt in range(1, TRIES + 1):
+            try:
+                status, body = self.follow(url)
+                if status == 404 and missing is not None:
+                    return missing
+                return self.read(status, body, answer)
+            except Passing as failure:
+                wait = float(2 ** (attempt - 1)) if failure.wait is None else failure.wait
+                if attempt == TRIES or wait > LONGEST_WAIT:
+                    raise UpstreamUnavailable(
+                        f"the service did not answer in {attempt} {'try' if attempt == 1 else 'tries'}: {failure}",
+                        where=self.base,
+                        found=f"a request to wait {wait:,.0f} s" if wait > LONGEST_WAIT else "",
+                        hint=self.hint,
+                    ) from failure
+                logger.warning("%s: %s; trying again in %.0f s", self.base, failure, wait)
+                self.pause(wait)
+        raise AssertionError("unreachable")
+
+    def read(self, status: int, body: bytes, answer: type[Answer]) -> Answer:
+        """Read the body of a good reply; say of any other that it was refused."""
+        if status != 200:
+            said = " ".join(body[:2000].decode("utf-8", "replace").split())[:300]
+            raise UpstreamUnavailable(
+                f"the service refused (HTTP {status})", where=self.base, found=said, hint=self.hint
+            )
+        try:
+            return msgspec.json.decode(body, type=answer)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Passing(f"the reply is not what the service documents ({error})") from error
+
+    def follow(self, url: str) -> tuple[int, bytes]:
+        """Send a GET, wherever the page has moved: elsewhere only to a public address, and without secrets."""
+        at, home = url, origin(check_url(url))
+        for _ in range(MAX_REDIRECTS + 1):
+            parts = check_url(at)
+            status, headers, body = self.send(parts, home=origin(parts) == home)
+            if status in PASSING:
+                raise Passing(f"HTTP {status}", retry_after(headers.get("Retry-After", "")))
+            if status not in MOVED:
+                check_kind(status, headers.get("Content-Type", ""))
+                return status, body
+            location = headers.get("Location", "")
+            target = urljoin(at, location)
+            if not location or (at.startswith("https:") and not target.startswith("https:")):
+                raise UpstreamUnavailable("the service redirects to nowhere safe", where=self.base, found=location)
+            at = target
+        raise UpstreamUnavailable("the service redirects again and again", where=self.base)
+
+    def send(self, parts: SplitResult, *, home: bool) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request, not sooner after the last one than agreed."""
+        self.keep_pace()
+        agent = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
+        headers = {"Accept": "application/json", "User-Agent": agent}
+        if home:
+            headers |= {name: reveal() for name, reveal in self.secrets.items()}
+        connection = connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.asked += 1
+        connection.end_within(self.longest)
+        try:
+            connection.request("GET", target, headers=headers)
+            response = connection.getresponse()
+            body = self.whole(response)
+        except (OSError, http.client.HTTPException) as error:
+            raise Passing(f"the connection failed ({str(error) or type(error).__name__})") from error
+        finally:
+            connection.close()
+        return response.status, {name.title(): value for name, value in response.getheaders()}, body
+
+    def whole(self, response: http.client.HTTPResponse) -> bytes:
+        """Read a reply to its end, within a size."""
+        chunks, size = [], 0
+        while chunk := response.read1(65_536):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise UpstreamUnavailable("the reply is too large", where=self.base, expected=f"{MAX_BYTES:,} bytes")
+        if response.length:
+            raise Passing(f"the reply broke off {response.length:,} bytes before its end")
+        return b"".join(chunks)
+
+    def keep_pace(self) -> None:
+        """Wait until the next question may be asked."""
+        now = self.clock()
+        if self.last is not None and (ahead := self.last + 1 / self.per_second - now) > 0:
+            self.pause(ahead)
+            now += ahead
+        self.last = now
+
+
+def origin(parts: SplitResult) -> tuple[str, str, int | None]:
+    """Tell one server from another."""
+    return parts.scheme, (parts.hostname or "").lower(), parts.port
+
+
+def check_kind(status: int, kind: str) -> None:
+    """Refuse a page of a proxy or a login in place of data."""
+    if status == 200 and kind and "json" not in kind.lower():
+        raise Passing(f"the reply is {kind.partition(';')[0].strip()}, not JSON")

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import culturekit
+
+TWICE = {
+    "a command": (("score", "audit-sample", "--matches", "a", "--matches", "b", "--out", "c"), "--matches"),
+    "a command of a family": (("score", "spread", "--size", "4", "--size", "8"), "--size"),
+    "a command of a group": (("prompts", "build", "cube", "--out", "a", "--cspace", "b", "--out", "c"), "--out"),
+    "a short name and the long one": (("score", "audit-sample", "--n", "20", "--n=30"), "--n"),
+    "an option before the command": (("--countries-file", "a", "--countries-file", "b", "doctor"), "--countries-file"),
+    "an added option's neighbour": (("score", "qvs", "--replace", "--size", "4", "--size", "8"), "--size"),
+}
+
+
+@pytest.mark.parametrize("where", TWICE)
+def test_an_option_of_one_value_that_stands_twice_is_refused(where: str) -> None:
+    words, option = TWICE[where]
+    done = culturekit(*words)
+    assert done.returncode == 2
+    assert f"error: {option} is given 2 times, and only the last would count; expected it once" in done.stderr
+
+
+def test_what_may_be_repeated_and_flags_are_taken(tmp_path: Path) -> None:
+    done = culturekit(
+        "score", "qvs", "--json", "--json", "--q", "1", "--q", "2", "--matches", tmp_path / "none", "--out", tmp_path
+    )
+    assert "given 2 times" not in done.stderr
+    assert done.returncode == 2
+
+
+def test_a_value_of_a_recipe_that_is_set_twice_is_refused() -> None:
+    done = culturekit("plan", "cube", "--set", "seed=1", "--set", "scores.size=4", "--set", "seed=2")
+    assert done.returncode == 2
+    assert "--set seed: set 2 times, and only the last would count" in done.stderr

@@ -1,0 +1,135 @@
+import pytest
+
+from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.kg.web.polite_source import MAX_BYTES, PoliteSource
+from tests.builders.answering import Said, answering
+from tests.llm.server.dripping import HEADER, dripping
+
+GOOD = Said(body=b'{"a": 1}')
+
+
+def source(url: str, waits: list[float], **secrets: str) -> PoliteSource:
+    told = {name.replace("_", "-"): (lambda value=value: value) for name, value in secrets.items()}
+    return PoliteSource(url, "me@example.org", 1e6, secrets=told, pause=waits.append)
+
+
+def turns(*replies: Said) -> object:
+    waiting = list(replies)
+    return lambda path: waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again_as_long_as_the_server_says(status: int) -> None:
+    waits: list[float] = []
+    with answering(turns(Said(status, headers={"Retry-After": "7"}), Said(status), GOOD)) as server:  # type: ignore[arg-type]
+        assert source(server.url, waits).ask("x", dict) == {"a": 1}
+    assert [wait for wait in waits if wait >= 1] == [7.0, 2.0]
+
+
+def test_who_asks_is_said() -> None:
+    with answering(lambda path: GOOD) as server:
+        source(server.url, []).ask("x", dict)
+        headers = server.asked[0][1]
+    assert headers["user-agent"].startswith("culturekit/")
+    assert "(me@example.org)" in headers["user-agent"]
+
+
+def test_a_long_wait_is_not_waited_out() -> None:
+    waits: list[float] = []
+    with (
+        answering(lambda path: Said(429, headers={"Retry-After": "90000"})) as server,
+        pytest.raises(UpstreamUnavailable, match="90,000 s"),
+    ):
+        source(server.url, waits).ask("x", dict)
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Said(body=b"<html>log in</html>", headers={"Content-Type": "text/html"}),
+        Said(body=b'{"a": '),
+        Said(body=b"\xff\xfe"),
+        Said(body=b"[" * 100_000),
+        Said(body=b"[1, 2]"),
+        Said(body=b'{"a": 1}', length=99),
+    ],
+    ids=["a page", "cut", "not UTF-8", "deep", "another shape", "shorter than it says"],
+)
+def test_a_hostile_body_is_an_error_and_never_an_answer(said: Said) -> None:
+    with answering(lambda path: said) as server, pytest.raises(UpstreamUnavailable, match="in 5 tries"):
+        source(server.url, []).ask("x", dict[str, int])
+    assert len(server.asked) == 5
+
+
+def test_a_reply_without_end_is_cut_off() -> None:
+    with (
+        answering(lambda path: Said(body=b" " * (MAX_BYTES + 10))) as server,
+        pytest.raises(UpstreamUnavailable, match="too large"),
+    ):
+        source(server.url, []).ask("x", dict)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_refusal_is_not_repeated(status: int) -> None:
+    with answering(lambda path: Said(status, b'{"detail": "no"}')) as server:
+        with pytest.raises(UpstreamUnavailable, match=f"HTTP {status}"):
+            source(server.url, []).ask("x", dict)
+        assert len(server.asked) == 1
+
+
+def test_what_the_service_does_not_know_has_an_answer_where_one_is_given() -> None:
+    with answering(lambda path: Said(404)) as server:
+        assert source(server.url, []).ask("x", dict, missing={"none": 1}) == {"none": 1}
+
+
+@pytest.mark.parametrize(
+    "to", ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://[::ffff:192.168.0.1]/", "http://127.0.0.1:9/"]
+)
+def test_a_redirect_to_a_private_address_is_refused(to: str) -> None:
+    with (
+        answering(lambda path: Said(302, headers={"Location": to})) as server,
+        pytest.raises(UsageError, match="not on the public internet"),
+    ):
+        source(server.url, []).ask("x", dict)
+
+
+def test_a_redirect_on_the_same_server_is_followed_and_a_circle_is_not() -> None:
+    with answering(lambda path: GOOD if path == "/new" else Said(301, headers={"Location": "/new"})) as server:
+        assert source(server.url, []).ask("old", dict) == {"a": 1}
+    with (
+        answering(lambda path: Said(302, headers={"Location": "/again"})) as server,
+        pytest.raises(UpstreamUnavailable, match="again and again"),
+    ):
+        source(server.url, []).ask("x", dict)
+
+
+@pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://example.org/", "http://user:word@example.org/"])
+def test_a_redirect_to_what_is_no_page_is_refused(to: str) -> None:
+    with answering(lambda path: Said(302, headers={"Location": to})) as server, pytest.raises(UsageError):
+        source(server.url, []).ask("x", dict)
+
+
+def test_questions_keep_their_pace() -> None:
+    now, waits = [0.0], list[float]()
+
+    def pause(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds
+
+    with answering(lambda path: GOOD) as server:
+        slow = PoliteSource(server.url, "me@example.org", 4.0, pause=pause, clock=lambda: now[0])
+        for _ in range(3):
+            slow.ask("x", dict)
+    assert waits == [0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    "begin", [HEADER, HEADER + b"application/json\r\n\r\n", HEADER + b"application/json\r\nConnection: close\r\n\r\n"]
+)
+def test_a_server_that_sends_a_byte_now_and_then_is_cut_off(begin: bytes) -> None:
+    with dripping(begin) as url:
+        asked = source(url, [])
+        asked.longest = 0.2
+        with pytest.raises(UpstreamUnavailable, match=r"timed out|too long as a whole"):
+            asked.ask("x", dict)
