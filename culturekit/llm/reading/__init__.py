@@ -32,9 +32,9 @@ What a target cannot take is refused before anything is sent, with field, target
 
 `read_reply(request, text)` gives a value, or a `ParseFailure` with a code, the field, and `raw`; it never raises.
 Limits are a million characters, 32 levels, 63 bits, 200 white space characters in a row. `Request.allowed`
-(`verdicts[].id`) holds ids to those given, each once; `check_quotes(source, quotes)` finds each quote in the source. With
-`fences="strip"`, as all askings have it, one code fence around one object is taken off: the row's detail is `fenced`,
-the manifest counts it, `raw` keeps it. Text around the object is an error always.
+(`verdicts[].id`) holds ids to those given, each once; `check_quotes(source, quotes)` finds each quote in the source.
+With `fences="strip"`, as all askings have it, one code fence around one object is taken off: the row's detail is
+`fenced`, the manifest counts it, `raw` keeps it. Text around the object is an error always.
 
 A reply that cannot be read is followed by one more request, with the same data, a key of its own, nothing of the first
 reply, and after the instructions:
