@@ -62,7 +62,8 @@ def codes_page() -> str:
     }
     limits = ", ".join(f"`{name}` {limit:,}" for name, limit in dataclasses.asdict(LIMITS).items())
     leads = {
-        "What the check of a card finds": f"`long-prose`: {body_of(is_passage)}\n\n`source-prose`: {text_of(SourceTexts)}",
+        "What the check of a card finds": f"`long-prose`: {body_of(is_passage)}\n\n"
+        f"`source-prose`: {text_of(SourceTexts)}",
         "Why a reply is no answer": body_of(reading),
         "Why there is no picture": f"{text_of(PictureLimits)}\n\nThe limits: {limits}.",
     }
