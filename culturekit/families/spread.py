@@ -21,7 +21,7 @@ from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders, 
 from culturekit.families.weights_behind import check_weights, weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
-from culturekit.metrics.diversity.cosine_means import mean_cosine
+from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.extractors import licence_of
 from culturekit.metrics.scoring.image_levels import MeanOptions, placed
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors

@@ -11,8 +11,12 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.image_texts import clip_score
-from culturekit.metrics.realism.percentiles import consistency_interval
-from culturekit.metrics.realism.score_levels import PRESENCE_THRESHOLDS, objects_present, yes_by_score
+from culturekit.metrics.realism.score_levels import (
+    PRESENCE_THRESHOLDS,
+    consistency_interval,
+    objects_present,
+    yes_by_score,
+)
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.image_levels import (
     MeanOptions,

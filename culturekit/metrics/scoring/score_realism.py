@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.realism.class_scores import split_scores
-from culturekit.metrics.realism.coverage_scatter import coverage_interval
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import check_same_width, feature_rows
-from culturekit.metrics.realism.gaussians import frechet_distance
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
-from culturekit.metrics.realism.kernel_means import kernel_distance_interval
-from culturekit.metrics.realism.manifolds import Neighbourhoods, neighbourhoods
+from culturekit.metrics.realism.manifolds import Neighbourhoods, coverage_interval, neighbourhoods
 from culturekit.metrics.realism.neighbours import RadiiCache
+from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval
 from culturekit.metrics.scoring.equal_images import Equal, balanced_references, equal_images
 from culturekit.metrics.scoring.image_levels import (
     MeanOptions,

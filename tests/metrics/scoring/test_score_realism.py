@@ -11,7 +11,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics.realism.extractors import called, check_extractor, licence_of
-from culturekit.metrics.realism.gaussians import frechet_distance
+from culturekit.metrics.realism.set_distances import frechet_distance
 from culturekit.metrics.scoring.equal_images import balanced_references, equal_images
 from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
