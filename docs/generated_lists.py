@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -24,12 +25,13 @@ from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import TransformersOptions
 from culturekit.index.raters.preference_quality import HpsOptions
 from culturekit.index.spread import lpips_measure
+from culturekit.llm import reading
 from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, OpenAIOptions, ReplayOptions
 from culturekit.llm.money.prices import price_list
 from culturekit.llm.outcomes import OUTCOMES
 from culturekit.llm.reading.reply_codes import CODES as REPLY_CODES
 from culturekit.llm.reading.schema_targets import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
-from culturekit.storage.picture_limits import REASONS
+from culturekit.storage.picture_limits import LIMITS, REASONS, PictureLimits
 
 ROOT = Path(__file__).parents[1]
 NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"
@@ -55,9 +57,15 @@ def codes_page() -> str:
         ),
         "What the check of a card finds": (("code", "means", "what to do", "exit code"), card),
     }
+    limits = ", ".join(f"`{name}` {limit:,}" for name, limit in dataclasses.asdict(LIMITS).items())
+    leads = {
+        "Why a reply is no answer": body_of(reading),
+        "Why there is no picture": f"{text_of(PictureLimits)}\n\nThe limits: {limits}.",
+    }
     parts = ["# Codes\n", NOTE, "Closed lists, as they stand in tables, logs, messages and `--json`.\n"]
     for title, (columns, rows) in lists.items():
-        head = [f"## {title}\n", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+        lead = [f"{leads[title]}\n"] if title in leads else []
+        head = [f"## {title}\n", *lead, f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
         cells = [f"| `{name}` | {' | '.join(map(as_text, row))} |" for name, *row in rows]
         parts.append("\n".join([*head, *cells]) + "\n")
     return "\n".join(parts)
@@ -124,7 +132,8 @@ def specs_page() -> str:
     ]
     for title, options in SPECS.items():
         rows = "\n".join(f"| `{name}` | {' | '.join(map(as_text, row))} |" for name, *row in option_rows(options))
-        parts.append(f"## {title}\n\n| option | takes | default | meaning |\n|---|---|---|---|\n{rows}\n")
+        table = f"| option | takes | default | meaning |\n|---|---|---|---|\n{rows}\n"
+        parts.append(f"## {title}\n\n{text_of(options)}\n\n{table}")
     prices = "\n".join(f"| {' | '.join(row)} |" for row in picture_prices())
     parts.append(f"## Dollars an image\n\n| model | quality | by size |\n|---|---|---|\n{prices}\n")
     return "\n".join(parts)
@@ -137,6 +146,16 @@ def picture_prices() -> Iterator[tuple[str, str, str]]:
             for quality, sizes in qualities.items():
                 dollars = provider.models[model].output / 1_000_000
                 yield model, quality, ", ".join(f"{size}: {tokens * dollars:.4f}" for size, tokens in sizes.items())
+
+
+def text_of(described: type[Any]) -> str:
+    """Give the docstring of a class without its attributes."""
+    return inspect.cleandoc(described.__doc__ or "").partition("Attributes:")[0].strip()
+
+
+def body_of(module: ModuleType) -> str:
+    """Give the docstring of a module without its first line."""
+    return inspect.cleandoc(module.__doc__ or "").partition("\n")[2].strip()
 
 
 def option_rows(options: type[Any]) -> Iterator[tuple[str, str, str, str]]:
