@@ -20,9 +20,11 @@ from culturekit.metrics.catalog import CATALOG
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Column, Table
 
+sys.path.insert(0, str(Path(__file__).parent))
+from generated_lists import NOTE, as_text, codes_page, packages_page, specs_page
+
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks/results"
-NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"
 
 
 def commands_page() -> str:
@@ -70,12 +72,6 @@ def metrics_page() -> str:
         table = "\n".join(f"| {key} | {as_text(value)} |" for key, value in rows)
         parts.append(f"## {metric.name}: {metric.title}\n\n| | |\n|---|---|\n{table}\n")
     return "\n".join(parts)
-
-
-def as_text(value: object) -> str:
-    """Write a cell."""
-    text = "<br>".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def tables_page() -> str:
@@ -258,6 +254,9 @@ PAGES = {
     "tables.md": tables_page,
     "benchmarks.md": benchmarks_page,
     "keys.md": keys_page,
+    "specs.md": specs_page,
+    "codes.md": codes_page,
+    "packages.md": packages_page,
 }
 
 

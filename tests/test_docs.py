@@ -30,17 +30,25 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["commands.md", "metrics.md", "tables.md", "benchmarks.md", "keys.md", "api.md"])
-def test_a_generated_page_is_what_the_code_says(name: str) -> None:
-    page = generator().PAGES[name]()
-    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page, "regenerate: make docs"
+def test_a_generated_page_is_what_the_code_says() -> None:
+    pages = generator().PAGES
+    stale = [name for name in pages if (ROOT / "docs" / name).read_text(encoding="utf-8") != pages[name]()]
+    assert stale == [], "regenerate: make docs"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+    for target, section in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+            there = page.parent / target if target else page
+            assert there.exists(), target
+            assert not section or section in sections(there), (target, section)
+
+
+def sections(page: Path) -> set[str]:
+    """Give the anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_decisions_are_short_and_say_what_would_change_them() -> None:
@@ -48,7 +56,7 @@ def test_decisions_are_short_and_say_what_would_change_them() -> None:
     assert len(pages) >= 6
     for page in pages:
         text = page.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= 60, page
+        assert len(text.split()) <= 300, page
         for part in ("**Choice.**", "**Why.**", "**Would change our mind.**"):
             assert part in text, (page.name, part)
 
@@ -58,14 +66,6 @@ def test_every_key_of_a_yaml_file_is_documented(model: type[BaseModel]) -> None:
     text = (ROOT / "docs/keys.md").read_text(encoding="utf-8")
     for key in model.model_fields:
         assert f"| `{key}` |" in text, key
-
-
-def test_the_packages_of_the_contract_are_those_of_the_architecture_page() -> None:
-    contract = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("layers = [")[2].partition("]")[0]
-    names = set(re.findall(r"[a-z_]+", re.sub(r"\([a-z]+\)", "", contract)))
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    for name in names - {"version"}:
-        assert f"| `{name}` |" in text, name
 
 
 def test_the_words_of_the_glossary_are_used() -> None:

@@ -13,21 +13,17 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import (
-    MeanOptions,
-    cells_of,
-    check_levels,
-    mean_rows,
-    placed,
-    row_of,
-    target_of,
-)
+from culturekit.families.image_levels import MeanOptions, cells_of, check_levels, mean_rows, placed, row_of, target_of
 from culturekit.families.inputs import VectorFolder, roles_of
 from culturekit.families.vector_files import images_with_prompts, one_identity
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.image_texts import clip_score
-from culturekit.metrics.realism.percentiles import consistency_interval
-from culturekit.metrics.realism.score_levels import PRESENCE_THRESHOLDS, objects_present, yes_by_score
+from culturekit.metrics.realism.score_levels import (
+    PRESENCE_THRESHOLDS,
+    consistency_interval,
+    objects_present,
+    yes_by_score,
+)
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored

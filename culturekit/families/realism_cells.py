@@ -14,14 +14,12 @@ from culturekit.errors import UsageError
 from culturekit.families.family import Seed, Typed
 from culturekit.families.image_levels import LEVELS, Level, MeanOptions, cells_of, prompts_of, row_of, value_rows
 from culturekit.metrics.realism.balanced_references import balanced_sample
-from culturekit.metrics.realism.coverage_scatter import coverage_interval
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated
-from culturekit.metrics.realism.gaussians import frechet_distance
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
-from culturekit.metrics.realism.kernel_means import kernel_distance_interval
-from culturekit.metrics.realism.manifolds import Neighbourhoods, neighbourhoods
+from culturekit.metrics.realism.manifolds import Neighbourhoods, coverage_interval, neighbourhoods
 from culturekit.metrics.realism.neighbours import RadiiCache
+from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval
 from culturekit.metrics.scoring.equal_images import Equal
 from culturekit.metrics.scoring.scored import Row
 from culturekit.metrics.scoring.value_sets import own_generator, with_reason

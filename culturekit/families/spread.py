@@ -22,7 +22,7 @@ from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders, 
 from culturekit.families.weights_behind import check_weights, weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
-from culturekit.metrics.diversity.cosine_means import mean_cosine
+from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.extractors import licence_of
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored

@@ -121,6 +121,7 @@ def values_of(scores: pl.DataFrame, concept: str | None) -> dict[str, tuple[floa
     }
 
 
+@pytest.mark.slow
 def test_who_knows_the_continent_only_counts_for_continents_and_not_for_countries() -> None:
     matches, audits, _ = two_concepts()
     art = audits.filter(pl.col("image_id").str.starts_with("art"), ~pl.col("none_of_these"))["image_id"].to_list()[:5]

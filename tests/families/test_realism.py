@@ -13,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.families.realism import RealismInput, score_realism
 from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.metrics.realism.extractors import called, check_extractor, licence_of
-from culturekit.metrics.realism.gaussians import frechet_distance
+from culturekit.metrics.realism.set_distances import frechet_distance
 from culturekit.metrics.scoring.equal_images import balanced_references, equal_images
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from tests.metrics.scoring.picture_tables import image_table, pictured

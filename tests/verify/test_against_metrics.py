@@ -170,6 +170,7 @@ def test_within_countries(tmp_path: Path) -> None:
     assert {verdict.country for verdict in answer.verdicts} == {None, "JP", "FR"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("raters", "accuracy"), [(1, 0.85), (3, 0.97)])
 def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> None:
     world = World(tmp_path)
@@ -180,6 +181,7 @@ def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> No
     assert len(corrected) == 2 * 3 * len(KERNELS) * 3
 
 
+@pytest.mark.slow
 def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
     world = World(tmp_path, prompts=12, repeats=2)
     audits = world.audits(1, 0.85)
@@ -189,6 +191,7 @@ def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
     assert len(corrected) == 2 * 3 * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [["artifact_id"], ["artifact_id", "country"]])
 def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, levels: list[str]) -> None:
     world = World(tmp_path)
@@ -204,6 +207,7 @@ def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, level
     assert any("continent_only" in verdict.params for verdict in corrected) == ("country" in levels)
 
 
+@pytest.mark.slow
 def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
     world = World(tmp_path)
     path = world.audits(1, 0.9)

@@ -18,6 +18,15 @@ Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
 class Options:
     """How a pipeline is loaded and called; what is not given is the pipeline's own choice.
 
+    An option that a pipeline does not have, or that would do nothing, is refused. Each row records `model_version` (the
+    hash of weights and settings, with the commit), the seed and `seed_honoured`, and in `provider_params` pipeline,
+    scheduler, steps, guidance, dtype, device, batch, negative prompt, adapters, refiner, and `findings`:
+
+    - a negative prompt that the pipeline does not have, or does not heed;
+    - a prompt longer than a text encoder reads, with the tokens and the limit;
+    - numbers that are not finite in half precision: decoded again in float32, else the status is `failed`;
+    - a picture of one colour. One that a safety checker blacked out has the status `refused`.
+
     Attributes:
         steps: How often the noise is taken away.
         guidance: `guidance_scale`: how closely the picture follows the prompt.
@@ -31,11 +40,11 @@ class Options:
             its own, and so does a list such as `cuda:0,cuda:2` with those that it names.
         offload: What waits in the memory of the computer while it is not needed: nothing, whole models, or every layer.
         compile: Compile the part that takes the noise away.
-        batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU.
+        batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU. Halved when memory is full.
         refiner: Folder or hub id of the pipeline that takes the last of the noise away, as SDXL has one.
-        high_noise: The share of the steps that is done before the refiner takes over.
+        high_noise: The share of the steps that is done before the refiner takes over, else 0.8.
         lora: Folder, or one file of it, with adapters in safetensors.
-        lora_scale: How strongly these act.
+        lora_scale: How strongly these act, else 1.
         revision: Branch, tag or commit, of a hub id.
         variant: Which of several sets of weights in the folder is loaded, such as fp16.
     """
