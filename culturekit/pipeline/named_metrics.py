@@ -7,7 +7,7 @@ from culturekit.families.named_in_recipe import bound_stage
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 
-__all__ = ["named_metrics"]
+__all__ = ["wire_metrics"]
 
 
 class NamesMetrics(Protocol):
@@ -22,7 +22,7 @@ class NamesMetrics(Protocol):
         """The families, each with its options."""
 
 
-def named_metrics(recipe: NamesMetrics, run: Run) -> None:
+def wire_metrics(recipe: NamesMetrics, run: Run) -> None:
     """Add a stage for every family; what it reads are tables of the run, by the names of its fields."""
     tables = {
         "images": run.tables(roles.IMAGES),

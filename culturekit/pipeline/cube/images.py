@@ -34,10 +34,10 @@ from culturekit.stages.planned import Slot, nothing_known
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
-__all__ = ["diagnosis", "index", "instruments", "models", "tags", "within_images"]
+__all__ = ["wire_diagnosis", "wire_index", "wire_instruments", "wire_models", "wire_tags", "within_images"]
 
 
-def index(recipe: Recipe, run: Run) -> None:
+def wire_index(recipe: Recipe, run: Run) -> None:
     """Gather the references and build the index from them; without any, artifacts are known by their names."""
     if recipe.references is not None:
         if recipe.names_artifacts:
@@ -74,7 +74,7 @@ def indexed(recipe: Recipe, run: Run, role: Role, options: IndexOptions, variant
     return run.add(index_stage(files, options), role, variant=variant, plan=plan)
 
 
-def models(recipe: Recipe, run: Run) -> None:
+def wire_models(recipe: Recipe, run: Run) -> None:
     """Make, map and rate the images of each model."""
     count, space = all_images(recipe, run, recipe.images), run.table(roles.CSPACE)
     for model in recipe.models:
@@ -127,7 +127,7 @@ def within_images(recipe: Recipe, run: Run) -> bool:
     return True
 
 
-def diagnosis(recipe: Recipe, run: Run) -> None:
+def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     """Map pictures that show nothing, and look at the instrument itself."""
     wanted = recipe.diagnosis
     if wanted is None:
@@ -148,7 +148,7 @@ def diagnosis(recipe: Recipe, run: Run) -> None:
     )
 
 
-def instruments(recipe: Recipe, run: Run) -> None:
+def wire_instruments(recipe: Recipe, run: Run) -> None:
     """Index, map and score with each of the other instruments; the folders carry its name."""
     for one in recipe.instruments:
         instrument(recipe, run, one)
@@ -163,7 +163,7 @@ def instrument(recipe: Recipe, run: Run, one: Instrument) -> None:
     run.add(qvs(QvsReads(Files(matches)), options=recipe.scoring), roles.SCORES_BY, variant=one.name)
 
 
-def tags(recipe: Recipe, run: Run) -> None:
+def wire_tags(recipe: Recipe, run: Run) -> None:
     """Let a vision model name what the images of each model show; what the others have spent is off the budget."""
     wanted = recipe.tags
     if wanted is None:

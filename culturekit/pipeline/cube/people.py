@@ -12,15 +12,15 @@ from culturekit.annotate.quotas import Quotas
 from culturekit.config.annotations import Annotations
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.recipe import Recipe
+from culturekit.families.faithfulness import faithfulness
+from culturekit.families.image_levels import MeanOptions
 from culturekit.families.inputs import Numbered, ValueTables
 from culturekit.families.meta import MetaOptions, MetaReads, meta
-from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_questions import QuestionOptions
+from culturekit.families.questions import QuestionOptions, QuestionReads
 from culturekit.pipeline.cube.counts import all_images, prompt_count
 from culturekit.pipeline.cube.scores import compared
 from culturekit.pipeline.cube.space import asking
 from culturekit.pipeline.planning.slots import asks, works
-from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
 from culturekit.pipeline.steps.annotate_stages import (
     AggregateFiles,
     ExportFiles,
@@ -35,13 +35,13 @@ from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_sta
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 
-__all__ = ["faithfulness", "people"]
+__all__ = ["wire_faithfulness", "wire_people"]
 
 BY = (("concept",), ("country",))
 """The levels besides all prompts of a model."""
 
 
-def faithfulness(recipe: Recipe, run: Run) -> None:
+def wire_faithfulness(recipe: Recipe, run: Run) -> None:
     """Ask whether images show what their prompts ask for: questions and answers, probabilities, further scorers."""
     wanted = recipe.faithfulness
     if wanted is None:
@@ -119,19 +119,19 @@ def shown(recipe: Recipe, run: Run, wanted: Faithfulness) -> None:
         quality[roles.QUALITY.folder(model)] = run.table(roles.QUALITY, model)
         for variant in run.variants(roles.SCORER, model):
             quality[roles.SCORER.folder(model, variant)] = run.table(roles.SCORER, model, variant)
-    means = MeanOptions(by=BY, confidence=recipe.scores.confidence, benchmark=recipe.scores.benchmark)
-    stage = faithfulness_stage(
-        run.tables(roles.IMAGES),
-        QuestionOptions(wanted.denominator, means),
-        judgments=judgments,
-        quality=quality,
-        questions=run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None,
-        prompts=run.table(roles.PROMPTS),
+    given = QuestionReads(
+        Numbered(run.tables(roles.IMAGES)),
+        Numbered(judgments),
+        run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None,
+        Numbered(quality),
+        run.table(roles.PROMPTS),
     )
-    run.add(stage, roles.FAITHFULNESS)
+    scores = recipe.scores
+    means = MeanOptions(BY, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
+    run.add(faithfulness(given, QuestionOptions(wanted.denominator, means)), roles.FAITHFULNESS)
 
 
-def people(recipe: Recipe, run: Run) -> None:
+def wire_people(recipe: Recipe, run: Run) -> None:
     """Hand out forms, import answers, put them together, and hold metrics of single images against them."""
     asked = recipe.annotations
     if asked is None:

@@ -9,21 +9,27 @@ from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.gaps import GapOptions, GapReads, gaps
-from culturekit.families.inputs import Files, ImageTables, Numbered, PairFolders, ValueTables, VectorFolders
+from culturekit.families.inputs import (
+    Files,
+    ImageTables,
+    Numbered,
+    PairFolders,
+    ProbabilityFolders,
+    ValueTables,
+    VectorFolder,
+    VectorFolders,
+)
 from culturekit.families.qvs import QvsReads, qvs
-from culturekit.families.routes import RouteOptions, RouteReads
-from culturekit.families.routes import routes as two_routes
+from culturekit.families.realism import RealismReads, realism
+from culturekit.families.realism_cells import RealismMeans, RealismOptions
+from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
-from culturekit.families.within import WithinOptions, WithinReads
-from culturekit.families.within import within as within_countries
+from culturekit.families.stability import StabilityReads, stability
+from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedSource
-from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_realism import RealismOptions
 from culturekit.pipeline.cube.images import within_images
 from culturekit.pipeline.planning.slots import makes, unknown
-from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
-from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.registry import parse_spec
@@ -31,7 +37,7 @@ from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
-__all__ = ["compared", "country_gaps", "diversity", "realism", "routes", "stability", "within"]
+__all__ = ["compared", "wire_diversity", "wire_gaps", "wire_realism", "wire_routes", "wire_stability", "wire_within"]
 
 MAIN = "main"
 """What the encoder that the scores are made with is called beside the others."""
@@ -39,7 +45,7 @@ MAIN = "main"
 FOLDER = "folder:"
 
 
-def diversity(recipe: Recipe, run: Run) -> None:
+def wire_diversity(recipe: Recipe, run: Run) -> None:
     """Count what is shown, score the models, and compare every two."""
     matches = run.tables(roles.MATCHES)
     run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
@@ -82,7 +88,7 @@ def limits(recipe: Recipe, run: Run) -> dict[str, Path]:
     return {**floors, "ceiling": run.table(roles.DIAGNOSIS)}
 
 
-def routes(recipe: Recipe, run: Run) -> None:
+def wire_routes(recipe: Recipe, run: Run) -> None:
     """Hold the tags against the nearest artifacts, where there are tags."""
     if recipe.tags is None:
         return
@@ -92,17 +98,17 @@ def routes(recipe: Recipe, run: Run) -> None:
         side: Files({f"{side}-{model}": path for model, path in tables.items()})
         for side, tables in {**sides, **beside}.items()
     }
-    run.add(two_routes(RouteReads(**files), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
+    run.add(routes(RouteReads(**files), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
 
 
-def stability(recipe: Recipe, run: Run) -> None:
+def wire_stability(recipe: Recipe, run: Run) -> None:
     """Compare the rankings of all instruments, where there are several."""
     if recipe.instruments:
         others = {one.name: run.table(roles.SCORES_BY, variant=one.name) for one in recipe.instruments}
-        run.add(stability_stage({MAIN: run.table(roles.SCORES), **others}), roles.STABILITY)
+        run.add(stability(StabilityReads(Files({MAIN: run.table(roles.SCORES), **others}))), roles.STABILITY)
 
 
-def realism(recipe: Recipe, run: Run) -> None:
+def wire_realism(recipe: Recipe, run: Run) -> None:
     """Embed real and generated images, measure batches, and score both."""
     wanted = recipe.realism
     if wanted is None:
@@ -138,14 +144,15 @@ def realness(recipe: Recipe, run: Run, wanted: Realism, real: Path) -> None:
     if wanted.classes is not None or parse_spec(wanted.encoder).name == INCEPTION:
         found = run.by_model(roles.VECTORS if wanted.classes is None else roles.CLASSES, file="probabilities.npy")
         probs = {f"probs-{name}": path for name, path in found.items()}
-    files = RealismFiles(
-        real=run.folder(roles.VECTORS, roles.REAL_IMAGES),
-        fake=run.tables(roles.VECTORS),
-        images=run.tables(roles.IMAGES),
+    given = RealismReads(
+        VectorFolder(run.folder(roles.VECTORS, roles.REAL_IMAGES)),
+        VectorFolders(run.tables(roles.VECTORS)),
+        ImageTables(run.tables(roles.IMAGES)),
         references=real,
         prompts=run.table(roles.PROMPTS),
-        probs=probs,
+        probs=ProbabilityFolders(probs),
     )
+    by = (("concept",),) if wanted.per_concept else ()
     options = RealismOptions(
         k=wanted.k,
         splits=wanted.splits,
@@ -153,9 +160,9 @@ def realness(recipe: Recipe, run: Run, wanted: Realism, real: Path) -> None:
         most=wanted.images,
         balanced=True,
         fewest=wanted.fewest,
-        means=MeanOptions(by=(("concept",),) if wanted.per_concept else (), confidence=recipe.scores.confidence),
+        means=RealismMeans(by, scheme="", groups={}, confidence=recipe.scores.confidence),
     )
-    run.add(realism_stage(files, options), roles.REALISM)
+    run.add(realism(given, options), roles.REALISM)
 
 
 def looks(recipe: Recipe, run: Run) -> None:
@@ -171,7 +178,7 @@ def looks(recipe: Recipe, run: Run) -> None:
     run.add(spread(given, options), roles.SPREAD)
 
 
-def within(recipe: Recipe, run: Run) -> None:
+def wire_within(recipe: Recipe, run: Run) -> None:
     """Score diversity within countries, of images of prompts that name one."""
     if recipe.within is None and recipe.scores.within == "none":
         return
@@ -180,10 +187,10 @@ def within(recipe: Recipe, run: Run) -> None:
         made = run.by_model(roles.WITHIN_MATCHES)
         matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
     given = WithinReads(Files(matches), run.table(roles.PROMPTS))
-    run.add(within_countries(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)
+    run.add(within(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)
 
 
-def country_gaps(recipe: Recipe, run: Run) -> None:
+def wire_gaps(recipe: Recipe, run: Run) -> None:
     """Score the gaps of a scheme on the values within countries, where the recipe asks for it."""
     wanted = recipe.gaps
     if wanted is None:

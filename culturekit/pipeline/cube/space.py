@@ -22,10 +22,10 @@ from culturekit.stages.planned import PlannedStage, ToPlan
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 
-__all__ = ["asking", "space"]
+__all__ = ["asking", "wire_space"]
 
 
-def space(recipe: Recipe, run: Run) -> None:
+def wire_space(recipe: Recipe, run: Run) -> None:
     """Make the cultural space, or import a published one, and the prompts."""
     if recipe.cspace is not None:
         run.add(taken_space_stage(Path(recipe.cspace)), roles.CSPACE)

@@ -5,11 +5,8 @@ from pathlib import Path
 
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe import Recipe
-from culturekit.pipeline.cube.images import diagnosis, index, instruments, models, tags
-from culturekit.pipeline.cube.people import faithfulness, people
-from culturekit.pipeline.cube.scores import country_gaps, diversity, realism, routes, stability, within
-from culturekit.pipeline.cube.space import space
-from culturekit.pipeline.named_metrics import named_metrics
+from culturekit.pipeline.cube import images, people, scores, space
+from culturekit.pipeline.named_metrics import wire_metrics
 from culturekit.pipeline.steps.report_stage import folders_of, report_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders
@@ -19,15 +16,27 @@ from culturekit.stages.run import Run
 __all__ = ["CUBE"]
 
 EVALUATION = (
-    index, models, diagnosis, instruments, tags, diversity, routes, stability, faithfulness, realism, within,
-    country_gaps, named_metrics, people,
-)  # fmt: skip
+    images.wire_index,
+    images.wire_models,
+    images.wire_diagnosis,
+    images.wire_instruments,
+    images.wire_tags,
+    scores.wire_diversity,
+    scores.wire_routes,
+    scores.wire_stability,
+    people.wire_faithfulness,
+    scores.wire_realism,
+    scores.wire_within,
+    scores.wire_gaps,
+    wire_metrics,
+    people.wire_people,
+)
 """The parts of a run that evaluates models, each after what it reads."""
 
 
 def cube(recipe: Recipe, run: Run) -> None:
     """Add the stages of a run; without models it ends with release and prompts."""
-    space(recipe, run)
+    space.wire_space(recipe, run)
     if recipe.models:
         for part in EVALUATION:
             part(recipe, run)
