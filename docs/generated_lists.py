@@ -5,17 +5,20 @@ import dataclasses
 import inspect
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from culturekit import errors
 from culturekit.audit.all_checks import CODES as AUDIT_CODES
 from culturekit.builders.popularity_pageviews import PageviewOptions
 from culturekit.builders.popularity_results import ResultOptions
+from culturekit.cards.check_content import SourceTexts, is_passage
 from culturekit.cards.findings import CODES as CARD_CODES
+from culturekit.generation import services
 from culturekit.generation.diffusion import diffusers_options
 from culturekit.generation.folder import folder_options
 from culturekit.generation.image_options import GoogleImageOptions, OpenAIImageOptions
@@ -59,10 +62,13 @@ def codes_page() -> str:
     }
     limits = ", ".join(f"`{name}` {limit:,}" for name, limit in dataclasses.asdict(LIMITS).items())
     leads = {
+        "What the check of a card finds": f"`long-prose`: {body_of(is_passage)}\n\n"
+        f"`source-prose`: {text_of(SourceTexts)}",
         "Why a reply is no answer": body_of(reading),
         "Why there is no picture": f"{text_of(PictureLimits)}\n\nThe limits: {limits}.",
     }
     parts = ["# Codes\n", NOTE, "Closed lists, as they stand in tables, logs, messages and `--json`.\n"]
+    parts.append(f"## Exit codes\n\n{body_of(errors)}\n")
     for title, (columns, rows) in lists.items():
         lead = [f"{leads[title]}\n"] if title in leads else []
         head = [f"## {title}\n", *lead, f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
@@ -134,6 +140,7 @@ def specs_page() -> str:
         rows = "\n".join(f"| `{name}` | {' | '.join(map(as_text, row))} |" for name, *row in option_rows(options))
         table = f"| option | takes | default | meaning |\n|---|---|---|---|\n{rows}\n"
         parts.append(f"## {title}\n\n{text_of(options)}\n\n{table}")
+    parts.append(f"## Rows of bought images\n\n{body_of(services)}\n")
     prices = "\n".join(f"| {' | '.join(row)} |" for row in picture_prices())
     parts.append(f"## Dollars an image\n\n| model | quality | by size |\n|---|---|---|\n{prices}\n")
     return "\n".join(parts)
@@ -153,9 +160,9 @@ def text_of(described: type[Any]) -> str:
     return inspect.cleandoc(described.__doc__ or "").partition("Attributes:")[0].strip()
 
 
-def body_of(module: ModuleType) -> str:
-    """Give the docstring of a module without its first line."""
-    return inspect.cleandoc(module.__doc__ or "").partition("\n")[2].strip()
+def body_of(described: ModuleType | Callable[..., Any]) -> str:
+    """Give the docstring of a module or a function without its first line."""
+    return inspect.cleandoc(described.__doc__ or "").partition("\n")[2].strip()
 
 
 def option_rows(options: type[Any]) -> Iterator[tuple[str, str, str, str]]:
