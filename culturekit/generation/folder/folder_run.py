@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from culturekit.defaults import COPIES_PER_SHARD
 from culturekit.generation.folder.folder_findings import findings_of, said_once
 from culturekit.generation.folder.folder_intake import FOLDER_SCHEMA, Handling, Intake, Shard, take_shard
 from culturekit.generation.folder.folder_listing import Listing, shown
@@ -19,7 +20,6 @@ from culturekit.storage.tables import merge_parts, write_table
 
 __all__ = ["SAMPLES", "other_kinds", "take_folder"]
 
-PICTURES_PER_SHARD = 200
 ROWS_AT_ONCE = 10_000
 SAMPLES = 5
 
@@ -39,9 +39,9 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
             work.out,
             work.scratch / f"images-{start:09d}.parquet",
             handling,
-            tuple(intakes[start : start + PICTURES_PER_SHARD]),
+            tuple(intakes[start : start + COPIES_PER_SHARD]),
         )
-        for start in range(0, len(intakes), PICTURES_PER_SHARD)
+        for start in range(0, len(intakes), COPIES_PER_SHARD)
     ]
     run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
     images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.defaults import COPIES_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.records.schemas import IMAGES
@@ -24,8 +25,6 @@ __all__ = ["SHUFFLED", "ShuffleOptions", "shuffle_pictures", "shuffled"]
 
 SHUFFLED = "floor-shuffled"
 """The model that shuffled images stand under."""
-
-IMAGES_PER_SHARD = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,10 @@ def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions, *, 
         raise UsageError("there is no image to shuffle", where=str(images_path), expected="rows with status ok")
     shards = [
         ShuffleShard(
-            images_path, options, seed, start, min(start + IMAGES_PER_SHARD, taken.height), work.out,
+            images_path, options, seed, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
             work.scratch / f"shuffled-{start:09d}.parquet",
         )
-        for start in range(0, taken.height, IMAGES_PER_SHARD)
+        for start in range(0, taken.height, COPIES_PER_SHARD)
     ]  # fmt: skip
     run_shards(work, shards, shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
     images = merge_parts([shard.part for shard in shards], columns())

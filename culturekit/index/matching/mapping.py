@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import BLOCKS_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.diagnosis.comparison import Comparer, Comparison, weights_for
 from culturekit.index.encoder import Vectors
@@ -26,7 +27,6 @@ from culturekit.index.matching.mapping_images import (
 from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.matching.mapping_scopes import ANYWHERE, artifacts_within, check_known, places_of
 from culturekit.index.matching.mapping_shards import (
-    BLOCKS_PER_SHARD,
     HubShard,
     MatchShard,
     find_hubs,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import finite_vector
 from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha
@@ -64,7 +64,7 @@ def calibrate_judge(
     clusters: Keys | None = None,
     level: Level = "interval",
     confidence: float = CONFIDENCE,
-    resamples: int = 9999,
+    resamples: int = CHEAP_RESAMPLES,
     rng: np.random.Generator,
 ) -> JudgeCalibration:
     """Hold a judge's verdicts against the item means of a pool of people.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.correlations import Correlation, correlate
@@ -34,7 +34,7 @@ def pool_divergence(
     method: Correlation = "spearman",
     confidence: float = CONFIDENCE,
     comparisons: int = 1,
-    resamples: int = 9999,
+    resamples: int = CHEAP_RESAMPLES,
     rng: np.random.Generator,
 ) -> PoolDivergence:
     """Compare the item scores of two pools: whether one judges higher, and whether they order items alike.
