@@ -10,9 +10,9 @@ import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.realism.image_texts import clip_score
-from culturekit.metrics.realism.score_levels import (
+from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
+    clip_score,
     consistency_interval,
     objects_present,
     yes_by_score,
