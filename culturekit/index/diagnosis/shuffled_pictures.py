@@ -114,7 +114,7 @@ def shuffled_row(row: dict[str, Any], shard: ShuffleShard) -> dict[str, Any]:
 
 
 def shuffled(picture: NDArray[np.uint8], tiles: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Cut a picture into tiles x tiles parts of one size and put them together anew; what is left over is cut off."""
+    """Put tiles x tiles parts of a picture, all of one size, into another order; what is left over is cut off."""
     height, width = (max(side // tiles, 1) for side in picture.shape[:2])
     down, across = picture.shape[0] // height, picture.shape[1] // width
     down, across = min(down, tiles), min(across, tiles)

@@ -67,7 +67,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     found, known = calibrated(work, given, opened, options)
     shards = match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
-    told = Told()
+    told = MatchCounts()
     write_frames(work.out, MATCHES, told.listening(shards))
     dropped_rows = pl.concat([drops, homeless, seen.drops]).sort(DROPS.key)
     write_table(work.out, DROPS, dropped_rows)
@@ -206,7 +206,7 @@ def match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, thre
     ]  # fmt: skip
 
 
-class Told:
+class MatchCounts:
     """Counts what goes by while the matches are gathered."""
 
     def __init__(self) -> None:
