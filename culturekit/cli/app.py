@@ -57,7 +57,7 @@ COMMANDS = {
     "prompts": at("cspace.space_commands:prompts_app"),
     "questions": at("questions_commands:questions_app"),
     "index": at("index.index_commands:index_app"),
-    "score": at("scores.app:score_app"),
+    "score": at("score_app:score_app"),
     "card": at("card_commands:card_app"),
     "annotate": at("annotate_commands:annotate_app"),
     "llm": at("llm_commands:llm_app"),

@@ -2,28 +2,38 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
+from culturekit.families.family import Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.image_levels import MeanOptions, check_levels, mean_rows, placed, target_of
+from culturekit.families.inputs import Numbered, roles_of
+from culturekit.families.vector_files import images_with_prompts
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.image_levels import MeanOptions, check_levels, mean_rows, placed, target_of
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
 
-__all__ = ["ANSWERED", "DSG", "VQASCORE", "QuestionInput", "QuestionOptions", "score_questions"]
-
-DSG, VQASCORE = "dsg", "vqascore"
-"""The tasks of the judgments: answers to a prompt's questions, and the probability of yes."""
-
-ANSWERED = ("ok", "repaired")
-"""The outcomes of a judgment that is an answer."""
+__all__ = [
+    "ASKED",
+    "QuestionInput",
+    "QuestionOptions",
+    "QuestionReads",
+    "questions",
+    "score_questions",
+]
 
 Rows = tuple[list[Row], list[Row]]
 
@@ -47,16 +57,63 @@ class QuestionInput:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionReads:
+    """Images and what was said of them; at least one of judgments and quality."""
+
+    images: Annotated[Numbered, Field(description="Table of images; repeat it for more than one.")]
+    judgments: Annotated[Numbered, Field(description="Judgments of the tasks dsg and vqascore; repeatable.")] = (
+        Numbered()
+    )
+    questions: Annotated[
+        Path | None, Field(description="Questions of each prompt and their parents, for the task dsg.")
+    ] = None
+    quality: Annotated[Numbered, Field(description="Quality of the images; repeatable.")] = Numbered()
+    prompts: Annotated[
+        Path | None, Field(description="Prompts of the images, where their tables lack country or concept.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse images of which nothing was said."""
+        if not self.judgments and not self.quality:
+            raise UsageError("there is nothing to score", expected="--judgments or --quality")
+
+    def tables(self, scratch: Path) -> QuestionInput:
+        """Read all."""
+        tables = [images_with_prompts(path, self.prompts, scratch) for path in self.images.places]
+        return QuestionInput(
+            images=pl.concat(tables, how="diagonal"),
+            judgments=self.judgments.together(JUDGMENTS) if self.judgments else None,
+            questions=None if self.questions is None else read_table(self.questions, QUESTIONS),
+            quality=self.quality.together(QUALITY) if self.quality else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class QuestionOptions:
-    """What to score, and how.
+    """What to score, and how."""
 
-    Attributes:
-        denominator: of DSG: `all` questions, or the `valid` ones.
-        means: levels, target, confidence and names.
-    """
+    denominator: Annotated[
+        Denominator, Field(description="DSG over all questions, or over those whose parents were answered yes.")
+    ] = "all"
+    means: MeanOptions = MeanOptions(benchmark="questions")
 
-    denominator: Denominator = "all"
-    means: MeanOptions = field(default_factory=lambda: MeanOptions(benchmark="questions"))
+
+def questions(given: QuestionReads, options: QuestionOptions, *, name: str = "scores") -> Stage:
+    """Score images by answers to questions (DSG), the probability of yes (VQAScore), and quality."""
+    known = replace(options, means=options.means.known())
+
+    def score(work: Work) -> Scored:
+        return score_questions(given.tables(work.scratch), options=known)
+
+    return family_stage("questions", roles_of(given), kept(known), score, name=name)
+
+
+ASKED = Family(
+    questions,
+    metrics=described("dsg quality vqascore"),
+    example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
+    "--out scores",
+)
 
 
 def score_questions(given: QuestionInput, *, options: QuestionOptions, required: bool = True) -> Scored:
@@ -116,36 +173,6 @@ def dsg_rows(
     ]
 
 
-def own_answers(rows: pl.DataFrame, images: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
-    """Give judge, image_id, prompt_id, question_id and answer (1, 0, null) of what was asked about known images.
-
-    The prompt is the image's: a judgment need not repeat it.
-    """
-    known = rows.drop("prompt_id").join(images.select("image_id", "prompt_id"), on="image_id", how="inner")
-    left_out["judgments of no known image"] += rows.height - known.height
-    said = pl.col("choice").str.strip_chars().str.to_lowercase()
-    usable = pl.col("outcome").is_in(ANSWERED)
-    answers = known.select(
-        "judge",
-        "image_id",
-        "prompt_id",
-        question_id="item",
-        answer=pl.when(usable & said.is_in(["yes", "no"])).then((said == "yes").cast(pl.Float64)),
-        failed=~usable,
-    )
-    left_out["judgments that failed"] += int(answers["failed"].sum())
-    unclear = answers.filter(~pl.col("failed") & pl.col("answer").is_null())
-    left_out["answers that are neither yes nor no"] += unclear.height
-    twice = answers.filter(pl.struct("judge", "image_id", "question_id").is_duplicated())
-    if twice.height:
-        row = twice.sort("image_id", "question_id").row(0, named=True)
-        raise UsageError(
-            "a judge answers a question about an image once",
-            found=f"{row['judge']!r} on question {row['question_id']!r} of image {row['image_id']!r} several times",
-        )
-    return answers
-
-
 def dsg_of_judge(
     images: pl.DataFrame,
     answers: pl.DataFrame,
@@ -175,16 +202,6 @@ def dsg_of_judge(
     )
     params = {"judge": judge, "denominator": options.denominator}
     return rows_of(images, table.with_columns(pl.col("value").fill_nan(None)), DSG, params, options)
-
-
-def answer_matrix(answers: pl.DataFrame, images: list[str], questions: list[str]) -> NDArray[np.float64]:
-    """Put answers into a row per image and a column per question; NaN where there is none."""
-    rows, columns = ({name: number for number, name in enumerate(names)} for names in (images, questions))
-    matrix = np.full((len(rows), len(columns)), np.nan)
-    own = answers.filter(pl.col("image_id").is_in(images), pl.col("question_id").is_in(questions))
-    for image, question, answer in own.select("image_id", "question_id", "answer").iter_rows():
-        matrix[rows[image], columns[question]] = np.nan if answer is None else answer
-    return matrix
 
 
 def vqa_rows(

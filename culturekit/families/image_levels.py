@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
+from culturekit.families.country_groups import country_groups
+from culturekit.families.family import Typed
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
 from culturekit.metrics.scoring.scored import Row
@@ -23,7 +27,6 @@ __all__ = [
     "MeanOptions",
     "cells_of",
     "check_levels",
-    "levels_of",
     "mean_rows",
     "placed",
     "prompts_of",
@@ -39,32 +42,52 @@ Level = tuple[str, ...]
 """What images are parted by at a level; nothing for all together."""
 
 
+def level_of(text: str) -> Level:
+    """Read a level as it is typed: `region`, or `region,concept`."""
+    return tuple(part.strip() for part in text.split(","))
+
+
 @dataclass(frozen=True, slots=True)
 class MeanOptions:
-    """How means over images are made.
+    """How means over images are made: at which levels besides all together, and what their intervals speak about.
 
-    Attributes:
-        by: levels besides that of all images.
-        groups: country -> region.
-        scheme: the name of `groups`.
-        target: what intervals speak about; None is `population` where every model has 20 prompts, else `these`.
-        confidence: of the intervals.
-        model: of images of which no table says it.
-        benchmark: the name under which the scores stand.
+    Without a `target` it is `population` where every model has 20 prompts, else `these`. `model` is that of images of
+    which no table says it.
     """
 
-    by: tuple[Level, ...] = ()
-    groups: Mapping[str, str] = field(default_factory=dict)
-    scheme: str = ""
-    target: Target | None = None
+    by: Annotated[
+        tuple[Level, ...],
+        Field(
+            description="Score at this level too: region, country, concept (the object), or several as region,concept; "
+            "repeat it for more levels."
+        ),
+        Typed(read=level_of),
+    ] = ()
+    scheme: Annotated[str, Field(description="Scheme that groups countries into regions, shipped or of --groups.")] = (
+        "un-m49-subregion"
+    )
+    groups: Annotated[
+        Path | Mapping[str, str] | None,
+        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
+    ] = None
+    target: Annotated[
+        Target | None,
+        Field(
+            description="What intervals speak about: images of these prompts, or other prompts. [others, if 20 or more]"
+        ),
+    ] = None
     confidence: float = CONFIDENCE
     model: str = "images"
     benchmark: str = "realism"
 
+    @property
+    def regions(self) -> Mapping[str, str]:
+        """The region of each country."""
+        return self.groups if isinstance(self.groups, Mapping) else country_groups(self.scheme, self.groups)
 
-def levels_of(texts: Sequence[str]) -> tuple[Level, ...]:
-    """Read levels as they are typed: `region`, or `region,concept`."""
-    return tuple(tuple(part.strip() for part in text.split(",")) for text in texts)
+    def known(self) -> Self:
+        """Give them as a manifest keeps them: the regions, not the name of their file."""
+        return replace(self, groups=self.regions)
 
 
 def check_levels(by: Sequence[Level]) -> None:
@@ -100,8 +123,9 @@ def placed(
     else:
         table = rows.join(known_columns(images), on="image_id", how="inner")
         left_out[f"{what} of no known image"] += rows.height - table.height
-    region = pl.col("country").replace_strict(dict(options.groups), default=None, return_dtype=pl.String)
-    return table.with_columns(group=region if options.groups else pl.lit(None, pl.String)).sort("image_id")
+    regions = options.regions
+    region = pl.col("country").cast(pl.String).replace_strict(dict(regions), default=None, return_dtype=pl.String)
+    return table.with_columns(group=region if regions else pl.lit(None, pl.String)).sort("image_id")
 
 
 def known_columns(images: pl.DataFrame) -> pl.DataFrame:

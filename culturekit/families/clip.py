@@ -2,13 +2,20 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.image_levels import MeanOptions, cells_of, check_levels, mean_rows, placed, row_of, target_of
+from culturekit.families.inputs import VectorFolder, roles_of
+from culturekit.families.vector_files import images_with_prompts, one_identity
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
@@ -18,21 +25,15 @@ from culturekit.metrics.realism.clip_scores import (
     yes_by_score,
 )
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.image_levels import (
-    MeanOptions,
-    cells_of,
-    check_levels,
-    mean_rows,
-    placed,
-    row_of,
-    target_of,
-)
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["TEXTS", "ClipInput", "ClipOptions", "ClipScores", "score_clip", "thresholds_of"]
+__all__ = ["CLIP", "TEXTS", "ClipOptions", "ClipReads", "ClipScores", "clip", "score_clip"]
 
 TEXTS: Mapping[str, tuple[str, str, float]] = {
     "prompt": ("clip_score", "prompt_id", 100.0),
@@ -45,44 +46,82 @@ TEXTS: Mapping[str, tuple[str, str, float]] = {
 YES, NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
 
 
+def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
+    """Read thresholds as they are typed: `0.21` for every model, `MODEL=0.25` for one."""
+    found: dict[str, float] = {}
+    for text in texts:
+        model, _, number = text.rpartition("=")
+        try:
+            found[model] = float(number)
+        except ValueError as error:
+            raise argument_error("threshold", "a cosine such as 0.21, or MODEL=0.25", text) from error
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class ClipInput:
-    """What CLIPScore is computed from.
+class ClipReads:
+    """Vectors of images and of texts from one encoder, and what is known of the images."""
 
-    Attributes:
-        images: vectors of images, ids their image ids.
-        texts: vectors of texts from the same encoder; ids as TEXTS says.
-        table: conforms to IMAGES.
-        annotations: conforms to ANNOTATIONS, items being images; may be none.
-    """
-
-    images: LabelledVectors
-    texts: LabelledVectors
-    table: pl.DataFrame
-    annotations: pl.DataFrame | None = None
+    vectors: Annotated[VectorFolder, Field(description="Folder of vectors of images, ids their image ids.")]
+    texts: Annotated[VectorFolder, Field(description="Folder of vectors of texts, by the same encoder.")]
+    images: Annotated[Path, Field(description="Table of the images.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts of the images, where their table lacks country or object."),
+        Typed(after="of"),
+    ] = None
+    annotations: Annotated[
+        Path | None,
+        Field(description="Answers of people about the images; adds how often they said yes, by score."),
+        Typed(after="percentile"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClipOptions:
     """What to score, and how.
 
-    Attributes:
-        texts: what the texts are of, one of TEXTS.
-        thresholds: model -> the cosine from which its object counts as shown; "" stands for every other model.
-        percentile: of the consistency of objects.
-        criterion: of the annotations that ask what the score should tell; with none there is no curve.
-        width: of a bucket of the curve.
-        encoder: what made the vectors.
-        means: levels, target, confidence and names.
+    `thresholds` are by model, "" being every other one; the encoder is what made the vectors.
     """
 
-    texts: str = "prompt"
-    thresholds: Mapping[str, float] = field(default_factory=lambda: {"": PRESENCE_THRESHOLDS["geode"]})
-    percentile: float = 10.0
-    criterion: str = "object"
-    width: float = 0.01
+    texts: Annotated[
+        Literal["prompt", "region", "country", "object"],
+        Field(description="What the texts are of; their ids are prompt ids, regions, countries or objects (concepts)."),
+        Typed("of"),
+    ] = "prompt"
+    thresholds: Annotated[
+        Mapping[str, float],
+        Field(description="Cosine from which an object counts as shown, or MODEL=0.25 for one model. [0.21]"),
+        Typed("threshold", gather=thresholds_of),
+    ] = field(default_factory=lambda: {"": PRESENCE_THRESHOLDS["geode"]})
+    percentile: Annotated[float, Field(ge=0, le=100, description="Of the consistency of objects.")] = 10.0
+    criterion: Annotated[str, Field(description="Of the annotations: the question asked.")] = "object"
+    width: Annotated[float, Field(ge=0.0001, description="Of a bucket of scores.")] = 0.01
     encoder: Mapping[str, Any] = field(default_factory=dict)
-    means: MeanOptions = field(default_factory=lambda: MeanOptions(benchmark="clip"))
+    means: MeanOptions = MeanOptions(benchmark="clip")
+
+
+def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
+    """Score images against their prompts, regions or objects: CLIPScore, objects shown, consistency."""
+    encoder = one_identity(given.vectors.folder, given.texts.folder)
+    options = replace(options, encoder=encoder, means=options.means.known())
+
+    def score(work: Work) -> Scored:
+        images = images_with_prompts(given.images, given.prompts, work.scratch)
+        people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
+        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=options)
+        if people is not None:
+            write_table(work.out, YES_BY_SCORE, answer.curve)
+        return answer.scored
+
+    return family_stage("clip", roles_of(given), kept(options), score, name=name)
+
+
+CLIP = Family(
+    clip,
+    metrics=described("clip_score object_clip_score object_consistency object_presence region_clip_score"),
+    example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +132,25 @@ class ClipScores:
     curve: pl.DataFrame
 
 
-def score_clip(given: ClipInput, *, options: ClipOptions) -> ClipScores:
+def score_clip(
+    vectors: LabelledVectors,
+    texts: LabelledVectors,
+    table: pl.DataFrame,
+    annotations: pl.DataFrame | None = None,
+    *,
+    options: ClipOptions,
+) -> ClipScores:
     """Score every image against its text, per model, all together and at each level.
 
     Texts of objects add the share of images whose object counts as shown, and the consistency of objects: the mean
     over objects of a low percentile.
+
+    Args:
+        vectors: of images, ids their image ids.
+        texts: vectors of texts from the same encoder; ids as TEXTS says.
+        table: conforms to IMAGES.
+        annotations: conforms to ANNOTATIONS, items being images; may be none.
+        options: what to score, and how.
 
     Raises:
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
@@ -105,7 +158,7 @@ def score_clip(given: ClipInput, *, options: ClipOptions) -> ClipScores:
     check_choice("texts", options.texts, tuple(TEXTS))
     check_levels(options.means.by)
     left_out: Counter[str] = Counter()
-    images = scored_images(given, options, left_out)
+    images = scored_images(vectors, texts, table, options, left_out)
     metric, _, scale = TEXTS[options.texts]
     target = target_of(images, options.means)
     params = {"encoder": dict(options.encoder), "scale": scale, "texts": options.texts}
@@ -115,30 +168,36 @@ def score_clip(given: ClipInput, *, options: ClipOptions) -> ClipScores:
             scores += rows
             values += behind
     curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
-    if given.annotations is not None:
-        curve = curve_of(images, given.annotations, metric, options, left_out)
+    if annotations is not None:
+        curve = curve_of(images, annotations, metric, options, left_out)
     counts = {reason: count for reason, count in sorted(left_out.items()) if count}
     return ClipScores(scored(scores, values, left_out=counts), curve)
 
 
-def scored_images(given: ClipInput, options: ClipOptions, left_out: Counter[str]) -> pl.DataFrame:
+def scored_images(
+    vectors: LabelledVectors,
+    texts: LabelledVectors,
+    table: pl.DataFrame,
+    options: ClipOptions,
+    left_out: Counter[str],
+) -> pl.DataFrame:
     """Give the images that have a text, with their score as `value`."""
     metric, column, scale = TEXTS[options.texts]
-    images = placed(given.images.ids, given.table, options.means, what="vectors of images", left_out=left_out)
-    if len(set(given.texts.ids)) < len(given.texts.ids):
-        twice = Counter(given.texts.ids).most_common(1)[0][0]
+    images = placed(vectors.ids, table, options.means, what="vectors of images", left_out=left_out)
+    if len(set(texts.ids)) < len(texts.ids):
+        twice = Counter(texts.ids).most_common(1)[0][0]
         raise UsageError("an id stands twice among the texts", found=repr(twice))
-    texts = pl.DataFrame({"text": range(len(given.texts.ids)), column: list(given.texts.ids)})
-    found = images.join(texts.cast({column: pl.String}), on=column, how="inner", maintain_order="left")
+    known = pl.DataFrame({"text": range(len(texts.ids)), column: list(texts.ids)}).cast({column: pl.String})
+    found = images.join(known, on=column, how="inner", maintain_order="left")
     left_out["images without a text"] += images.height - found.height
     if found.is_empty():
         raise UsageError(
             f"no image has a text for {metric}",
             expected=f"ids of texts that stand in the column {column} of images",
-            found=f"texts such as {given.texts.ids[0]!r}" if given.texts.ids else "no texts",
+            found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
         )
-    own = np.asarray(given.images.vectors)[found["row"].to_numpy()]
-    other = np.asarray(given.texts.vectors)[found["text"].to_numpy()]
+    own = np.asarray(vectors.vectors)[found["row"].to_numpy()]
+    other = np.asarray(texts.vectors)[found["text"].to_numpy()]
     return found.with_columns(value=pl.Series(clip_score(own, other, scale=scale)))
 
 
@@ -234,15 +293,3 @@ def bucket_row(bucket: Any) -> Row:  # noqa: ANN401 - a YesBucket
         "images": bucket.images,
         "answers": bucket.answers,
     }
-
-
-def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
-    """Read thresholds as they are typed: `0.21` for every model, `MODEL=0.25` for one."""
-    found: dict[str, float] = {}
-    for text in texts:
-        model, _, number = text.rpartition("=")
-        try:
-            found[model] = float(number)
-        except ValueError as error:
-            raise argument_error("threshold", "a cosine such as 0.21, or MODEL=0.25", text) from error
-    return found

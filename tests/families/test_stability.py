@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from culturekit.errors import UsageError
+from culturekit.families.stability import score_stability
 from culturekit.metrics import CATALOG
-from culturekit.metrics.scoring.score_stability import score_stability
 from culturekit.records.schemas import SCORES
 
 

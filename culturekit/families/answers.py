@@ -1,13 +1,62 @@
-"""What stands beside the scores of faithfulness: how judgments ended, and how often each question was answered yes."""
+"""What judges answered about images: read, put into a matrix, and counted beside the scores."""
 
+from collections import Counter
+
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from culturekit.metrics.scoring.score_questions import ANSWERED, DSG
+from culturekit.errors import UsageError
 from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES
 
-__all__ = ["answer_counts", "question_rates"]
+__all__ = ["ANSWERED", "DSG", "VQASCORE", "answer_counts", "answer_matrix", "own_answers", "question_rates"]
+
+DSG, VQASCORE = "dsg", "vqascore"
+"""The tasks of the judgments: answers to a prompt's questions, and the probability of yes."""
+
+ANSWERED = ("ok", "repaired")
+"""The outcomes of a judgment that is an answer."""
 
 NOT_YES_OR_NO = "neither yes nor no"
+
+
+def own_answers(rows: pl.DataFrame, images: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
+    """Give judge, image_id, prompt_id, question_id and answer (1, 0, null) of what was asked about known images.
+
+    The prompt is the image's: a judgment need not repeat it.
+    """
+    known = rows.drop("prompt_id").join(images.select("image_id", "prompt_id"), on="image_id", how="inner")
+    left_out["judgments of no known image"] += rows.height - known.height
+    usable = pl.col("outcome").is_in(ANSWERED)
+    answers = known.select(
+        "judge",
+        "image_id",
+        "prompt_id",
+        question_id="item",
+        answer=pl.when(usable).then(yes_or_no()).cast(pl.Float64),
+        failed=~usable,
+    )
+    left_out["judgments that failed"] += int(answers["failed"].sum())
+    unclear = answers.filter(~pl.col("failed") & pl.col("answer").is_null())
+    left_out["answers that are neither yes nor no"] += unclear.height
+    twice = answers.filter(pl.struct("judge", "image_id", "question_id").is_duplicated())
+    if twice.height:
+        row = twice.sort("image_id", "question_id").row(0, named=True)
+        raise UsageError(
+            "a judge answers a question about an image once",
+            found=f"{row['judge']!r} on question {row['question_id']!r} of image {row['image_id']!r} several times",
+        )
+    return answers
+
+
+def answer_matrix(answers: pl.DataFrame, images: list[str], questions: list[str]) -> NDArray[np.float64]:
+    """Put answers into a row per image and a column per question; NaN where there is none."""
+    rows, columns = ({name: number for number, name in enumerate(names)} for names in (images, questions))
+    matrix = np.full((len(rows), len(columns)), np.nan)
+    own = answers.filter(pl.col("image_id").is_in(images), pl.col("question_id").is_in(questions))
+    for image, question, answer in own.select("image_id", "question_id", "answer").iter_rows():
+        matrix[rows[image], columns[question]] = np.nan if answer is None else answer
+    return matrix
 
 
 def answer_counts(images: pl.DataFrame, judgments: pl.DataFrame) -> pl.DataFrame:

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.realism import RealismInput, score_realism
+from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.metrics.realism.extractors import called, check_extractor, licence_of
 from culturekit.metrics.realism.set_distances import frechet_distance
 from culturekit.metrics.scoring.equal_images import balanced_references, equal_images
-from culturekit.metrics.scoring.image_levels import MeanOptions
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.metrics.scoring.score_realism import RealismInput, RealismOptions, score_realism
 from tests.metrics.scoring.picture_tables import image_table, pictured
 
 UNEQUAL = {"a": {"p": 12, "q": 12}, "b": {"p": 12, "q": 7}, "c": {"p": 9, "q": 12}}
@@ -118,7 +118,7 @@ def test_references_weigh_the_same_by_concept_and_take_turns_by_country() -> Non
 
 def test_concepts_with_too_few_images_are_counted() -> None:
     data = given({"a": {"p": 12}, "b": {"p": 12}})
-    by = MeanOptions(by=(("concept",),))
+    by = RealismMeans(by=(("concept",),))
     enough = score_realism(data, options=RealismOptions(k=3, balanced=True, fewest=12, means=by))
     assert enough.scores.filter(metric="frechet_distance", concept="art").height == 2
     few = score_realism(data, options=RealismOptions(k=3, balanced=True, fewest=13, means=by))
@@ -151,7 +151,7 @@ def test_real_images_without_a_place_are_scored_over_all() -> None:
     data = given({"a": {"p": 12}, "b": {"p": 12}})
     assert data.references is not None
     bare = replace(data, references=data.references.with_columns(concept=pl.lit(None, pl.String), country=None))
-    by = MeanOptions(by=(("concept",),))
+    by = RealismMeans(by=(("concept",),))
     found = score_realism(bare, options=RealismOptions(k=3, balanced=True, means=by))
     assert set(found.scores["concept"]) == {None}
     assert any("levels" in reason for reason in found.left_out)

@@ -2,21 +2,29 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 import polars as pl
+from pydantic import Field
 from scipy import stats
 
 from culturekit.errors import UsageError
+from culturekit.families.family import Family, Typed, described
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Files, roles_of
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, in_tables, parsed, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
+from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
+from culturekit.storage.tables import read_table
 
-__all__ = ["ALL_MODELS", "STABLE", "score_stability"]
+__all__ = ["ALL_MODELS", "STABILITY", "STABLE", "StabilityReads", "score_stability", "stability"]
 
 ALL_MODELS = "all"
 STABLE = 0.8
@@ -29,6 +37,47 @@ OWN = (*COUNTS, "method", "encoder")
 """Parameters that say which instrument made a score, not what was scored."""
 
 FEW = "fewer than three models have both scores"
+
+
+def named_tables(texts: Sequence[str]) -> Files:
+    """Read NAME=FILE, each name once."""
+    named = [text.partition("=") for text in texts]
+    wrong = [text for text, (name, sign, path) in zip(texts, named, strict=True) if not (name and sign and path)]
+    if wrong or len({name for name, _, _ in named}) < len(named):
+        found = ", ".join(wrong) or "a name given twice"
+        raise UsageError("tables of scores have names", expected="NAME=FILE, each name once", found=found)
+    return Files({name: Path(path) for name, _, path in named})
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityReads:
+    """The scores by each instrument, such as an encoder and a channel; their role is its name."""
+
+    scores: Annotated[
+        Files,
+        Field(description="NAME=FILE: a table of scores under the name of what mapped the images; at least two."),
+        Typed(gather=named_tables),
+    ]
+
+
+def stability(given: StabilityReads, *, name: str = "scores") -> Stage:
+    """Correlate the rankings of models by every two encoders or channels; below .8 a ranking is not stable."""
+    tables = roles_of(given)
+    return family_stage(
+        "stability",
+        tables,
+        {"instruments": sorted(tables)},
+        lambda _: score_stability({key: read_table(path, SCORES) for key, path in sorted(tables.items())}),
+        version=2,
+        name=name,
+    )
+
+
+STABILITY = Family(
+    stability,
+    metrics=described("ranking_stability"),
+    example="--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
+)
 
 
 def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
