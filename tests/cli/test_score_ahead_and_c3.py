@@ -121,7 +121,9 @@ def test_a_phrase_without_a_vector_is_named(folder: Path, tmp_path: Path) -> Non
     few = tmp_path / "few"
     few.mkdir()
     save_vectors(few, np.eye(2, dtype=np.float32), ["thing 0", "thing 1"])
-    done = culturekit(*arguments("made"), "--phrases", few, "--out", tmp_path / "out", cwd=folder)
+    typed = list(arguments("made"))
+    typed[typed.index("--phrases") + 1] = str(few)
+    done = culturekit(*typed, "--out", tmp_path / "out", cwd=folder)
     assert done.returncode == 2
     assert "38 of 40 phrases have no vector" in " ".join(done.stderr.split())
 
