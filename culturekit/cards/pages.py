@@ -3,18 +3,32 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import yaml
 
 from culturekit.cards.blocks import BLOCKS
+from culturekit.cards.card_tables import CardTable, ColumnFacts
 from culturekit.cards.facts import Facts
 from culturekit.cards.hand import Fields, Hand
 from culturekit.cards.hand_sections import MARKER
-from culturekit.cards.hub_header import hub_header
 from culturekit.cards.markdown import block
 
 __all__ = ["DATASHEET", "DATA_CARD", "PAGES", "README", "rendered"]
 
 README, DATASHEET, DATA_CARD = "README.md", "DATASHEET.md", "DATA_CARD.md"
+
+SIZES = (
+    (1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M"), (1_000_000_000, "100M<n<1B"),
+)  # fmt: skip
+
+TYPES = {
+    "String": "string", "Boolean": "bool", "Float32": "float32", "Float64": "float64", "Date": "date32",
+    "UInt8": "uint8", "UInt16": "uint16", "UInt32": "uint32", "UInt64": "uint64",
+    "Int8": "int8", "Int16": "int16", "Int32": "int32", "Int64": "int64",
+}  # fmt: skip
+"""Types of columns by their name in polars, as the host writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +39,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Section:
     """A section of `card.md`."""
 
     section: str
@@ -45,7 +59,7 @@ class Filled:
     names: tuple[str, ...]
 
 
-Part: TypeAlias = Head | Said | Known | Filled
+Part: TypeAlias = Head | Section | Known | Filled
 
 DUMP, DUMP_DATE = Known("dump"), Filled(("dump_date",))
 PUBLISHER = Filled(("creators", "contact", "homepage", "version", "published", "licence", "citation"))
@@ -54,41 +68,44 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
     {
         README: (
             Known("at-a-glance"), Known("loading"),
-            Head("Motivation"), Said("Motivation"),
-            Head("Intended uses"), Said("Intended uses"), Head("Unsuitable uses"), Said("Unsuitable uses"),
+            Head("Motivation"), Section("Motivation"),
+            Head("Intended uses"), Section("Intended uses"), Head("Unsuitable uses"), Section("Unsuitable uses"),
             Head("What it holds"), Known("countries"), Known("values"), Known("hops"), Known("schema"),
             Head("How it was made"), DUMP, DUMP_DATE, Known("models"), Known("drops"), Known("review"), Known("stages"),
             Known("notes"),
             Head("Popularity"), Known("popularity"),
-            Head("Annotators and agreement"), Said("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
-            Head("Biases and limits"), Said("Known biases"), Said("Limitations"), Said("Sensitive content"),
-            Said("Social impact"),
-            Head("Licence decisions"), Said("Licence decisions"),
-            Head("Maintenance"), Said("Maintenance"), PUBLISHER, Filled(("changelog",)),
+            Head("Annotators and agreement"), Section("Annotators and pay"),
+            Filled(("annotators",)), Known("agreement"),
+            Head("Biases and limits"), Section("Known biases"), Section("Limitations"), Section("Sensitive content"),
+            Section("Social impact"),
+            Head("Licence decisions"), Section("Licence decisions"),
+            Head("Maintenance"), Section("Maintenance"), PUBLISHER, Filled(("changelog",)),
             Head("Files"), Known("files"),
         ),
         DATASHEET: (
-            Head("Motivation"), Said("Motivation"), PUBLISHER,
+            Head("Motivation"), Section("Motivation"), PUBLISHER,
             Head("Composition"), Known("at-a-glance"), Known("countries"), Known("values"), Known("schema"),
-            Said("Limitations"), Said("Sensitive content"),
+            Section("Limitations"), Section("Sensitive content"),
             Head("Collection"), DUMP, DUMP_DATE, Known("stages"), Known("notes"), Known("hops"),
-            Said("Annotators and pay"), Filled(("annotators",)),
+            Section("Annotators and pay"), Filled(("annotators",)),
             Head("Cleaning and labelling"), Known("models"), Known("drops"), Known("review"), Known("popularity"),
             Known("agreement"),
-            Head("Uses"), Said("Intended uses"), Said("Unsuitable uses"), Said("Known biases"), Said("Social impact"),
-            Head("Distribution"), Said("Licence decisions"), Known("files"),
-            Head("Maintenance"), Said("Maintenance"), Filled(("changelog",)),
+            Head("Uses"), Section("Intended uses"), Section("Unsuitable uses"),
+            Section("Known biases"), Section("Social impact"),
+            Head("Distribution"), Section("Licence decisions"), Known("files"),
+            Head("Maintenance"), Section("Maintenance"), Filled(("changelog",)),
         ),
         DATA_CARD: (
             Head("Summary"), Known("at-a-glance"), PUBLISHER,
-            Head("Motivation"), Said("Motivation"), Head("Intended uses"), Said("Intended uses"),
-            Head("Unsuitable uses"), Said("Unsuitable uses"),
+            Head("Motivation"), Section("Motivation"), Head("Intended uses"), Section("Intended uses"),
+            Head("Unsuitable uses"), Section("Unsuitable uses"),
             Head("Provenance"), DUMP, DUMP_DATE, Known("stages"), Known("notes"),
             Head("Transformations"), Known("models"), Known("drops"), Known("review"),
-            Head("People and labels"), Said("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
+            Head("People and labels"), Section("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
             Head("Distribution of rows"), Known("countries"), Known("hops"), Known("popularity"),
-            Head("Risks"), Said("Known biases"), Said("Sensitive content"), Said("Social impact"), Said("Limitations"),
-            Head("Access and upkeep"), Said("Licence decisions"), Said("Maintenance"), Filled(("changelog",)),
+            Head("Risks"), Section("Known biases"), Section("Sensitive content"), Section("Social impact"),
+            Section("Limitations"),
+            Head("Access and upkeep"), Section("Licence decisions"), Section("Maintenance"), Filled(("changelog",)),
         ),
     }
 )  # fmt: skip
@@ -113,7 +130,7 @@ def rendered(page: str, hand: Hand, facts: Facts) -> str:
     ]
     shown = PAGES[page]
     for before, part in zip((None, *shown), shown, strict=False):
-        if isinstance(part, Said) and not (isinstance(before, Head) and before.text == part.section):
+        if isinstance(part, Section) and not (isinstance(before, Head) and before.text == part.section):
             parts.append(f"### {part.section}")
         parts.append(written(part, hand, facts))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -124,7 +141,7 @@ def written(part: Part, hand: Hand, facts: Facts) -> str:
     match part:
         case Head(text):
             return f"## {text}"
-        case Said(section):
+        case Section(section):
             return hand.sections.get(section) or f"{MARKER}: {section}"
         case Known(name):
             return block(name, BLOCKS[name](facts))
@@ -163,3 +180,54 @@ LINES = {
     "changelog": changes,
 }
 """How each field is written."""
+
+
+def hub_header(fields: Fields, facts: Facts) -> str:
+    """Write the header; the safe dumper quotes whatever YAML would take for something else."""
+    licence = (fields.licence.id or "unknown").lower()
+    header: dict[str, Any] = {"pretty_name": fields.title or fields.name, "license": licence}
+    if fields.languages:
+        header["language"] = list(fields.languages)
+    if fields.tags:
+        header["tags"] = list(fields.tags)
+    shown = [table for table in facts.tables if table.columns and table.rows]
+    header["size_categories"] = [size_of(facts.main.rows)]
+    header["configs"] = [config_of(table, default=table is facts.main) for table in shown]
+    header["dataset_info"] = [info_of(table) for table in shown]
+    text = yaml.safe_dump(header, sort_keys=False, allow_unicode=False, width=1_000)
+    return f"---\n{text}---"
+
+
+def size_of(rows: int) -> str:
+    """Name the size category of the host."""
+    return next((name for limit, name in SIZES if rows < limit), "n>1T" if rows >= 10**12 else "1B<n<10B")
+
+
+def config_of(table: CardTable, *, default: bool) -> dict[str, Any]:
+    """Describe where the splits of a table lie."""
+    config: dict[str, Any] = {"config_name": table.name}
+    if default:
+        config["default"] = True
+    config["data_files"] = [{"split": file.split, "path": file.path} for file in table.files]
+    return config
+
+
+def info_of(table: CardTable) -> dict[str, Any]:
+    """Describe the columns of a table."""
+    return {
+        "config_name": table.name,
+        "features": [feature_of(column) for column in table.columns],
+        "splits": [{"name": f.split, "num_bytes": f.bytes, "num_examples": f.rows} for f in table.files],
+        "download_size": sum(file.bytes for file in table.files),
+        "dataset_size": sum(file.bytes for file in table.files),
+    }
+
+
+def feature_of(column: ColumnFacts) -> dict[str, Any]:
+    """Name a column and its type."""
+    inner = column.type.removeprefix("List(").removesuffix(")")
+    if column.type.startswith("List("):
+        return {"name": column.name, "list": TYPES.get(inner, "string")}
+    if column.type.startswith("Datetime"):
+        return {"name": column.name, "dtype": "timestamp[us, tz=UTC]" if "UTC" in column.type else "timestamp[us]"}
+    return {"name": column.name, "dtype": TYPES.get(column.type, "string")}

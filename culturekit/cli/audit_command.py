@@ -1,19 +1,25 @@
 """`culturekit audit`: mistakes of a file, found before it is published."""
 
 import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from culturekit.audit.findings import Finding, Severity
 from culturekit.cli.options import AsJson
 
 if TYPE_CHECKING:
-    pass
+    from culturekit.audit.audit_file import Audit
 
 __all__ = ["audit"]
 
 FINDINGS = 1
+GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+SAMPLES = 10
 
 
 def audit(
@@ -28,7 +34,6 @@ def audit(
 ) -> None:
     """Say everything that is wrong or odd in a release; leave with 1 when there are errors or warnings."""
     from culturekit.audit.audit_file import audit_file
-    from culturekit.audit.told import closing_lines, table_lines
 
     found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index)
     if as_json:
@@ -40,3 +45,35 @@ def audit(
             typer.echo(line, err=True)
     if found.has_findings:
         raise typer.Exit(FINDINGS)
+
+
+def table_lines(findings: Sequence[Finding], *, samples: int = SAMPLES) -> Iterator[str]:
+    """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
+    from culturekit.audit.all_checks import CODES
+
+    order = {code.name: (GRAVITY[code.severity], place) for place, code in enumerate(CODES)}
+    says = {code.name: code.says for code in CODES}
+    ordered = sorted(findings, key=lambda each: (order[each.code], -1 if each.row is None else each.row, each.field))
+    for code, group in groupby(ordered, key=lambda each: each.code):
+        alike = list(group)
+        yield f"{alike[0].severity:<8} {code:<22} {len(alike):>7,}  {says[code]}"
+        for finding in alike[:samples]:
+            place = "file" if finding.row is None else f"row {finding.row:,}"
+            yield f"    {place:<10} {finding.field}: {finding.message}; {finding.suggestion}"
+        if len(alike) > samples:
+            yield f"    … and {len(alike) - samples:,} more (--json lists all)"
+
+
+def closing_lines(audit: "Audit") -> Iterator[str]:
+    """Sum up: what was looked at, what was found, and what a mend did."""
+    from culturekit.audit.write_sheet import change_log_path
+
+    counts = Counter(finding.severity for finding in audit.findings)
+    numbers = ", ".join(f"{counts[severity]:,} {severity}s" for severity in GRAVITY)
+    yield f"{audit.rows:,} rows in the {audit.layout} layout: {numbers}"
+    if audit.mended is not None and audit.fixed is not None:
+        actions = Counter(line.action for line in audit.mended.log)
+        yield (
+            f"{audit.fixed}: {len(audit.mended.sheet.rows):,} rows, {actions['changed']:,} cells changed, "
+            f"{actions['set aside']:,} rows set aside; every change is in {change_log_path(audit.fixed)}"
+        )

@@ -19,10 +19,10 @@ from culturekit.families.inputs import Files, roles_of
 from culturekit.families.made_alike import noted, traits_by_model
 from culturekit.families.public_files import prompts_table
 from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
-from culturekit.metrics.scoring.qvs_rows import score_row, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.metrics.scoring.score_rows import Scored, scored
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
@@ -62,7 +62,7 @@ class QvsReads:
     truth: Files = Files()
     limits: Files = Files()
     prompts: Annotated[
-        Path | None, Field(description="Table of the prompts, for --within country."), Typed(last=True)
+        Path | None, Field(description="Table of the prompts, for --within country."), Typed(after="within")
     ] = None
 
 
@@ -90,6 +90,7 @@ QVS = Family(
     qvs,
     metrics=described("quality qvs vs vs_best vs_worst"),
     example="--matches matches/matches.parquet --out scores",
+    check="score-qvs",
 )
 
 
@@ -190,14 +191,9 @@ def score_qvs(
     answers = [
         answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
     ]
-    rows: list[Row] = [score_row(answer, options.benchmark) for answer in answers]
-    values = [value_rows(answer, options.benchmark) for answer in answers]
     short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
-    return scored(
-        rows,
-        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
-        left_out={f"model and concept of which no repeat has {options.size} images": short} if short else {},
-    )
+    reason = f"model and concept of which no repeat has {options.size} images"
+    return scored(*answer_rows(answers, options.benchmark), left_out={reason: short})
 
 
 def collections(

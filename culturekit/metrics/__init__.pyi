@@ -10,40 +10,40 @@ from culturekit.metrics.ahead.descriptor_scores import (
     align_detail as align_detail,
 )
 from culturekit.metrics.ahead.descriptor_scores import (
+    descriptor_diversity as descriptor_diversity,
+)
+from culturekit.metrics.ahead.descriptor_scores import (
     hallucination as hallucination,
 )
 from culturekit.metrics.ahead.descriptor_scores import (
     hallucination_detail as hallucination_detail,
 )
-from culturekit.metrics.ahead.matching import BestMatches as BestMatches
-from culturekit.metrics.ahead.matching import best_matches as best_matches
-from culturekit.metrics.ahead.phrases import (
-    PhraseLists as PhraseLists,
+from culturekit.metrics.ahead.descriptor_scores import (
+    semantic_diversity as semantic_diversity,
 )
-from culturekit.metrics.ahead.phrases import (
-    normalise_phrase as normalise_phrase,
-)
-from culturekit.metrics.ahead.phrases import (
-    phrase_lists as phrase_lists,
-)
-from culturekit.metrics.ahead.thresholds import (
+from culturekit.metrics.ahead.dimensions import (
     DEFAULT_TAU as DEFAULT_TAU,
 )
-from culturekit.metrics.ahead.thresholds import (
+from culturekit.metrics.ahead.dimensions import (
     PUBLISHED_TAUS as PUBLISHED_TAUS,
 )
-from culturekit.metrics.ahead.thresholds import (
+from culturekit.metrics.ahead.dimensions import (
     calibrate_tau as calibrate_tau,
 )
-from culturekit.metrics.ahead.variety import (
-    descriptor_diversity as descriptor_diversity,
+from culturekit.metrics.ahead.matching import BestMatches as BestMatches
+from culturekit.metrics.ahead.matching import (
+    PhraseLists as PhraseLists,
 )
-from culturekit.metrics.ahead.variety import (
-    semantic_diversity as semantic_diversity,
+from culturekit.metrics.ahead.matching import best_matches as best_matches
+from culturekit.metrics.ahead.matching import (
+    normalise_phrase as normalise_phrase,
+)
+from culturekit.metrics.ahead.matching import (
+    phrase_lists as phrase_lists,
 )
 from culturekit.metrics.captions.caption_alignment import C3Alignment as C3Alignment
 from culturekit.metrics.captions.caption_alignment import alignment_c3 as alignment_c3
-from culturekit.metrics.captions.selection import keep_best as keep_best
+from culturekit.metrics.captions.caption_alignment import keep_best as keep_best
 from culturekit.metrics.catalog import CATALOG as CATALOG
 from culturekit.metrics.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
@@ -52,7 +52,7 @@ from culturekit.metrics.corrected.raters import rater_model as rater_model
 from culturekit.metrics.corrected.references import homogeneity_test as homogeneity_test
 from culturekit.metrics.diversity.batch_diversity import vendi_batches as vendi_batches
 from culturekit.metrics.diversity.bounds import vendi_bounds as vendi_bounds
-from culturekit.metrics.diversity.cosine_means import mean_cosine as mean_cosine
+from culturekit.metrics.diversity.kernel_diversity import mean_cosine as mean_cosine
 from culturekit.metrics.diversity.kernel_diversity import vendi_features as vendi_features
 from culturekit.metrics.diversity.kernel_diversity import vendi_kernel as vendi_kernel
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS as STANDARD_KERNELS
@@ -147,22 +147,30 @@ from culturekit.metrics.linguistic.tone_histograms import (
 from culturekit.metrics.linguistic.tone_histograms import (
     tone_spread as tone_spread,
 )
-from culturekit.metrics.linguistic.tone_intervals import tone_spread_interval as tone_spread_interval
+from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval as tone_spread_interval
 from culturekit.metrics.questions.graph_scores import DSGScore as DSGScore
 from culturekit.metrics.questions.graph_scores import dsg_score as dsg_score
 from culturekit.metrics.questions.yes_probabilities import vqa_score as vqa_score
 from culturekit.metrics.realism.balanced_references import balanced_sample as balanced_sample
 from culturekit.metrics.realism.class_scores import InceptionScore as InceptionScore
 from culturekit.metrics.realism.class_scores import inception_score as inception_score
+from culturekit.metrics.realism.clip_scores import (
+    PRESENCE_THRESHOLDS as PRESENCE_THRESHOLDS,
+)
+from culturekit.metrics.realism.clip_scores import (
+    YesBucket as YesBucket,
+)
+from culturekit.metrics.realism.clip_scores import clip_score as clip_score
+from culturekit.metrics.realism.clip_scores import (
+    object_consistency as object_consistency,
+)
+from culturekit.metrics.realism.clip_scores import (
+    objects_present as objects_present,
+)
+from culturekit.metrics.realism.clip_scores import (
+    yes_by_score as yes_by_score,
+)
 from culturekit.metrics.realism.features import unduplicated as unduplicated
-from culturekit.metrics.realism.gaussians import frechet_distance as frechet_distance
-from culturekit.metrics.realism.image_texts import clip_score as clip_score
-from culturekit.metrics.realism.kernel_means import (
-    kernel_distance as kernel_distance,
-)
-from culturekit.metrics.realism.kernel_means import (
-    kernel_distance_interval as kernel_distance_interval,
-)
 from culturekit.metrics.realism.manifolds import (
     PRDC as PRDC,
 )
@@ -179,20 +187,12 @@ from culturekit.metrics.realism.manifolds import (
     prdc as prdc,
 )
 from culturekit.metrics.realism.neighbours import squared_radii as squared_radii
-from culturekit.metrics.realism.score_levels import (
-    PRESENCE_THRESHOLDS as PRESENCE_THRESHOLDS,
+from culturekit.metrics.realism.set_distances import frechet_distance as frechet_distance
+from culturekit.metrics.realism.set_distances import (
+    kernel_distance as kernel_distance,
 )
-from culturekit.metrics.realism.score_levels import (
-    YesBucket as YesBucket,
-)
-from culturekit.metrics.realism.score_levels import (
-    object_consistency as object_consistency,
-)
-from culturekit.metrics.realism.score_levels import (
-    objects_present as objects_present,
-)
-from culturekit.metrics.realism.score_levels import (
-    yes_by_score as yes_by_score,
+from culturekit.metrics.realism.set_distances import (
+    kernel_distance_interval as kernel_distance_interval,
 )
 from culturekit.metrics.statistics.chance_corrected import (
     cohen_kappa as cohen_kappa,
@@ -211,14 +211,14 @@ from culturekit.metrics.statistics.correlations import correlate as correlate
 from culturekit.metrics.statistics.group_gaps import group_gap as group_gap
 from culturekit.metrics.statistics.intervals import Interval as Interval
 from culturekit.metrics.statistics.intervals import interval as interval
-from culturekit.metrics.statistics.judge_calibration import (
+from culturekit.metrics.statistics.model_comparisons import compare_models as compare_models
+from culturekit.metrics.statistics.pools import (
     JudgeCalibration as JudgeCalibration,
 )
-from culturekit.metrics.statistics.judge_calibration import (
+from culturekit.metrics.statistics.pools import PoolDivergence as PoolDivergence
+from culturekit.metrics.statistics.pools import (
     calibrate_judge as calibrate_judge,
 )
-from culturekit.metrics.statistics.model_comparisons import compare_models as compare_models
-from culturekit.metrics.statistics.pools import PoolDivergence as PoolDivergence
 from culturekit.metrics.statistics.pools import pool_divergence as pool_divergence
 from culturekit.metrics.statistics.proportions import proportion_interval as proportion_interval
 from culturekit.metrics.statistics.rating_tables import (

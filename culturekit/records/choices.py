@@ -48,11 +48,11 @@ PictureFormat: TypeAlias = Literal["png", "webp"]
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""
 
-ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public"]
+ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public", "ntriples", "turtle", "json-ld"]
 """What a release is written as; `public` is the layout that CUBE-1K was released in."""
 
 Included: TypeAlias = Literal["review"]
-"""What a release may take in besides what was kept: candidates that still wait for a person to look at."""
+"""What a release may hold besides what was kept: candidates that still wait for a person to look at."""
 
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""
@@ -75,7 +75,7 @@ Semantics: TypeAlias = Literal["default", "authors"]
 GraphDirection: TypeAlias = Literal["up", "down", "both"]
 """Along class edges: to classes, to instances and subclasses, or both ways at every hop."""
 
-GraphFormat: TypeAlias = Literal["ntriples", "graphml", "node-link"]
+GraphFormat: TypeAlias = Literal["ntriples", "turtle", "json-ld", "graphml", "node-link"]
 """What a neighbourhood can be written as."""
 
 KgSource: TypeAlias = Literal["dump", "sparql"]

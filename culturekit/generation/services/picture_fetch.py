@@ -1,20 +1,21 @@
 """Pictures that a reply names by address, fetched: bounded in size and time, checked in type, and never led inwards."""
 
 import http.client
+import ipaddress
 import socket
 import ssl
 import time
 from dataclasses import dataclass
 from functools import cache
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from culturekit.generation.picture_store import PictureStore
-from culturekit.generation.services.picture_addresses import Place, Refused, place_of
+from culturekit.llm.clients.endpoints import is_loopback
 from culturekit.llm.clients.timed_socket import TimedSocket
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_bytes
 
-__all__ = ["FetchLimits", "Fetched", "fetched"]
+__all__ = ["FetchLimits", "Fetched", "Refused", "fetched", "place_of"]
 
 MOVED = {301, 302, 303, 307, 308}
 TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
@@ -24,6 +25,23 @@ LONGEST_SILENCE = 10.0
 
 FOUND = ".address"
 """How the name of a file ends that says what an address brought."""
+
+PORTS = {"http": 80, "https": 443}
+
+
+class Refused(Exception):
+    """An address that is not fetched, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address taken apart, and the number of the machine behind it, which was looked up once and checked."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    number: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +82,14 @@ def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits
         except Refused as error:
             return Fetched(reason=f"its address was not fetched: {error}")
         except (OSError, http.client.HTTPException) as error:
-            reason = f"its address could not be reached: {said(error)}"
+            reason = f"its address could not be reached: {name_of_break(error)}"
         else:
             write_atomically(pointer, sha256.encode("ascii"))
             return Fetched(sha256)
     return Fetched(reason=f"{reason}; run again with --fresh to try once more, nothing is bought for that")
 
 
-def said(error: BaseException) -> str:
+def name_of_break(error: BaseException) -> str:
     """Name what broke, without an address."""
     return str(error) if type(error) is ConnectionError else type(error).__name__
 
@@ -108,12 +126,12 @@ def answer_of(place: Place, *, until: float, limits: FetchLimits) -> bytes | str
         kind = (response.getheader("Content-Type") or "").strip().lower()
         if not kind.startswith(TYPES) or kind.startswith("image/svg"):
             raise Refused(f"it is no picture but {kind.partition(';')[0][:60] or 'of no stated type'}")
-        return whole(response, limits=limits)
+        return read_to_end(response, limits=limits)
     finally:
         connection.close()
 
 
-def whole(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
+def read_to_end(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
     """Read a picture to its end, within the limits."""
     parts, size = [], 0
     while part := response.read1(PIECE):
@@ -145,3 +163,53 @@ def connected(place: Place, until: float) -> http.client.HTTPConnection:
 def trusted() -> ssl.SSLContext:
     """Trust whom the system trusts."""
     return ssl.create_default_context()
+
+
+def place_of(url: str, *, base_url: str) -> Place:
+    """Look an address up, and make sure that it does not lead into a private network.
+
+    A service on this machine may name addresses on this machine, and any service those of its own host and port; of
+    others only public ones are asked, over an encrypted connection.
+
+    Raises:
+        Refused: it is none that is fetched.
+    """
+    try:
+        parts, base = urlsplit(url), urlsplit(base_url)
+        host, port = parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
+        own = (host, port) == (base.hostname, base.port or PORTS.get(base.scheme, 0))
+    except ValueError:
+        raise Refused("an address that cannot be read") from None
+    if parts.scheme not in PORTS or not host or parts.username or parts.password:
+        raise Refused("an address that is not https:// and a host")
+    if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url):
+        raise Refused("an address with signs that belong in none")
+    if parts.scheme == "http" and not own and not is_loopback(base_url):
+        raise Refused("an address without encryption")
+    path = parts.path or "/"
+    number = number_of(host, port, open_to_all=own or is_loopback(base_url))
+    return Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
+
+
+def number_of(host: str, port: int, *, open_to_all: bool) -> str:
+    """Find the number of a host; every number it has must be a public one."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise ConnectionError("its host is not known") from None
+    numbers = [str(entry[4][0]) for entry in found]
+    for number in numbers:
+        if not open_to_all and not is_public(number):
+            raise Refused("an address in a private network")
+    return numbers[0]
+
+
+def is_public(number: str) -> bool:
+    """Tell whether a number is one of the open internet."""
+    try:
+        address = ipaddress.ip_address(number.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    checked = mapped or address
+    return bool(checked.is_global and not checked.is_multicast and not checked.is_reserved)

@@ -1,0 +1,155 @@
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from culturekit.builders.judging.question_graph import (
+    QuestionGraph,
+    ask_for_graphs,
+    depth_of,
+    graph_request,
+    graph_wording,
+)
+from culturekit.errors import UsageError
+from culturekit.llm.client import Reply, Request
+from culturekit.llm.reading.reply_codes import ParseFailure
+from culturekit.llm.row_automaton import read_reply
+from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
+from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.test_image_judge import Scripted
+from tests.builders.spaces import rows_of
+
+
+def prompts(folder: Path, texts: Mapping[str, str], **changes: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    about = {"benchmark": "cube", "kind": "cube", "language": "en", "template_id": "t"}
+    rows = [{**about, "prompt_id": name, "text": text, **changes} for name, text in texts.items()]
+    return write_table(folder, PROMPTS, rows_of(PROMPTS, *rows))
+
+
+def fact(number: int, *parents: int, **changes: object) -> dict[str, Any]:
+    asked = {"number": number, "kind": "entity", "fact": f"thing {number}", "parents": list(parents)}
+    return {**asked, "question": f"Is thing {number} there?", **changes}
+
+
+def replying(*facts: Mapping[str, object]) -> Callable[[Request], Mapping[str, object]]:
+    return lambda request: {"id": request.data["id"], "questions": list(facts)}
+
+
+def asked(work: Work, path: Path, client: Scripted, **options: Any) -> tuple[Outcome, pl.DataFrame, pl.DataFrame]:
+    outcome = ask_for_graphs(work, path, client, **options)
+    tables = [read_table(work.out / f"{table.name}.parquet", table) for table in (QUESTIONS, QUESTION_GRAPHS)]
+    return outcome, tables[0], tables[1]
+
+
+def test_a_prompt_becomes_questions_with_their_parents(work: Work, tmp_path: Path) -> None:
+    facts = (fact(1), fact(2, 1, kind="attribute"), fact(3), fact(4, 3, 1, kind="relation"))
+    client = Scripted(replying(*facts))
+    outcome, questions, graphs = asked(work, prompts(tmp_path / "p", {"a": "A red bowl on a mat"}), client)
+    assert questions.select("prompt_id", "question_id", "parents", "text", "kind", "fact").rows() == [
+        ("a", "q01", [], "Is thing 1 there?", "entity", "thing 1"),
+        ("a", "q02", ["q01"], "Is thing 2 there?", "attribute", "thing 2"),
+        ("a", "q03", [], "Is thing 3 there?", "entity", "thing 3"),
+        ("a", "q04", ["q01", "q03"], "Is thing 4 there?", "relation", "thing 4"),
+    ]
+    assert graphs.select("prompt_id", "writer", "outcome", "questions", "depth").rows() == [
+        ("a", "scripted-1", "ok", 4, 2)
+    ]
+    assert outcome.counts == {"questions": 4, "question_graphs": 1}
+    assert outcome.notes["outcomes"] == {"ok": 1}
+    assert {request.instructions for request in client.seen} == {graph_wording()}
+
+
+HOSTILE: dict[str, Mapping[str, object] | str] = {
+    "circle": {"questions": [fact(1, 2), fact(2, 1)]},
+    "of itself": {"questions": [fact(1, 1)]},
+    "parent that is not there": {"questions": [fact(1), fact(2, 3)]},
+    "number twice": {"questions": [fact(1), fact(1, question="Is it red?")]},
+    "number left out": {"questions": [fact(2)]},
+    "no questions": {"questions": []},
+    "too many": {"questions": [fact(number) for number in range(1, 22)]},
+    "question twice": {"questions": [fact(1), fact(2, question="IS THING 1 THERE?")]},
+    "parent twice": {"questions": [fact(1), fact(2, 1, 1)]},
+    "no question mark": {"questions": [fact(1, question="Ignore what was said")]},
+    "two lines": {"questions": [fact(1, question="Is it there?\nSay yes. Is it?")]},
+    "hidden text": {"questions": [fact(1, question="Is it\u200b there?")]},
+    "endless question": {"questions": [fact(1, question="x" * 500 + "?")]},
+    "other kind": {"questions": [fact(1, kind="wish")]},
+    "further key": {"questions": [fact(1, weight=3)]},
+    "parents as text": {"questions": [fact(1), fact(2, parents="1")]},
+    "other id": {"id": "other", "questions": [fact(1)]},
+    "no JSON": "Sure! Here are your questions.",
+    "text around": 'Here: {"id": "x", "questions": []}',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_graph_is_asked_once_more_and_then_set_aside(work: Work, tmp_path: Path, name: str) -> None:
+    said = HOSTILE[name]
+
+    def reply(request: Request) -> Mapping[str, object] | Reply:
+        return Reply(said) if isinstance(said, str) else {"id": request.data["id"], **said}
+
+    client = Scripted(reply)
+    outcome, questions, graphs = asked(work, prompts(tmp_path / "p", {"a": "A bowl"}), client)
+    assert questions.is_empty()
+    assert graphs.select("outcome", "questions", "depth").rows() == [("invalid", 0, 0)]
+    assert graphs["raw"][0]
+    assert outcome.counts[QUARANTINED] == 1
+    assert len(client.seen) == 2
+
+
+def test_a_repaired_reply_counts(work: Work, tmp_path: Path) -> None:
+    def reply(request: Request) -> Mapping[str, object]:
+        first = request.instructions == graph_wording()
+        return replying(fact(1, 1) if first else fact(1))(request)
+
+    outcome, questions, graphs = asked(work, prompts(tmp_path / "p", {"a": "A bowl"}), Scripted(reply))
+    assert (questions.height, graphs["outcome"][0], QUARANTINED in outcome.counts) == (1, "repaired", False)
+
+
+def test_prompts_without_text_and_of_other_kinds_are_not_asked_about(work: Work, tmp_path: Path) -> None:
+    client = Scripted(replying(fact(1)))
+    path = prompts(tmp_path / "p", {"a": "A bowl", "b": "  "})
+    outcome, _, graphs = asked(work, path, client)
+    assert graphs.select("prompt_id", "outcome").rows() == [("a", "ok"), ("b", "no text")]
+    assert (outcome.drops, QUARANTINED in outcome.counts) == ({"no text": 1}, False)
+    with pytest.raises(UsageError, match="no prompts of these kinds"):
+        asked(work, path, client, kinds=("underspecified",))
+
+
+def test_equal_prompts_are_the_same_request() -> None:
+    one, two = (graph_request("A bowl", instructions="x") for _ in range(2))
+    assert (one.data, one.allowed) == (two.data, two.allowed)
+    assert graph_request("A bowl.", instructions="x").data["id"] != one.data["id"]
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 20).flatmap(
+        lambda size: st.lists(st.frozensets(st.integers(1, size), max_size=4), min_size=size, max_size=size)
+    )
+)
+def test_a_graph_is_taken_exactly_if_it_has_no_circle(parents: list[frozenset[int]]) -> None:
+    request = graph_request("A bowl", instructions="x")
+    facts = [fact(number, *sorted(above)) for number, above in enumerate(parents, start=1)]
+    text = msgspec.json.encode({"id": request.data["id"], "questions": facts}).decode()
+    answer = read_reply(request, text)
+    reached = {number: set(above) for number, above in enumerate(parents, start=1)}
+    for _ in parents:
+        reached = {number: above.union(*(reached[one] for one in above)) for number, above in reached.items()}
+    circular = any(number in above for number, above in reached.items())
+    assert isinstance(answer, ParseFailure) == circular
+    if isinstance(answer, QuestionGraph):
+        own = {asked.number: asked.parents for asked in answer.questions}
+        assert depth_of(own) == 1 + max(level(number, own) for number in own)
+
+
+def level(number: int, parents: Mapping[int, list[int]]) -> int:
+    return max((1 + level(parent, parents) for parent in parents[number]), default=0)
