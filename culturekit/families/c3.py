@@ -14,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import VectorFolder, roles_of
+from culturekit.families.handles.inputs import VectorFolder, roles_of
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors

@@ -13,9 +13,17 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import MeanOptions, Rows, cells_of, check_levels, mean_rows, placed, target_of
-from culturekit.families.inputs import VectorFolder, roles_of
-from culturekit.families.vector_files import images_with_prompts, one_identity
+from culturekit.families.handles.image_levels import (
+    MeanOptions,
+    Rows,
+    cells_of,
+    check_levels,
+    mean_rows,
+    placed,
+    target_of,
+)
+from culturekit.families.handles.inputs import VectorFolder, roles_of
+from culturekit.families.handles.vector_files import images_with_prompts, one_identity
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,

@@ -14,8 +14,8 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Correction, Family, Seed, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Numbered, ValueTables, roles_of
-from culturekit.families.made_alike import noted, traits_in
+from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.generation.comparability import Traits, differ_in
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason

@@ -13,7 +13,7 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Pair, Seed, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images

@@ -12,10 +12,10 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.country_groups import country_groups
 from culturekit.families.family import Confidence, Correction, Family, Seed, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import ValueTables, roles_of
+from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.inputs import ValueTables, roles_of
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
 from culturekit.metrics.statistics.comparisons import Comparison, compare

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
-from culturekit.families.country_groups import country_groups
 from culturekit.families.family import Confidence, Family, Seed, Typed, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.automatic_values import automatic_values
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings

@@ -15,7 +15,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Pair, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.metrics.linguistic.neutral_groups import NeutralSpread, neutral_similarity, neutral_spread
 from culturekit.metrics.scoring.prompted_images import Place, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows

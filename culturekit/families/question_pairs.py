@@ -15,7 +15,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.families.neutral import with_vectors
 from culturekit.metrics.linguistic.question_pairs import LOGIT_SCALE, question_pair
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images

@@ -13,9 +13,9 @@ from culturekit.errors import UsageError
 from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import MeanOptions, Rows, check_levels, mean_rows, placed, target_of
-from culturekit.families.inputs import Numbered, roles_of
-from culturekit.families.vector_files import images_with_prompts
+from culturekit.families.handles.image_levels import MeanOptions, Rows, check_levels, mean_rows, placed, target_of
+from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.vector_files import images_with_prompts
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked

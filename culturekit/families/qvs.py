@@ -15,9 +15,9 @@ from culturekit.families.collection_scores import QvsOptions, check_options, col
 from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Files, roles_of
-from culturekit.families.made_alike import noted, traits_by_model
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.made_alike import noted, traits_by_model
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer

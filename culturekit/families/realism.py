@@ -12,10 +12,10 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import Rows, check_levels, placed, target_of
-from culturekit.families.inputs import ImageTables, ProbabilityFolders, VectorFolder, VectorFolders, roles_of
+from culturekit.families.handles.image_levels import Rows, check_levels, placed, target_of
+from culturekit.families.handles.inputs import ImageTables, ProbabilityFolders, VectorFolder, VectorFolders, roles_of
+from culturekit.families.handles.vector_files import images_with_prompts, one_identity_of_all
 from culturekit.families.realism_cells import RealismOptions, cell_rows, cells_with_references, params_of
-from culturekit.families.vector_files import images_with_prompts, one_identity_of_all
 from culturekit.metrics.realism.class_scores import split_scores
 from culturekit.metrics.realism.extractors import check_extractor, licence_of
 from culturekit.metrics.realism.features import check_same_width, feature_rows

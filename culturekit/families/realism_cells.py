@@ -12,7 +12,7 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.family import Seed, Typed
-from culturekit.families.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
+from culturekit.families.handles.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
 from culturekit.metrics.realism.balanced_references import balanced_sample
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated

@@ -12,7 +12,7 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, Within, check_options, weights_of
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Files, roles_of
+from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs
 from culturekit.families.stability import score_stability
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights

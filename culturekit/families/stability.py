@@ -14,7 +14,7 @@ from scipy import stats
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, Typed, described
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Files, roles_of
+from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, parsed

@@ -11,7 +11,7 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import roles_of
+from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.inclusion.survey_themes import CODERS, LEAST_KAPPA, survey_themes
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place

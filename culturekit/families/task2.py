@@ -14,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import roles_of
+from culturekit.families.handles.inputs import roles_of
 from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers

@@ -14,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.families.tones_of_pictures import tones_of_pictures
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES

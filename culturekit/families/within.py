@@ -14,8 +14,8 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, Within, check_options, collection_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Files, roles_of
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.families.qvs import ARTIFACT
 from culturekit.metrics.diversity.kernels import Weights, kernel_name
 from culturekit.metrics.scoring.collection_answers import Answer, answer_rows

@@ -9,7 +9,7 @@ from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.gaps import GapOptions, GapReads, gaps
-from culturekit.families.inputs import (
+from culturekit.families.handles.inputs import (
     Files,
     ImageTables,
     Numbered,

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.country_groups import country_groups
 from culturekit.families.family import Typed
+from culturekit.families.handles.country_groups import country_groups
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
