@@ -32,6 +32,11 @@ def lazy_group(path: str, table: Mapping[str, CommandAt]) -> type[TyperGroup]:
     """Make the class of a group with the commands of a table; `path` is what is typed before them."""
 
     class LazyGroup(TyperGroup):
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as below
+            """Take two words for a command where a table has a command under both, such as `audit plan`."""
+            both = " ".join(args[:2])
+            return super().resolve_command(ctx, [both, *args[2:]] if len(args) > 1 and both in table else args)
+
         def __init__(self, **given: Any) -> None:  # noqa: ANN401 - Typer's own arguments
             super().__init__(**{**given, "commands": LazyCommands(path, table, given["commands"])})
 
