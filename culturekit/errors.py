@@ -33,7 +33,15 @@ __all__ = [
 
 
 class CultureKitError(Exception):
-    """Something culturekit can explain: what is wrong, where, and what to do next."""
+    """Something culturekit can explain: what is wrong, where, and what to do next.
+
+    Example:
+        >>> try:
+        ...     ck.vendi([])
+        ... except ck.CultureKitError as error:
+        ...     (str(error), error.exit_code)
+        ('labels must be at least one (continent, country, artifact); found []', 2)
+    """
 
     exit_code = 70
 

@@ -3,3 +3,4 @@
 __all__ = ["VERSION"]
 
 VERSION = "0.1.0"
+"""The version, as manifests state it."""

@@ -1,5 +1,8 @@
 """Write the pages of the documentation that come from the code: `python docs/generate.py`, or `make docs`."""
 
+import ast
+import importlib
+import inspect
 import json
 import re
 import sys
@@ -9,6 +12,7 @@ from typing import Any
 
 import typer.main
 
+import culturekit
 from culturekit.annotate.scheme import Scheme
 from culturekit.cli.app import app
 from culturekit.config.schema import described, schema_of
@@ -16,9 +20,11 @@ from culturekit.metrics.catalog import CATALOG
 from culturekit.records.schemas import TABLES
 from culturekit.records.tables import Column, Table
 
+sys.path.insert(0, str(Path(__file__).parent))
+from generated_lists import NOTE, as_text, codes_page, packages_page, specs_page
+
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks/results"
-NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"
 
 
 def commands_page() -> str:
@@ -66,12 +72,6 @@ def metrics_page() -> str:
         table = "\n".join(f"| {key} | {as_text(value)} |" for key, value in rows)
         parts.append(f"## {metric.name}: {metric.title}\n\n| | |\n|---|---|\n{table}\n")
     return "\n".join(parts)
-
-
-def as_text(value: object) -> str:
-    """Write a cell."""
-    text = "<br>".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def tables_page() -> str:
@@ -179,19 +179,84 @@ def default_of(schema: dict[str, Any]) -> str:
 
 
 def as_markdown(docstring: str) -> str:
-    """Write a docstring with its attributes as a list."""
-    text, _, attributes = docstring.partition("\nAttributes:\n")
-    rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", attributes, re.MULTILINE)
-    listed = [f"- `{name}`: {' '.join(says.split())}" for name, says in rows]
-    return "\n".join([text.strip(), *([""] if listed else []), *listed])
+    """Write a docstring: its arguments as a list, its example as a block."""
+    text, *sections = re.split(r"^(Args|Attributes|Returns|Raises|Example):\n", docstring, flags=re.MULTILINE)
+    parts = [text.strip()]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        if title == "Example":
+            parts.append(f"```python\n{inspect.cleandoc(body)}\n```")
+        elif title == "Returns":
+            parts.append(f"Returns: {' '.join(body.split())}")
+        else:
+            rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", body, re.MULTILINE)
+            word = "raises " if title == "Raises" else ""
+            parts.append("\n".join(f"- {word}`{name}`: {' '.join(says.split())}" for name, says in rows))
+    return "\n\n".join(parts)
+
+
+TASKS = {
+    "Score labels": ("vendi", "qvs", "vendi_batches", "interval"),
+    "Run": ("load_recipe", "LocalEngine", "run_recipe", "run_stage"),
+    "Look": ("read_table", "TABLES", "find_score", "walk_back"),
+    "Errors and version": ("CultureKitError", "__version__"),
+}
+CONSTANTS = {"TABLES": ("culturekit.records.schemas", "TABLES"), "__version__": ("culturekit.version", "VERSION")}
+
+
+def api_page() -> str:
+    """Give the names of the library, by task, from their docstrings."""
+    left = set(culturekit.__all__) - {name for names in TASKS.values() for name in names}
+    parts = ["# Python API\n", NOTE, "What the command line can do, these can do. Examples are run by the tests.\n"]
+    parts.append("```python\n>>> from pathlib import Path\n>>> import culturekit as ck\n```\n")
+    for task, names in {**TASKS, "More": sorted(left)}.items():
+        parts.extend([f"## {task}\n"] if names else [])
+        parts.extend(f"### {signature_of(name)}\n\n{as_markdown(docstring_of(name))}\n" for name in names)
+    parts.append("Metrics of arrays and labels, one by one: `culturekit.metrics`.\n")
+    return "\n".join(parts)
+
+
+def signature_of(name: str) -> str:
+    """Write how a name is called, without types."""
+    value = getattr(culturekit, name)
+    if not callable(value):
+        return f"`ck.{name}`"
+    plain = (bool, int, float, str, tuple, type(None))
+    parameters = [
+        one.replace(
+            annotation=one.empty,
+            default=one.default if one.default is one.empty or isinstance(one.default, plain) else Shown("..."),
+        )
+        for one in inspect.signature(value).parameters.values()
+    ]
+    return f"`ck.{name}{inspect.Signature(parameters)}`"
+
+
+class Shown(str):
+    """A default that is shown as it stands."""
+
+    __repr__ = str.__str__
+
+
+def docstring_of(name: str) -> str:
+    """Give a docstring; of a constant, the text below it."""
+    if name not in CONSTANTS:
+        return inspect.getdoc(getattr(culturekit, name)) or ""
+    module, constant = CONSTANTS[name]
+    lines = iter(ast.parse(inspect.getsource(importlib.import_module(module))).body)
+    next(line for line in lines if ast.unparse(line).partition("=")[0].partition(":")[0].strip() == constant)
+    return str(ast.literal_eval(next(lines).value))  # type: ignore[attr-defined]
 
 
 PAGES = {
+    "api.md": api_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
     "tables.md": tables_page,
     "benchmarks.md": benchmarks_page,
     "keys.md": keys_page,
+    "specs.md": specs_page,
+    "codes.md": codes_page,
+    "packages.md": packages_page,
 }
 
 

@@ -33,10 +33,17 @@ Page = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PageviewOptions:
-    """Options of the SPEC: the months that count, whom Wikimedia can write to, and where answers are kept.
+    """What `pageviews` takes.
 
-    `languages`, divided by commas, take the place of those of the root configs. `titles` is the language of the wiki
-    whose titles the dump gave: the first of `kg ingest --languages`.
+    Attributes:
+        contact: Mail address or URL that Wikimedia is told; without it nothing is asked.
+        period: First and last month that count.
+        languages: Wikis that count, divided by commas, in place of the `languages` of the root configs.
+        titles: Language of the wiki whose titles the dump gave: the first of `kg ingest --languages`.
+        cache: Folder that keeps each page's answer for other runs too.
+        per_second: Questions a second, at most.
+        base_url: Address of the service of page views.
+        titles_url: Address where titles in other languages are asked for.
     """
 
     contact: str = ""

@@ -37,9 +37,14 @@ Question = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ResultOptions:
-    """Options of the SPEC; without `live` nothing is asked, and what has no kept answer is unknown.
+    """What `google_cse:FOLDER` takes.
 
-    `cx` is the search engine, `api_key` the variable that holds the key, as `${GOOGLE_API_KEY}`.
+    Attributes:
+        live: Ask Google what FOLDER has no answer for; else that is unknown.
+        cx: The search engine that is asked.
+        api_key: Name of the variable that holds the key.
+        per_second: Questions a second, at most.
+        base_url: Address of the service, or of another server.
     """
 
     live: bool = False

@@ -28,10 +28,10 @@ def yaml_files(incomplete: str) -> Iterator[str]:
 
 
 def complete_metric(incomplete: str) -> list[str]:
-    """Offer the metrics of the catalogue."""
-    from culturekit.metrics.catalog import CATALOG
+    """Offer the metrics."""
+    from culturekit.families.listing import all_metrics
 
-    return [name for name in sorted(CATALOG) if name.startswith(incomplete)]
+    return [name for name in all_metrics() if name.startswith(incomplete)]
 
 
 def spec_completer(registry: str) -> Callable[[str], list[str]]:

@@ -1,4 +1,4 @@
-"""`culturekit kg explain`, `preview`, `diff`, `stats` and `export`: looking into a graph."""
+"""`culturekit kg explain`, `preview`, `diff` and `stats`: looking into a graph."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +11,12 @@ import typer
 from culturekit.cli.options import Also, AsJson, Seed, Wait
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
-from culturekit.records.choices import CountryChoice, Ended, GraphDirection, GraphFormat, Ranks
+from culturekit.records.choices import CountryChoice, Ended, Ranks
+from culturekit.registry import needing
 
 if TYPE_CHECKING:
     from culturekit.kg.concepts import Concept
+    from culturekit.kg.looking.explanation import Explanation
 
 __all__ = ["register"]
 
@@ -49,7 +51,6 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: culturekit kg preview --graph graph --roots landmarks --hops 6")(preview)
     app.command(epilog="Example: culturekit kg diff graph-2024 graph-2025 --out changes")(diff)
     app.command(epilog="Example: culturekit kg stats --graph graph")(stats)
-    app.command(epilog="Example: culturekit kg export --graph graph --around Q746549 --hops 1 --out dish.nt")(export)
 
 
 def explain(
@@ -67,6 +68,9 @@ def explain(
         list[Path] | None,
         typer.Option(help="Filter or completion whose verdict is told as well. Repeatable. [those beside the graph]"),
     ] = None,
+    draw: Annotated[
+        Path | None, typer.Option(help="Picture of the shown paths to write as well, .svg or .png; of one concept.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
@@ -79,6 +83,8 @@ def explain(
     told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
     stages = stages_beside(graph) if kept is None else kept
     verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
+    if draw is not None:
+        draw_one(told, draw)
     if as_json:
         both = zip(told, verdicts, strict=True)
         print(
@@ -88,6 +94,16 @@ def explain(
     for each, own in zip(told, verdicts, strict=True):
         show(explain_lines(each))
         show(verdict_lines(own))
+
+
+def draw_one(told: "Sequence[Explanation]", draw: Path) -> None:
+    """Draw the paths of the one concept that was asked about."""
+    if len(told) > 1:
+        raise UsageError("a picture shows one concept", expected="--roots once", found=f"{len(told)} times")
+    with needing("kg", "--draw"):
+        from culturekit.kg.exchange.path_drawing import draw_paths
+
+    draw_paths(told[0], draw)
 
 
 def preview(
@@ -226,35 +242,6 @@ def stats(graph: Graph, as_json: AsJson = False) -> None:
         print(json.dumps(asdict(numbers), ensure_ascii=False))
         return
     show(stats_lines(numbers))
-
-
-def export(
-    graph: Graph,
-    around: Annotated[str, typer.Option(help="Item in the middle, such as Q746549.")],
-    out: Annotated[Path, typer.Option(help="File to write; one that is there is replaced.")],
-    hops: Annotated[int, typer.Option(min=0, max=40, help="How far to go along P31 and P279.")] = 1,
-    form: Annotated[GraphFormat, typer.Option("--format", help="What to write.")] = "ntriples",
-    direction: Annotated[
-        GraphDirection, typer.Option(help="To classes, to instances and subclasses, or both ways at every hop.")
-    ] = "both",
-    most: Annotated[int, typer.Option(min=1, help="Items at most, nearest first.")] = 10_000,
-    as_json: AsJson = False,
-) -> None:
-    """Write the neighbourhood of an item for other tools: N-Triples, GraphML or node-link JSON."""
-    from culturekit.kg.looking.graph_formats import FORMATS
-    from culturekit.kg.looking.neighbourhood import neighbourhood
-    from culturekit.storage.atomic import write_atomically
-
-    found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
-    if not out.parent.is_dir():
-        raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
-    write_atomically(out, "".join(FORMATS[form](found)).encode("utf-8"))
-    if as_json:
-        counts = {"items": len(found.items), "statements": len(found.edges), "left_out": found.left_out}
-        print(json.dumps({"file": str(out), "format": form, **counts}))
-        return
-    rest = f"; {found.left_out:,} items left out, more with --most" if found.left_out else ""
-    print(f"{out}: {len(found.items):,} items, {len(found.edges):,} statements{rest}")
 
 
 def show(lines: Iterable[str]) -> None:

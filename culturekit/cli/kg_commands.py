@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli import graph_commands
+from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
@@ -21,7 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="The knowledge graph: from a Wikidata dump to candidate artifacts.")
+ELSEWHERE = {
+    name: CommandAt(f"culturekit.cli.exchange_commands:{function}", example)
+    for name, function, example in (
+        ("export", "export", "--graph graph --around Q746549 --hops 1 --out dish.nt"),
+        ("import", "import_command", "dish.graphml --out graph"),
+        ("query", "query", "'SELECT ?dish { ?dish wdt:P31 wd:Q746549 }' --graph graph --around Q746549"),
+        ("entity", "entity", "Q746549 --contact you@example.org"),
+    )
+}
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The knowledge graph: from a Wikidata dump to candidate artifacts.",
+    cls=lazy_group("kg", ELSEWHERE),
+)
 graph_commands.register(app)
 
 

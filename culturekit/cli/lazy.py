@@ -11,6 +11,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from culturekit.cli.given_once import OnceCommand, check_given_once
 from culturekit.cli.replacing import add_replace_option, commands_of, replacing
+from culturekit.errors import UsageError
 
 __all__ = ["CommandAt", "lazy_group"]
 
@@ -28,8 +29,13 @@ class CommandAt:
     example: str = ""
 
 
-def lazy_group(path: str, table: Mapping[str, CommandAt]) -> type[TyperGroup]:
-    """Make the class of a group with the commands of a table; `path` is what is typed before them."""
+def lazy_group(
+    path: str, table: Mapping[str, CommandAt], outside: Callable[[], Mapping[str, CommandAt]] = dict
+) -> type[TyperGroup]:
+    """Make the class of a group with the commands of a table; `path` is what is typed before them.
+
+    `outside` gives those that other packages bring, when the group is made.
+    """
 
     class LazyGroup(TyperGroup):
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as below
@@ -38,7 +44,7 @@ def lazy_group(path: str, table: Mapping[str, CommandAt]) -> type[TyperGroup]:
             return super().resolve_command(ctx, [both, *args[2:]] if len(args) > 1 and both in table else args)
 
         def __init__(self, **given: Any) -> None:  # noqa: ANN401 - Typer's own arguments
-            super().__init__(**{**given, "commands": LazyCommands(path, table, given["commands"])})
+            super().__init__(**{**given, "commands": LazyCommands(path, {**table, **outside()}, given["commands"])})
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
             check_given_once(self, ctx, args)
@@ -82,8 +88,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above
     """Import what a place names, and make the command or the group of it."""
-    module, _, attribute = found.place.partition(":")
-    thing = getattr(import_module(module), attribute)
+    thing = thing_at(found.place)
     if isinstance(thing, typer.Typer):
         add_replace_option(thing)
         for command in commands_of(thing):
@@ -98,6 +103,17 @@ def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 -
         pretty_exceptions_short=True,
         rich_markup_mode=None,
     )
+
+
+def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a family
+    """Import what a place names; a mistake of another package is said to be one."""
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        if module.startswith("culturekit."):
+            raise
+        raise UsageError(f"a command of another package cannot be imported: {error}", where=place) from error
 
 
 def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - a function or a family

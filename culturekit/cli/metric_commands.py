@@ -16,13 +16,14 @@ metrics_app = typer.Typer(no_args_is_help=True, help="What each metric means, me
 @metrics_app.command("list", epilog="Example: culturekit metrics list")
 def list_metrics(as_json: AsJson = False) -> None:
     """List the metrics, a line each."""
-    from culturekit.metrics.catalog import CATALOG
+    from culturekit.families.listing import all_metrics
 
+    metrics = all_metrics()
     if as_json:
-        print(json.dumps([metric.name for metric in CATALOG.values()]))
+        print(json.dumps(list(metrics)))
         return
-    width = max(map(len, CATALOG))
-    for name, metric in CATALOG.items():
+    width = max(map(len, metrics))
+    for name, metric in metrics.items():
         print(f"{name:<{width}}  {metric.title}")
 
 
@@ -36,11 +37,12 @@ def show_metric(
     from difflib import get_close_matches
 
     from culturekit.errors import UsageError
-    from culturekit.metrics.catalog import CATALOG
+    from culturekit.families.listing import all_metrics
 
-    metric = CATALOG.get(name)
+    metrics = all_metrics()
+    metric = metrics.get(name)
     if metric is None:
-        near = get_close_matches(name, CATALOG, n=3)
+        near = get_close_matches(name, metrics, n=3)
         raise UsageError(
             "there is no such metric",
             found=repr(name),

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions, check_options
 from culturekit.generation.folder.folder_detection import stated_list
 from culturekit.generation.folder.folder_options import FOLDER, Options, folder_of
 from culturekit.kg.concepts import concept_path, shipped_concepts
-from culturekit.metrics.scoring.score_qvs import QvsOptions, check_options
 from culturekit.registry import Registry, parse_spec
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import closest

@@ -49,6 +49,11 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     """Read a recipe and set `key=value` pairs over it; all problems are raised together.
 
     A key that is written out is refused alone and first: no other message may repeat it.
+
+    Example:
+        >>> recipe = ck.load_recipe(Path("recipes/cube.yaml"), ["images.repeats=5"])
+        >>> recipe.images.repeats
+        5
     """
     source = read_yaml(path)
     for key, count in Counter(setting.partition("=")[0] for setting in settings).items():

@@ -20,6 +20,7 @@ from culturekit.config.gaps import Gaps
 from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.matching.mapping_options import MappingOptions
@@ -27,7 +28,6 @@ from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.records.choices import Included, ReleaseFormat
 from culturekit.storage.yaml_model import StrictModel, not_empty
 

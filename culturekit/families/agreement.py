@@ -15,7 +15,7 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.family import Confidence, Correction, Family, Seed, check_choices, described, kept
+from culturekit.families.family import Confidence, Correction, Family, Seed, Typed, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.judge_records import judge_rows
@@ -73,7 +73,8 @@ class AgreementOptions:
 
     by: Annotated[
         PoolsBy,
-        Field(alias="pools", description="What makes a pool: region, in-region or not, or the flag recruitment:NAME."),
+        Field(description="What makes a pool: region, in-region or not, or the flag recruitment:NAME."),
+        Typed("pools"),
     ] = "region"
     level: Annotated[Level, Field(description="Of Krippendorff's alpha for ratings that are numbers.")] = "ordinal"
     correction: Correction = "holm"
@@ -100,7 +101,7 @@ AGREEMENT = Family(
         "pairwise_agreement pool_correlation pool_difference unanimous_agreement"
     ),
     example="--annotations annotations/annotations.parquet --out agreement",
-    check="agreement",
+    check="score-agreement",
 )
 
 

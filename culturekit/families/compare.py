@@ -95,7 +95,7 @@ COMPARE = Family(
     compare,
     metrics=described("model_difference"),
     example="--values scores/values.parquet --out compared",
-    check="comparisons",
+    check="score-compare",
 )
 
 

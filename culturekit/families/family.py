@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from culturekit.families.inputs import Files
@@ -21,6 +21,7 @@ __all__ = [
     "Family",
     "Pair",
     "Seed",
+    "Typed",
     "check_choices",
     "check_options",
     "declared",
@@ -61,6 +62,32 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class Typed:
+    """How a field is typed as an option, where that is not how it is written in Python or in a recipe.
+
+    Attributes:
+        name: of the option.
+        read: reads one value of it from a text.
+        help: of the option, where it is typed otherwise than a recipe writes it.
+        least: bounds the option and not the field.
+        once: whether an option that is several files in a recipe is typed once.
+        others: a field that takes the second and all further values of an option that is repeatable.
+        last: whether the option stands after those of the other dataclasses.
+    """
+
+    name: str = ""
+    read: Callable[[str], Any] | None = None
+    help: str = ""
+    least: int | None = None
+    once: bool = False
+    others: str = ""
+    last: bool = False
+
+
+PLAIN = Typed()
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """A field of a dataclass with what it declares: its type without None, whether None is one, and its rules."""
 
@@ -69,6 +96,12 @@ class Declared:
     optional: bool
     default: Any
     told: FieldInfo | None
+    typed: Typed = PLAIN
+
+    @property
+    def help(self) -> str:
+        """What `--help` says of it; a field of which nothing is said is no option."""
+        return self.typed.help or (self.told.description if self.told else "") or ""
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -77,17 +110,14 @@ class Declared:
 
     @property
     def several(self) -> bool:
-        """Whether it takes any number of values, or of files."""
-        return get_origin(self.kind) is tuple or (isinstance(self.kind, type) and issubclass(self.kind, Files))
-
-    @property
-    def reader(self) -> Callable[[Any], Any] | None:
-        """What reads one of its values from a text, where it is not a plain one."""
-        one = get_args(self.kind)[0] if get_origin(self.kind) is tuple else self.kind
-        notes = get_args(one)[1:] if get_origin(one) is Annotated else ()
-        found: Any = next((note.func for note in notes if isinstance(note, BeforeValidator)), None)
-        reads: Callable[[Any], Any] | None = found
-        return reads
+        """Whether an option takes any number of values, or of files."""
+        if self.typed.once:
+            return False
+        return (
+            bool(self.typed.others)
+            or get_origin(self.kind) is tuple
+            or (isinstance(self.kind, type) and issubclass(self.kind, Files))
+        )
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -108,13 +138,14 @@ def declared(cls: type) -> Iterator[Declared]:
     """Give the fields of a dataclass in their order."""
     hints = get_type_hints(cls, include_extras=True)
     for each in fields(cls):
-        kind, told = hints[each.name], None
+        kind, told, typed = hints[each.name], None, PLAIN
         if get_origin(kind) is Annotated:
             kind, *notes = get_args(kind)
             told = next((note for note in notes if isinstance(note, FieldInfo)), None)
+            typed = next((note for note in notes if isinstance(note, Typed)), PLAIN)
         kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
         known = [one for one in kinds if one is not NoneType]
-        yield Declared(each.name, known[0], NoneType in kinds, each.default, told)
+        yield Declared(each.name, known[0], NoneType in kinds, each.default, told, typed)
 
 
 def check_options(options: object) -> None:

@@ -1,10 +1,21 @@
-"""Where each family of scores is; it is imported when somebody asks for it."""
+"""Where each family of scores is, ours and those of other packages; one is imported when somebody asks for it."""
 
-__all__ = ["FAMILIES"]
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from culturekit.errors import UsageError
+from culturekit.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from culturekit.families.family import Family
+    from culturekit.metrics.catalog import Metric
+
+__all__ = ["FAMILIES", "all_metrics", "family_named", "family_places"]
 
 FAMILIES = {
     "ahead": "culturekit.families.ahead:AHEAD",
     "agreement": "culturekit.families.agreement:AGREEMENT",
+    "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
     "c3": "culturekit.families.c3:C3",
     "compare": "culturekit.families.compare:COMPARE",
     "dialects": "culturekit.families.dialects:DIALECTS",
@@ -14,11 +25,62 @@ FAMILIES = {
     "neutral": "culturekit.families.neutral:NEUTRAL",
     "pairs": "culturekit.families.spread:PAIRS",
     "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
+    "qvs": "culturekit.families.qvs:QVS",
     "ratings": "culturekit.families.ratings:RATINGS",
+    "routes": "culturekit.families.routes:ROUTES",
     "spread": "culturekit.families.spread:SPREAD",
     "survey": "culturekit.families.survey:SURVEY",
     "task1": "culturekit.families.task1:TASK_1",
     "task2": "culturekit.families.task2:TASK_2",
     "tones": "culturekit.families.tones:TONES",
+    "within": "culturekit.families.within:WITHIN",
 }
 """The families by the names of their commands."""
+
+KNOWN: "Registry[Family]" = Registry("metric", [Entry(name, place, "") for name, place in FAMILIES.items()])
+"""Another package adds a family as the entry point `metric.NAME`."""
+
+
+def family_places() -> dict[str, str]:
+    """Say where every family is, ours first, then those of other packages."""
+    return {name: KNOWN.find(name).factory for name in (*FAMILIES, *outside_names())}
+
+
+def outside_names() -> list[str]:
+    """List the families that other packages bring."""
+    return [name for name in KNOWN.names() if name not in FAMILIES]
+
+
+def family_named(name: str) -> "Family":
+    """Import a family.
+
+    Raises:
+        UsageError: there is none of that name, or what its package brings is no family.
+    """
+    from culturekit.families.family import Family
+
+    entry = KNOWN.find(name)
+    try:
+        found = entry.load("metric", entry.factory)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"the metric {name} cannot be imported: {error}", where=entry.factory) from error
+    if not isinstance(found, Family):
+        raise UsageError("an entry point `metric.NAME` names a Family", where=entry.factory, found=type(found).__name__)
+    return found
+
+
+def all_metrics() -> "Mapping[str, Metric]":
+    """Describe every metric by its name, those of other packages included; no two may share one."""
+    from culturekit.metrics.catalog import CATALOG
+
+    found = dict(CATALOG)
+    for name in outside_names():
+        family = family_named(name)
+        taken = sorted(metric.name for metric in family.metrics if metric.name in found)
+        if taken:
+            where = KNOWN.find(name).factory
+            raise UsageError(
+                "two metrics have one name", where=where, found=", ".join(taken), expected="a name of its own"
+            )
+        found |= {metric.name: metric for metric in family.metrics}
+    return dict(sorted(found.items()))

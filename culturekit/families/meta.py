@@ -4,15 +4,15 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 import polars as pl
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.country_groups import country_groups
-from culturekit.families.family import Confidence, Family, Seed, check_choices, described, kept
+from culturekit.families.family import Confidence, Family, Seed, Typed, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
@@ -47,8 +47,6 @@ ALL = "all"
 FEW = f"fewer than {FEWEST_CLUSTERS} prompts, or no scatter"
 
 SERIES = ("metric", "params")
-
-Method: TypeAlias = Annotated[Correlation, BeforeValidator(as_correlation)]
 
 LATER = ("choices", "people_only", "level")
 """Options that came later: a stage that does without them is the stage it was."""
@@ -104,20 +102,22 @@ class MetaOptions:
 
     choices: Annotated[
         tuple[str, ...],
-        Field(alias="choice", description="A choice in words, such as yes, whose share is a rating too; repeatable."),
+        Field(description="A choice in words, such as yes, whose share is a rating too; repeatable."),
+        Typed("choice"),
     ] = ()
     level: Annotated[
         Literal["item", "prompt"],
         Field(description="Correlate single items, or the means of each model's items of a prompt."),
     ] = "item"
-    people_only: Annotated[bool, Field(alias="people-only", description="Leave out how metrics follow each other.")] = (
-        False
-    )
+    people_only: Annotated[
+        bool, Field(description="Leave out how metrics follow each other."), Typed("people-only")
+    ] = False
     methods: Annotated[
-        tuple[Method, ...],
-        Field(alias="method", description="spearman, kendall or pearson; repeatable. [all three]"),
+        tuple[Correlation, ...],
+        Field(description="spearman, kendall or pearson; repeatable. [all three]"),
+        Typed("method", as_correlation),
     ] = CORRELATIONS
-    by: Annotated[PoolsBy, Field(alias="pools", description="What makes a pool of annotators.")] = "region"
+    by: Annotated[PoolsBy, Field(description="What makes a pool of annotators."), Typed("pools")] = "region"
     scheme: Annotated[str, Field(description="Rows for each group of countries too: a scheme as in `score gaps`.")] = ""
     groups: Annotated[
         Path | Mapping[str, str] | None,
@@ -150,7 +150,7 @@ META = Family(
     meta,
     metrics=described("human_correlation metric_correlation"),
     example="--values scores/values.parquet --annotations annotations/annotations.parquet --out meta",
-    check="meta",
+    check="score-meta",
 )
 
 

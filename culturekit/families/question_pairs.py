@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.families.neutral import with_vectors
@@ -40,17 +40,12 @@ CAPTION_PAIRS = (
 """Two wordings of one question; the paper names them and does not print its captions."""
 
 
-def caption_pair(text: object) -> object:
-    """Read two captions with a slash between them; a pair stays one."""
-    if not isinstance(text, str):
-        return text
+def caption_pair(text: str) -> tuple[str, str]:
+    """Read two captions with a slash between them."""
     first, mark, second = (part.strip() for part in text.partition(" / "))
     if not (first and mark and second):
         raise UsageError("--question is two captions with a slash between", expected="FIRST / SECOND", found=repr(text))
     return first, second
-
-
-CaptionPair: TypeAlias = Annotated[tuple[str, str], BeforeValidator(caption_pair)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +63,12 @@ class QuestionPairOptions:
     """What to ask, and how; the encoder is what made the vectors, as it stands in params."""
 
     pairs: Annotated[
-        tuple[CaptionPair, ...],
+        tuple[tuple[str, str], ...],
         Field(
-            alias="question",
             description="FIRST / SECOND: two captions; repeatable. [traditional and modern, an environment and a "
             "setting]",
         ),
+        Typed("question", caption_pair),
     ] = CAPTION_PAIRS
     logit_scale: Annotated[float, Field(description="What cosines are multiplied by before the softmax.")] = LOGIT_SCALE
     encoder: str = ""

@@ -150,7 +150,7 @@ SPREAD = Family(
     spread,
     metrics=described("mean_cosine mean_lpips"),
     example="--images images/images.parquet --vectors vectors --distances pairs --out scores",
-    check="spread",
+    check="score-spread",
 )
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

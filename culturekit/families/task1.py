@@ -10,11 +10,11 @@ from typing import Annotated, Protocol, TypeAlias
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import NamedVectors, roles_of
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
@@ -94,12 +94,14 @@ class Task1Reads:
 
     task1: Annotated[Path, Field(description="Table of what people said of triplets.")]
     features: Annotated[
-        tuple[Annotated[Extractor, BeforeValidator(partial(extractor, option="--features"))], ...],
+        tuple[Extractor, ...],
         Field(description="EXTRACTOR=FOLDER: vectors of the images in the triplets; repeat it to compare extractors."),
+        Typed(read=partial(extractor, option="--features")),
     ] = ()
     real: Annotated[
-        Annotated[Extractor, BeforeValidator(partial(extractor, option="--real"))] | None,
+        Extractor | None,
         Field(description="EXTRACTOR=FOLDER: vectors of all real images, the manifold of appeal."),
+        Typed(read=partial(extractor, option="--real")),
     ] = None
 
 

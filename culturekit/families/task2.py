@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import roles_of
 from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
@@ -49,11 +49,9 @@ class Task2Options:
     """What to score, and how."""
 
     sources: Annotated[
-        tuple[Annotated[tuple[str, str], BeforeValidator(partial(name_and_value, option="--source"))], ...],
-        Field(
-            alias="source",
-            description="MODEL=PATTERN of img_path, such as ldm=ldm21/*; what fits none is real. Repeatable.",
-        ),
+        tuple[tuple[str, str], ...],
+        Field(description="MODEL=PATTERN of img_path, such as ldm=ldm21/*; what fits none is real. Repeatable."),
+        Typed("source", partial(name_and_value, option="--source")),
     ] = ()
     least: Least = LEAST_ACCURACY
     confidence: Confidence = CONFIDENCE

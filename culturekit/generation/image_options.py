@@ -22,9 +22,11 @@ Word: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,32}$")]
 class ImageOptions(ServiceOptions):
     """What both take.
 
-    `image_price` is USD per image and stands for all that a call costs; `image_tokens` is how many output tokens one
-    image takes, for a `price` per token. `rewriter` says what is known of a service that does not tell whether it
-    rewrites prompts. With `send_seed` the seed of an image is sent; whether it counts, nobody says.
+    Attributes:
+        image_price: USD per image, in place of all that a call costs; 0 for a server of your own.
+        image_tokens: Output tokens that one image takes, for a `price` per token, where the list has no line.
+        rewriter: What you know of a service that does not say whether it rewrites prompts.
+        send_seed: Send the seed of an image; OpenAI and Google ignore or refuse it, a server of your own may not.
     """
 
     timeout: Wait = 300.0
@@ -36,7 +38,19 @@ class ImageOptions(ServiceOptions):
 
 @dataclass(frozen=True, slots=True)
 class OpenAIImageOptions(ImageOptions):
-    """What `openai:MODEL` takes; `n` is how many images of one prompt a call asks for."""
+    """What `openai:MODEL` takes.
+
+    Attributes:
+        api: The images API, or `responses` for the image tool of a language model, which bills two models.
+        size: Pixels, such as 1024x1024, which is the default.
+        quality: Such as `low`, `medium` or `high`; `medium` for gpt-image where nothing is stated.
+        background: Sent as it is.
+        output_format: Sent as it is.
+        response_format: Sent as it is.
+        moderation: Sent as it is.
+        style: Sent as it is.
+        n: Slots of one prompt and repeat that one call asks for.
+    """
 
     api: Literal["images", "responses"] = "images"
     size: Size | Literal["auto"] | None = None
@@ -62,7 +76,14 @@ class OpenAIImageOptions(ImageOptions):
 
 @dataclass(frozen=True, slots=True)
 class GoogleImageOptions(ImageOptions):
-    """What `google:MODEL` takes; `safety` is the threshold of all of Google's filters that have one."""
+    """What `google:MODEL` takes.
+
+    Attributes:
+        api_version: Version of the API; part of the key of a reply.
+        aspect_ratio: Width to height; `--size 1344x768` says the same.
+        image_size: Pixels of the longer side, in Google's words.
+        safety: From which level on Google's filters block.
+    """
 
     api_version: Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+(alpha|beta)?[0-9]*$")] = "v1beta"
     aspect_ratio: Literal["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"] | None = None

@@ -10,7 +10,7 @@ from culturekit.pipeline.before_first import check_before_first
 from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD
-from culturekit.records.work import Engine, Progress
+from culturekit.records.work import Engine, Progress, Quiet
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
@@ -26,7 +26,7 @@ def run_recipe(
     workdir: Path,
     *,
     engine: Engine,
-    progress: Progress,
+    progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
     until: str | None = None,
     wait: bool = False,
     on_start: Callable[[Stage], None] = lambda _: None,
@@ -35,6 +35,13 @@ def run_recipe(
     """Run the stages of a recipe in a folder; what is finished and still answers is not done again.
 
     What the recipe now makes from something else replaces what it made before, and that is said.
+
+    Example:
+        >>> recipe = ck.load_recipe(Path("recipes/cube.yaml"))
+        >>> with ck.LocalEngine(2) as engine:
+        ...     done = ck.run_recipe(recipe, Path("runs/mine"), engine=engine, until="graph")
+        >>> [(stage.name, stage.state) for stage in done]
+        [('graph', 'built')]
     """
     planned = cube_stages(recipe, workdir)
     stages = stages_until(planned, until)

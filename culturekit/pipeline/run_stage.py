@@ -15,7 +15,7 @@ import msgspec
 
 from culturekit.pipeline.known_inputs import known_records, traces_of
 from culturekit.pipeline.made_otherwise import check_replacing
-from culturekit.records.work import Engine, Outcome, Progress, Work
+from culturekit.records.work import Engine, Outcome, Progress, Quiet, Work
 from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.exports import export_table
@@ -45,7 +45,7 @@ def run_stage(
     final: Path,
     *,
     engine: Engine,
-    progress: Progress,
+    progress: Progress = Quiet(),  # noqa: B008 - it holds nothing
     wait: bool = False,
     fresh: bool = False,
     replace: bool = False,
@@ -53,6 +53,19 @@ def run_stage(
     """Make sure that a folder holds the finished stage.
 
     `fresh` does all work again. What was finished from other inputs is an error, unless it may be replaced.
+
+    Example:
+        >>> from culturekit.records.work import Outcome
+        >>> from culturekit.stages.stage import Stage
+        >>> def count(work):
+        ...     rows = ck.read_table(work.inputs["cspace"], ck.TABLES["cspace"]).height
+        ...     (work.out / "rows.txt").write_text(str(rows))
+        ...     return Outcome({"rows": rows})
+        >>> stage = Stage("rows", "rows", 1, count, {"cspace": Path("runs/cube/cspace/cspace.parquet")})
+        >>> with ck.LocalEngine(1) as engine:
+        ...     run = ck.run_stage(stage, Path("rows"), engine=engine)
+        >>> run.state, list(run.manifest.counts)
+        ('built', ['rows'])
     """
     started = time.perf_counter()
     inputs = input_records(stage.inputs, known=known_records(stage, final))

@@ -75,7 +75,7 @@ Semantics: TypeAlias = Literal["default", "authors"]
 GraphDirection: TypeAlias = Literal["up", "down", "both"]
 """Along class edges: to classes, to instances and subclasses, or both ways at every hop."""
 
-GraphFormat: TypeAlias = Literal["ntriples", "graphml", "node-link"]
+GraphFormat: TypeAlias = Literal["ntriples", "turtle", "json-ld", "graphml", "node-link"]
 """What a neighbourhood can be written as."""
 
 KgSource: TypeAlias = Literal["dump", "sparql"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-__all__ = ["NOT_COMPARABLE", "QUARANTINED", "UNDER_REVIEW", "Engine", "Outcome", "Progress", "Work"]
+__all__ = ["NOT_COMPARABLE", "QUARANTINED", "UNDER_REVIEW", "Engine", "Outcome", "Progress", "Quiet", "Work"]
 
 QUARANTINED = "quarantined"
 """Under this name a stage counts rows that stay in its tables, but that a person has to look at."""
@@ -51,6 +51,19 @@ class Progress(Protocol):
     def tell(self, totals: str) -> None:
         """Say what has been found so far, in place of what was said before."""
         ...
+
+
+class Quiet:
+    """Progress that nobody looks at."""
+
+    def begin(self, total: int, unit: str) -> None:
+        """Pass over what there is to do."""
+
+    def advance(self, done: int) -> None:
+        """Pass over what is done."""
+
+    def tell(self, totals: str) -> None:
+        """Pass over what has been found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from culturekit.metrics.scoring.score_corrected import NOT_CORRECTED, counted_kernels
+from culturekit.families.corrected import NOT_CORRECTED, counted_kernels
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
 

@@ -134,7 +134,13 @@ def damaged_part(path: Path, error: Exception) -> IntegrityError:
 
 
 def read_table(path: Path, table: Table) -> pl.DataFrame:
-    """Read a table and check it against its declaration; extra columns of the user's own are left out."""
+    """Read a table and check it against its declaration; extra columns of the user's own are left out.
+
+    Example:
+        >>> matches = ck.read_table(Path("runs/cube/cspace/cspace.parquet"), ck.TABLES["cspace"])
+        >>> set(ck.TABLES["cspace"].key) <= set(matches.columns)
+        True
+    """
     if not path.is_file():
         raise no_such_table(path, table)
     try:

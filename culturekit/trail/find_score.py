@@ -19,6 +19,11 @@ def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
     A reference is a `scores.parquet`, or a folder with one, and either `#ROW`, the row counted from 0,
     or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
     without one on `labels` the truth is left aside.
+
+    Example:
+        >>> folder, score = ck.find_score("runs/cube#0")
+        >>> folder.name, score["n"] > 0
+        ('scores', True)
     """
     location, hash_mark, number = reference.partition("#")
     location, _, query = location.partition("?")

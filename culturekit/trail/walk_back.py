@@ -66,7 +66,13 @@ class Trail:
 
 
 def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = None) -> Trail:
-    """Walk a score back by one of its images: the one named, or the first of its first batch."""
+    """Walk a score back by one of its images: the one named, or the first of its first batch.
+
+    Example:
+        >>> trail = ck.walk_back(folder, score)
+        >>> trail.image.is_file(), trail.neighbours[0].rank
+        (True, 1)
+    """
     walk = Walk(folder, score)
     return walk.trail(image_id or walk.image_ids[0])
 

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import score_corrected
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.metrics.scoring.score_corrected import CorrectedOptions, score_corrected
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.storage.tables import read_table, write_table
@@ -103,7 +104,7 @@ def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) 
         assert row["continent"] == (None if nothing else COUNTRIES[TRUE[row["image_id"]]][1])
     assert audits.filter(annotator="1")["artifact_id"].drop_nulls().len() > 40
     table = read_table(files.matches[0], MATCHES)
-    scores = score_corrected(table, audits, None, options=CorrectedOptions(kernels=((0.0, 1.0, 0.0),))).scores
+    scores = score_corrected(table, audits, None, options=QvsOptions(kernels=((0.0, 1.0, 0.0),))).scores
     assert scores["value"].is_between(0, 1).all()
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from culturekit.cards.findings import CODES
 from culturekit.cards.hand import FIELDS_FILE, TEXT_FILE, empty_fields, read_hand
 from culturekit.cards.hand_sections import SECTIONS
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
-from tests.cards.release_made import REPOSITORY, write_hand, write_release
+from tests.cards.release_made import write_hand, write_release
 
 
 def culturekit(*words: str | Path) -> Result:
@@ -77,9 +76,3 @@ def test_a_missing_half_is_the_users_mistake(tmp_path: Path, name: str) -> None:
     (hand / name).unlink()
     done = culturekit("card", "build", write_release(tmp_path / "run"), "--hand", hand, "--out", tmp_path / "card")
     assert isinstance(done.exception, UsageError)
-
-
-def test_every_code_is_documented() -> None:
-    page = (REPOSITORY / "docs/cards.md").read_text(encoding="utf-8")
-    for code in CODES:
-        assert f"`{code}`" in page, code

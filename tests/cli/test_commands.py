@@ -39,6 +39,7 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.endtoend
 def test_the_whole_path_can_be_walked_by_hand(by_hand: Path) -> None:
     import polars as pl
 

@@ -56,6 +56,36 @@ def test_diff_prints_totals_and_writes_a_table(small_run: Path, tmp_path: Path) 
     assert (tmp_path / "diff/diff.csv").exists()
 
 
+def test_paths_are_drawn(graph: Path, tmp_path: Path) -> None:
+    asked = ("kg", "explain", "Q2065278", "--graph", graph, "--roots", "cuisine", "--draw")
+    for name in ("paths.svg", "paths.png"):
+        done = culturekit(*asked, tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert "is an artifact of cuisine" in done.stdout, "the picture comes with the words"
+    assert "Pão de queijo" in (tmp_path / "paths.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "paths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_exported_is_imported_queried_and_walked(graph: Path, tmp_path: Path) -> None:
+    asked = ("kg", "export", "--graph", graph, "--around", "Q746549", "--hops", "2", "--format")
+    assert culturekit(*asked, "graphml", "--out", tmp_path / "dish.graphml").returncode == 0
+    done = culturekit("kg", "import", tmp_path / "dish.graphml", "--out", tmp_path / "graph")
+    assert done.returncode == 0, done.stderr
+    told = culturekit("kg", "explain", "Q2065278", "--graph", tmp_path / "graph", "--roots", "cuisine")
+    assert "Q746549 (dish) at hop 1 of 4" in told.stdout
+    assert "[dish.graphml" in told.stdout
+    query = "SELECT ?name { wd:Q2065278 rdfs:label ?name }"
+    around = ("--graph", tmp_path / "graph", "--around", "Q746549")
+    assert culturekit("kg", "query", query, *around).stdout.split("\n")[:2] == ["name", "Pão de queijo"]
+    (tmp_path / "q.rq").write_text("ASK { wd:Q2065278 wdt:P31|wdt:P279 wd:Q746549 }", encoding="utf-8")
+    assert culturekit("kg", "query", f"@{tmp_path / 'q.rq'}", *around).stdout == "yes\n"
+    assert culturekit(*asked, "turtle", "--out", tmp_path / "dish.ttl").returncode == 0
+    every = culturekit("kg", "query", "SELECT * { ?s ?p ?o }", "--file", tmp_path / "dish.ttl", "--rows", "2")
+    assert "more than these 2 rows" in every.stdout
+    both = json.loads(culturekit("kg", "query", query, *around, "--json").stdout)
+    assert both["rows"] == [["Pão de queijo"]]
+
+
 def test_stats_and_export(graph: Path, tmp_path: Path) -> None:
     assert json.loads(culturekit("kg", "stats", "--graph", graph, "--json").stdout)["items"] == 998
     assert "labels that fall back to mul" in culturekit("kg", "stats", "--graph", graph).stdout
@@ -63,7 +93,7 @@ def test_stats_and_export(graph: Path, tmp_path: Path) -> None:
     done = culturekit(*asked, tmp_path / "dish.nt", "--most", "5")
     assert "items left out, more with --most" in done.stdout
     assert "entity/Q746549>" in (tmp_path / "dish.nt").read_text(encoding="utf-8")
-    for form in ("graphml", "node-link"):
+    for form in ("turtle", "json-ld", "graphml", "node-link"):
         done = culturekit(*asked, tmp_path / form, "--format", form, "--json")
         assert json.loads(done.stdout)["format"] == form
         assert (tmp_path / form).stat().st_size > 10_000
@@ -80,6 +110,22 @@ def test_stats_and_export(graph: Path, tmp_path: Path) -> None:
         (("diff", "GRAPH", "nowhere"), "found nothing"),
         (("export", "--graph", "GRAPH", "--around", "Q42", "--out", "x"), "never mentions the item"),
         (("export", "--graph", "GRAPH", "--around", "Q746549", "--out", "no/x"), "no such folder"),
+        (("import", "x.txt", "--out", "y"), "no format has this suffix"),
+        (("import", "x.nt", "--out", "y"), "there is no such file"),
+        (("query", "ASK {}", "--graph", "GRAPH"), "--graph and --around, or --file"),
+        (("query", "ASK {}", "--graph", "GRAPH", "--around", "Q746549", "--file", "x.nt"), "nothing to ask"),
+        (("query", "ASK {", "--graph", "GRAPH", "--around", "Q746549"), "not a SPARQL query"),
+        (("query", "@no.rq", "--graph", "GRAPH", "--around", "Q746549"), "the query cannot be read"),
+        (("query", "ASK {}", "--file", "x.json"), "expected .nt or .ttl or .jsonld"),
+        (("entity", "42", "--contact", "me@example.org"), "a QID such as Q42"),
+        (("entity", "Q42", "--contact", "me"), "--contact"),
+        (("explain", "Q2065278", "--graph", "GRAPH", "--roots", "cuisine", "--draw", "x.pdf"), ".svg or .png"),
+        (("explain", "Q2065278", "--graph", "GRAPH", "--roots", "cuisine", "--draw", "no/x.svg"), "no such folder"),
+        (("explain", "Q2065278", "--graph", "GRAPH", "--roots", "art", "--draw", "x.svg"), "no path to draw"),
+        (
+            ("explain", "Q3", "--graph", "GRAPH", "--roots", "art", "--roots", "cuisine", "--draw", "x.svg"),
+            "a picture shows one concept",
+        ),
     ],
 )
 def test_mistakes_are_said_in_words(graph: Path, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

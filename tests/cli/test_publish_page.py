@@ -1,4 +1,4 @@
-"""The page "Publish a release", typed as it stands: a newcomer's path first, then every choice by hand."""
+"""The pages "Publish a release" and "Draw a benchmark", typed: a newcomer's path first, then every choice by hand."""
 
 import csv
 import io
@@ -15,7 +15,9 @@ from culturekit.records.schemas import CSPACE, DECISIONS, QUOTAS
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
 
-PAGE = (Path(__file__).parents[2] / "docs/publish-a-release.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "publish-a-release.md").read_text(encoding="utf-8")
+DRAW = (DOCS / "draw-a-benchmark.md").read_text(encoding="utf-8")
 INSTALL, NEEDS_A_KEY, LEAVES_WITH_1 = "pip install culturekit", "export GOOGLE_API_KEY", "leaves with 1"
 
 
@@ -68,6 +70,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+@pytest.mark.endtoend
 def test_a_newcomer_comes_from_a_dump_to_a_card_in_eight_commands(newcomer: Path) -> None:
     assert INSTALL in FIRST
     assert len(list(typed(FIRST))) + 1 <= 8
@@ -94,19 +97,18 @@ def test_a_run_without_models_says_that_there_is_nothing_to_report_or_trace(
 
 
 @pytest.mark.slow
-def test_every_other_command_of_the_page_works_as_typed(newcomer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_other_command_of_the_pages_works_as_typed(newcomer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(newcomer)
     for language, name, begin in (("yaml", "de.yaml", "language:"), ("csv", "quotas.csv", "concept,"),
                                   ("yaml", "mine.yaml", "recipe:")):  # fmt: skip
-        (block,) = (text for text in re.findall(rf"```{language}\n(.*?)```", REST, re.DOTALL) if text.startswith(begin))
+        (block,) = (text for text in re.findall(rf"```{language}\n(.*?)```", DRAW, re.DOTALL) if text.startswith(begin))
         Path(name).write_text(block, encoding="utf-8")
     judged, by_hand = REST.split("What comes back becomes verdicts:")
     follow(judged)
     fill_in(Path("sheet.csv"), "reject")
-    released, drawn = by_hand.split("## 4. Draw a benchmark")
-    follow(released)
+    follow(by_hand)
     public = [row for row in json.loads(Path("cspace/cube.json").read_bytes()) if row["country"] == "Brazil"]
     Path("cube_1k.json").write_text(json.dumps(public[:2]), encoding="utf-8")
-    follow(drawn)
+    follow(DRAW)
     quotas = read_table(Path("cube-1k/quotas.parquet"), QUOTAS)
     assert quotas.filter(concept="landmarks", country="NG").row(0) == ("landmarks", "NG", 10, 0, 0)

@@ -42,6 +42,7 @@ def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return here, said
 
 
+@pytest.mark.endtoend
 def test_the_page_has_four_commands_and_they_end_at_a_report_that_names_the_models(
     evaluated: tuple[Path, list[str]],
 ) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, SCORES
 from culturekit.storage.tables import read_table, write_table
-from tests.metrics.scoring.test_score_routes import NEAREST, TAGS, judged
+from tests.families.test_routes import NEAREST, TAGS, judged
 
 
 def ran(*words: str | Path) -> tuple[int, str]:

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
+
 __all__ = ["KINDS", "peak_of"]
 
 MOST_MEMORY = 512
@@ -69,13 +71,14 @@ picture.save(path, form, **how)
 """
 
 READ = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
 import polars
 from culturekit.storage.picture_reading import NoPicture, read_inside
+from tests.peak_memory import peak_mebibytes
 path = Path(sys.argv[1])
 found = read_inside(path.parent, path.name)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = peak_mebibytes()
 what = [found.reason, found.detail] if isinstance(found, NoPicture) else ["read", str(found.pixels.shape)]
 print(json.dumps([peak, *what]))
 """
@@ -87,7 +90,7 @@ def peak_of(kind: str, folder: Path) -> tuple[float, str, str]:
     path = folder / "large"
     sides = (6000, 4000) if "24 million" in kind else SIDES
     subprocess.run([sys.executable, "-c", WRITE, json.dumps([str(path), mode, form, how, sides])], check=True)
-    done = subprocess.run([sys.executable, "-c", READ, str(path)], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", READ, str(path)], check=True, capture_output=True, text=True, cwd=ROOT)
     peak, outcome, detail = json.loads(done.stdout)
     return peak, outcome, detail
 

@@ -54,13 +54,16 @@ SCRIPT = Script(
 class Result:
     """What came of it.
 
-    `lost` has, for each kill, how many replies were sold that are not on disk; these are bought again.
-    `twice` counts what the seller sold a second time, over all kills.
+    `lost` has, for each kill, how many replies the seller had counted by then that are not on disk; `never_kept`
+    counts those of finished rounds, with what reached the seller after a kill was counted. `twice` counts what the
+    seller sold a second time, over all kills; `calm_twice` the same without any.
     """
 
     kills: int = 0
     rounds: int = 0
     twice: int = 0
+    never_kept: int = 0
+    calm_twice: int = 0
     lost: list[int] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -161,7 +164,7 @@ def kill_and_count(scratch: Path, *, kills: int, seed: int, longest: float) -> R
             if (folder / "answers").read_bytes() != (calm / "answers").read_bytes():
                 result.different.append(folder.name)
             result.rounds += 1
-        result.twice = bought_twice(server)
+        result.twice, result.calm_twice = bought_twice(server), bought_twice(calm_server)
         result.broken = server.stats()["broken"]
     return result
 
@@ -174,6 +177,7 @@ def one_round(
     while True:
         process = start(server.openai_url, folder)
         if not killed_within(process, chance.uniform(0.0, longest) if result.kills < kills else math.inf):
+            result.never_kept += sold(server) - before - journalled(folder)
             return
         result.kills += 1
         lost_by_now = sold(server) - before - journalled(folder)
@@ -193,10 +197,11 @@ def main() -> int:
     most = max(result.lost, default=0)
     sys.stdout.write(
         f"{result.kills} kills in {result.rounds} rounds of {ROWS} rows; {CONCURRENCY} at once\n"
-        f"lost by kills: {sum(result.lost)} replies, {most} at most by one; bought twice: {result.twice}\n"
+        f"lost by kills: {result.never_kept} replies, {most} at most by one; bought twice: {result.twice}\n"
         f"{len(result.different)} runs with other answers; {len(result.broken)} mistakes of the server\n"
     )
-    fair = min(result.lost, default=0) >= 0 and most <= CONCURRENCY and result.twice <= sum(result.lost)
+    under_way = CONCURRENCY * result.kills
+    fair = 0 <= result.twice <= result.never_kept <= under_way and result.calm_twice == 0
     return 0 if fair and not result.different and not result.broken else 1
 
 

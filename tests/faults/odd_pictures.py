@@ -6,7 +6,6 @@ pixels or reasons were other than they should be, or if the process ever held mo
 """
 
 import argparse
-import resource
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from culturekit.storage.picture_reading import REASONS, NoPicture, ReadPicture, picture_from
+from tests.peak_memory import peak_mebibytes
 from tests.storage.hostile_pictures import HOSTILE, hostile_picture
 from tests.storage.odd_pictures import KINDS, odd_picture
 
@@ -93,7 +93,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     arguments = parser.parse_args()
     tally = read_odd_pictures(arguments.count, seed=arguments.seed)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mebibytes()
     for outcome, number in sorted(tally.outcomes.items(), key=lambda item: -item[1]):
         sys.stdout.write(f"{number:7,}  {outcome}\n")
     for wrong in tally.wrong[:50]:

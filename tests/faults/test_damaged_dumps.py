@@ -6,6 +6,7 @@ from culturekit.kg.dump import read_dump
 from tests.faults.damaged_dumps import FORMS, damage_dumps
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("name", sorted(FORMS))
 def test_no_damaged_dump_is_taken_for_a_whole_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 1_500)

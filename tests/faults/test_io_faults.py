@@ -15,6 +15,7 @@ def check(result: Result) -> None:
     assert result.different == []
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("kind", [JOURNAL_FAULTS[1], JOURNAL_FAULTS[2]], ids=["once", "ever after"])
 def test_a_disk_that_fails_under_a_journal_ends_the_run_and_costs_no_answer(tmp_path: Path, kind: Fault) -> None:
     result = journal_faults(tmp_path, every=29, kinds=[kind])

@@ -24,6 +24,7 @@ def test_there_are_lies_of_every_kind() -> None:
     assert len(MODES) >= 100
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("name", QUICK)
 def test_a_lie_costs_no_more_than_the_budget_and_poisons_nothing(name: str, tmp_path: Path) -> None:
     tell_lie(name, tmp_path)

@@ -43,6 +43,7 @@ concepts = st.builds(
 )
 
 
+@pytest.mark.endtoend
 @settings(max_examples=examples(60), deadline=None)
 @given(world=statements, concept=concepts, heir=st.booleans())
 def test_extract_preview_and_explain_agree(

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from culturekit.config.load import load_recipe
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.qvs import score_qvs
 from culturekit.pipeline.run_recipe import run_recipe
 from tests.conftest import SMALL, HeardProgress, HereEngine
 

@@ -127,6 +127,7 @@ def test_a_verification_works_all_of_it_out_again(run: Path, tmp_path: Path) -> 
     assert any("faithfulness/scores.parquet" in problem and "(dsg, broad" in problem for problem in problems)
 
 
+@pytest.mark.endtoend
 def test_the_same_bytes_after_the_budget_ran_out_on_the_way(
     run: Path, small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

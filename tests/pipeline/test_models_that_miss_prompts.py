@@ -5,16 +5,16 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
-from culturekit.families.inputs import ValueTables
-from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.families.inputs import Files, ValueTables
+from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import HeardProgress, HereEngine
-from tests.metrics.scoring.test_score_routes import NEAREST
+from tests.families.test_routes import NEAREST
 
 OPTIONS = QvsOptions(kernels=((0.0, 1.0, 0.0),))
 
@@ -26,7 +26,7 @@ def test_it_has_a_score_over_all_prompts_and_is_compared_on_those_it_has(tmp_pat
         folder.mkdir()
         paths[f"matches-{model}"] = write_table(folder, MATCHES, images.sort(MATCHES.key))
     engine, progress = HereEngine(), HeardProgress()
-    run_stage(score_stage(paths, {}, OPTIONS), tmp_path / "scores", engine=engine, progress=progress)
+    run_stage(qvs(QvsReads(Files(paths)), options=OPTIONS), tmp_path / "scores", engine=engine, progress=progress)
     scores = pl.read_parquet(tmp_path / "scores/scores.parquet").filter(metric="vs")
     whole = scores.filter(pl.col("concept").is_null())
     assert sorted(whole["model"]) == ["a", "b"]

@@ -37,6 +37,7 @@ def table(run: Path, name: str) -> pl.DataFrame:
     return pl.read_parquet(run / f"{name}.parquet")
 
 
+@pytest.mark.endtoend
 def test_every_model_is_judged_on_the_same_prompts_by_the_people_asked_for(people_run: Path) -> None:
     sample = table(people_run, "rated-sample/audit_sample")
     prompts = {model: set(part["prompt_id"]) for (model,), part in sample.group_by("model")}

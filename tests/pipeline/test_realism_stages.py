@@ -50,6 +50,7 @@ def told(frame: pl.DataFrame) -> list[dict[str, object]]:
     return [json.loads(text) for text in frame["params"]]
 
 
+@pytest.mark.endtoend
 def test_the_keys_add_folders_and_leave_the_others_as_they_were(small_run: Path, wider: Path) -> None:
     for path in sorted(small_run.glob("*/*.parquet")):
         assert digest_file(path) == digest_file(wider / path.relative_to(small_run)), path
@@ -148,6 +149,7 @@ def test_one_worker_gives_the_same_bytes(wider: Path, small_run: Path, tmp_path:
     assert set(go_on(root, MORE, workers=1).values()) == {"reused"}
 
 
+@pytest.mark.endtoend
 def test_real_images_may_be_a_folder_of_pictures(wider: Path, broken: Path, tmp_path: Path) -> None:
     pictures = tmp_path / "photos"
     pictures.mkdir()

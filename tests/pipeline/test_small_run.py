@@ -101,6 +101,7 @@ def test_a_second_run_reuses_everything(small_recipe: Recipe, run_copy: Path) ->
     assert content(run_copy) == before
 
 
+@pytest.mark.endtoend
 def test_a_change_redoes_what_depends_on_it_and_nothing_else(run_copy: Path) -> None:
     changed = load_recipe(SMALL, ["models.1.backend=simulated?collapse=1&modes=3"])
     states = run(changed, run_copy)

@@ -167,8 +167,3 @@ def test_a_strip_boundary_leaves_no_seam(monkeypatch: pytest.MonkeyPatch) -> Non
     assert isinstance(whole, ReadPicture)
     assert isinstance(strips, ReadPicture)
     assert np.array_equal(whole.pixels, strips.pixels)
-
-
-def test_every_reason_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs/tagging.md").read_text(encoding="utf-8")
-    assert [reason for reason in REASONS if f"`{reason}`" not in page] == []

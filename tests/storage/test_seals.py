@@ -92,6 +92,7 @@ def test_nothing_is_vouched_for_before_it_is_on_disk(
     assert disk.unsafe == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("stage", STAGES)
 def test_damaged_parts_are_made_again_and_the_bytes_are_the_same(tmp_path: Path, stage: str, how: str) -> None:
@@ -106,6 +107,7 @@ def test_damaged_parts_are_made_again_and_the_bytes_are_the_same(tmp_path: Path,
     assert digest_tree(work.out) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGES)
 def test_an_ingest_cut_before_its_store_is_built_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str

@@ -124,6 +124,7 @@ def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Pa
     assert "answers for nothing and says the same again: no reply is stored" in told(tmp_path, judged["qid"][0])[1]
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("what", ["graph", "candidates"])
 def test_both_diffs_leave_with_one_where_something_differs(paid_run: Path, tmp_path: Path, what: str) -> None:
     same = culturekit("kg", "diff", paid_run / what, paid_run / what)

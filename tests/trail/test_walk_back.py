@@ -8,9 +8,10 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.inputs import Files
+from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail.find_score import find_score
@@ -143,9 +144,8 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
     table.with_columns(
         country=pl.when(pl.col("kind") == "underspecified").then(pl.lit("JP")).otherwise("country")
     ).write_parquet(prompts)
-    stage = score_stage(
-        {"matches": small_run / "matches-broad/matches.parquet"}, {}, QvsOptions(within="country"), prompts=prompts
-    )
+    given = QvsReads(Files([small_run / "matches-broad/matches.parquet"]), prompts=prompts)
+    stage = qvs(given, options=QvsOptions(within="country"))
     with HereEngine() as engine:
         run_stage(stage, tmp_path / "scores", engine=engine, progress=HeardProgress())
     trail = walk_back(*find_score(f"{tmp_path}/scores?metric=vs&model=broad&concept=art&country=JP"))

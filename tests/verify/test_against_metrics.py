@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import NO_CORRECTION, Correction
+from culturekit.families.inputs import Files
+from culturekit.families.qvs import QvsReads, qvs
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
-from culturekit.metrics.scoring.score_corrected import NO_CORRECTION, Correction
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
@@ -113,10 +114,12 @@ class World:
         ]  # fmt: skip
         return self.write("prompts", PROMPTS, rows)
 
-    def verified(self, options: QvsOptions, **more: Any) -> Verification:
-        stage = score_stage(
-            {"matches": self.root / "matches/matches.parquet"}, more.pop("quality", {}), options, **more
-        )
+    def verified(
+        self, options: QvsOptions, correction: Correction = NO_CORRECTION, prompts: Path | None = None, **more: Path
+    ) -> Verification:
+        files = {role: Files([path]) for role, path in more.items()}
+        given = QvsReads(Files([self.root / "matches/matches.parquet"]), **files, prompts=prompts)
+        stage = qvs(given, correction, options)
         with HereEngine() as engine:
             run_stage(stage, self.root / "scores", engine=engine, progress=HeardProgress())
         return verify_run(self.root / "scores")
@@ -137,14 +140,14 @@ def metrics_of(answer: Verification) -> set[str]:
 def test_orders_kernels_and_missing_labels(tmp_path: Path, q: float, missing: Any) -> None:
     world = World(tmp_path)
     options = QvsOptions(KERNELS, q=q, missing=missing, partial="paper", confidence=0.9)
-    answer = world.verified(options, quality={"quality": world.quality()})
+    answer = world.verified(options, quality=world.quality())
     assert all_verified(answer)
     assert metrics_of(answer) == {"quality", "vs", "qvs"}
 
 
 def test_worst_and_best_cases(tmp_path: Path) -> None:
     world = World(tmp_path)
-    answer = world.verified(QvsOptions(KERNELS), images={"images": tmp_path / "images/images.parquet"})
+    answer = world.verified(QvsOptions(KERNELS), images=tmp_path / "images/images.parquet")
     assert all_verified(answer)
     assert {"vs_worst", "vs_best"} <= metrics_of(answer)
 
@@ -156,7 +159,7 @@ def test_the_population_of_prompts(tmp_path: Path) -> None:
 
 def test_whole_collections(tmp_path: Path) -> None:
     world = World(tmp_path, whole=True)
-    answer = world.verified(QvsOptions(KERNELS, q=1.0, other_orders=(2.0,)), quality={"quality": world.quality()})
+    answer = world.verified(QvsOptions(KERNELS, q=1.0, other_orders=(2.0,)), quality=world.quality())
     assert all_verified(answer)
 
 
@@ -167,27 +170,28 @@ def test_within_countries(tmp_path: Path) -> None:
     assert {verdict.country for verdict in answer.verdicts} == {None, "JP", "FR"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("raters", "accuracy"), [(1, 0.85), (3, 0.97)])
 def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> None:
     world = World(tmp_path)
-    audits = {"audits": world.audits(raters, accuracy)}
-    answer = world.verified(
-        QvsOptions(KERNELS), audits=audits, correction=Correction(seed=3), quality={"quality": world.quality()}
-    )
+    audits = world.audits(raters, accuracy)
+    answer = world.verified(QvsOptions(KERNELS), audits=audits, correction=Correction(seed=3), quality=world.quality())
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
     assert len(corrected) == 2 * 3 * len(KERNELS) * 3
 
 
+@pytest.mark.slow
 def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
     world = World(tmp_path, prompts=12, repeats=2)
-    audits = {"audits": world.audits(1, 0.85)}
+    audits = world.audits(1, 0.85)
     answer = world.verified(QvsOptions((*KERNELS[:2], KERNELS[3])), audits=audits, correction=Correction(seed=3))
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
     assert len(corrected) == 2 * 3 * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [["artifact_id"], ["artifact_id", "country"]])
 def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, levels: list[str]) -> None:
     world = World(tmp_path)
@@ -196,17 +200,18 @@ def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, level
     change_table(
         path, lambda t: t.with_columns(pl.when(unsure).then(None).otherwise(pl.col(x)).alias(x) for x in levels)
     )
-    answer = world.verified(QvsOptions(KERNELS), audits={"audits": path}, correction=Correction(seed=3))
+    answer = world.verified(QvsOptions(KERNELS), audits=path, correction=Correction(seed=3))
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
     assert len(corrected) > 20
     assert any("continent_only" in verdict.params for verdict in corrected) == ("country" in levels)
 
 
+@pytest.mark.slow
 def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
     world = World(tmp_path)
     path = world.audits(1, 0.9)
-    assert all_verified(world.verified(QvsOptions(KERNELS[:2]), audits={"audits": path}))
+    assert all_verified(world.verified(QvsOptions(KERNELS[:2]), audits=path))
     change_table(path, lambda t: t.with_columns(country=pl.lit("JP"), continent=pl.lit("Asia")))
     renew_inputs(tmp_path / "scores")
     answer = verify_run(tmp_path / "scores")

@@ -7,19 +7,23 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from culturekit.families.agreement import AgreementOptions, AgreementReads, agreement
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.family import Correction
 from culturekit.families.inputs import Files, ValueTables
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.scores.stability_stage import stability_stage
+from culturekit.records.schemas import ANNOTATIONS
 from culturekit.stages.stage import Stage
+from culturekit.storage.tables import write_table
 from culturekit.verify.scores.comparisons import hochberg, holm
 from culturekit.verify.scores.stability import tau_b
 from culturekit.verify.scores.student import share_below, t_quantile
 from culturekit.verify.tables.check_recipe import same_backend
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import HeardProgress, HereEngine
+from tests.metrics.scoring.value_tables import annotations
 from tests.verify.forging import change_table, read_json, reseal
 
 
@@ -62,6 +66,17 @@ def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path)
     assert answer.exit_code == 0
     assert verdicts(answer) == {"verified"}
     change_table(folder / "scores.parquet", lambda t: t.with_columns(value=-pl.col("value") - 0.1))
+    reseal(folder)
+    assert verify_run(folder).exit_code == 4
+
+
+def test_agreement_of_annotators(tmp_path: Path) -> None:
+    people = annotations({f"image-{number}": number / 8 for number in range(40)})
+    path = write_table(tmp_path, ANNOTATIONS, people)
+    folder = made(agreement(AgreementReads(path), AgreementOptions(resamples=99)), tmp_path / "agreement")
+    answer = verify_run(folder)
+    assert (answer.exit_code, verdicts(answer)) == (0, {"consistent"})
+    change_table(folder / "scores.parquet", lambda t: t.with_columns(value=pl.col("value") * 0.99))
     reseal(folder)
     assert verify_run(folder).exit_code == 4
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.metrics.scoring.score_qvs import QvsOptions
+from culturekit.families.inputs import Files
+from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.routes_stage import routes_stage
 from culturekit.records.schemas import JUDGMENTS, MATCHES, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import HeardProgress, HereEngine
-from tests.metrics.scoring.test_score_routes import NEAREST, TAGS, judged, without_label
+from tests.families.test_routes import NEAREST, TAGS, judged, without_label
 from tests.verify.forging import change_table, reseal
 
 
@@ -23,7 +23,7 @@ def kept(folder: Path, name: str, table: Table, rows: pl.DataFrame) -> Path:
     return write_table(folder / name, table, rows.sort(table.key))
 
 
-def made(folder: Path, options: QvsOptions, *, judgments: bool = True) -> Path:
+def made(folder: Path, options: RouteOptions, *, judgments: bool = True) -> Path:
     """Tags of whom some are refused, some say that nothing is shown, some are unsure, and some were never asked for."""
     silent, none = [f"d-art-{repeat}-3" for repeat in (0, 1)], [f"b-art-{repeat}-6" for repeat in range(4)]
     tags = without_label(TAGS, *silent, *none).filter(pl.col("image_id") != "c-cuisine-1-1")
@@ -34,13 +34,13 @@ def made(folder: Path, options: QvsOptions, *, judgments: bool = True) -> Path:
     said = judged(tags, **replies)
     value = pl.int_range(pl.len()).cast(pl.Float64) / NEAREST.height
     quality = NEAREST.select("image_id", scorer=pl.lit("one"), value=value).tail(-5)
-    stage = routes_stage(
-        {"": kept(folder, "matches", MATCHES, NEAREST)},
-        {"": kept(folder, "tags", MATCHES, tags)},
-        options,
-        quality={"": kept(folder, "quality", QUALITY, quality)},
-        judgments={"": kept(folder, "judgments", JUDGMENTS, said)} if judgments else {},
+    given = RouteReads(
+        Files([kept(folder, "matches", MATCHES, NEAREST)]),
+        Files([kept(folder, "tags", MATCHES, tags)]),
+        Files([kept(folder, "judgments", JUDGMENTS, said)] if judgments else []),
+        Files([kept(folder, "quality", QUALITY, quality)]),
     )
+    stage = routes(given, options)
     with HereEngine() as engine:
         run_stage(stage, folder / "routes", engine=engine, progress=HeardProgress())
     return folder / "routes"
@@ -53,12 +53,12 @@ def verdicts(answer: Verification) -> set[str]:
 @pytest.mark.parametrize(
     ("options", "judgments"),
     [
-        (QvsOptions(), True),
-        (QvsOptions(partial="paper", missing="equal", q=2.0, confidence=0.8), True),
-        (QvsOptions(), False),
+        (RouteOptions(), True),
+        (RouteOptions(partial="paper", missing="equal", q=2.0, confidence=0.8), True),
+        (RouteOptions(), False),
     ],
 )
-def test_every_row_is_worked_out_again(tmp_path: Path, options: QvsOptions, judgments: bool) -> None:
+def test_every_row_is_worked_out_again(tmp_path: Path, options: RouteOptions, judgments: bool) -> None:
     answer = verify_run(made(tmp_path, options, judgments=judgments))
     assert [str(finding) for finding in answer.findings] == []
     assert verdicts(answer) == {"verified"}
@@ -90,7 +90,7 @@ TAMPERINGS: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame]]] = {
 
 @pytest.mark.parametrize("name", TAMPERINGS)
 def test_what_was_tampered_with_is_found(tmp_path: Path, name: str) -> None:
-    folder = made(tmp_path, QvsOptions())
+    folder = made(tmp_path, RouteOptions())
     file, change = TAMPERINGS[name]
     change_table(folder / f"{file}.parquet", change)
     reseal(folder)

@@ -3,7 +3,7 @@
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.families.listing import FAMILIES
+from culturekit.families.listing import FAMILIES, family_places
 
 __all__ = ["score_app"]
 
@@ -16,7 +16,7 @@ def at(place: str, example: str) -> CommandAt:
 FAMILY = {name: CommandAt(place) for name, place in FAMILIES.items()}
 
 COMMANDS = {
-    "qvs": at("qvs:qvs", "--matches matches/matches.parquet --out scores"),
+    "qvs": FAMILY["qvs"],
     "ahead": FAMILY["ahead"],
     "c3": FAMILY["c3"],
     "compare": FAMILY["compare"],
@@ -24,14 +24,11 @@ COMMANDS = {
         "stability:stability",
         "--scores clip=scores/scores.parquet --scores siglip=others/scores.parquet --out stability",
     ),
-    "routes": at(
-        "routes:routes",
-        "--a matches/matches.parquet --b tags/matches.parquet --judgments tags/judgments.parquet --out routes",
-    ),
+    "routes": FAMILY["routes"],
     "gaps": FAMILY["gaps"],
     "meta": FAMILY["meta"],
     "agreement": FAMILY["agreement"],
-    "audit-sample": at("audit_sample:draw_audit_sample", "--matches matches/matches.parquet --n 150 --out to-audit"),
+    "audit-sample": FAMILY["audit-sample"],
     "distribution": FAMILY["distribution"],
     "task1": FAMILY["task1"],
     "task2": FAMILY["task2"],
@@ -50,13 +47,19 @@ COMMANDS = {
     ),
     "pairs": FAMILY["pairs"],
     "spread": FAMILY["spread"],
-    "within": at("within:within", "--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores"),
+    "within": FAMILY["within"],
 }
+
+
+def outside() -> dict[str, CommandAt]:
+    """Say where the families of other packages are."""
+    return {name: CommandAt(place) for name, place in family_places().items() if name not in FAMILIES}
+
 
 score_app = typer.Typer(
     no_args_is_help=True,
     help="Scores with intervals, from the tables of earlier stages.",
-    cls=lazy_group("score", COMMANDS),
+    cls=lazy_group("score", COMMANDS, outside),
 )
 
 

@@ -31,11 +31,11 @@ class Options:
             its own, and so does a list such as `cuda:0,cuda:2` with those that it names.
         offload: What waits in the memory of the computer while it is not needed: nothing, whole models, or every layer.
         compile: Compile the part that takes the noise away.
-        batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU.
+        batch: Images computed at once, on each device; 0 is 1 on a CPU and 4 on a GPU. Halved when memory is full.
         refiner: Folder or hub id of the pipeline that takes the last of the noise away, as SDXL has one.
-        high_noise: The share of the steps that is done before the refiner takes over.
+        high_noise: The share of the steps that is done before the refiner takes over, else 0.8.
         lora: Folder, or one file of it, with adapters in safetensors.
-        lora_scale: How strongly these act.
+        lora_scale: How strongly these act, else 1.
         revision: Branch, tag or commit, of a hub id.
         variant: Which of several sets of weights in the folder is loaded, such as fp16.
     """

@@ -22,7 +22,8 @@ class Options:
     """How the files of a folder are named, and how they are taken over.
 
     Attributes:
-        pattern: What the parts of a name mean, such as `{prompt}__{id}.png`; several with `|` between them.
+        pattern: What the parts of a name mean, such as `{prompt}__{id}.png`; several with `|` between
+            them, of which the first that leads to a prompt counts.
         manifest: A list of the files, in the folder or from where the command runs.
         files: Whether a file that can stay as it is becomes a second name of the same file, or a copy.
         first: From what number names count repeats and slots.

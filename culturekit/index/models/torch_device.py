@@ -32,7 +32,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class TorchOptions:
-    """How a model is run: `batch=0` chooses by device; `revision` is of a hub id."""
+    """How a model is run.
+
+    Attributes:
+        device: `auto`, `cpu`, `mps`, `cuda` or `cuda:N`.
+        dtype: The numbers it is computed in; `auto` is float32 on a CPU, and bfloat16 or float16 on a GPU.
+        batch: Items computed at once; 0 chooses by device.
+        revision: Branch, tag or commit, of a hub id.
+    """
 
     device: str = "auto"
     dtype: Precision = "auto"

@@ -39,7 +39,11 @@ __all__ = ["Logits", "TransformersEncoder", "TransformersImageEncoder", "Transfo
 
 @dataclass(frozen=True, slots=True)
 class TransformersOptions(TorchOptions):
-    """How a model is run; `lowercase` writes texts in small letters first, whatever the tokenizer does."""
+    """How a model is run.
+
+    Attributes:
+        lowercase: Write texts in small letters first, whatever the tokenizer does.
+    """
 
     lowercase: bool = False
 

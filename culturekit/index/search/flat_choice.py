@@ -32,7 +32,7 @@ def torch_pays(vectors: Vectors) -> bool:
 
 
 def make(spec: Spec, *, vectors: Vectors, order: Order | None) -> Searcher:
-    """Make the fastest searcher; FAISS never is, as measured in docs/search.md."""
+    """Make the fastest searcher; FAISS never is, as measured in docs/index.md."""
     spec.refuse_options()
     if torch_pays(vectors):
         flat_torch = importlib.import_module("culturekit.index.search.flat_torch")

@@ -43,7 +43,7 @@ class Passing(Exception):
 class PoliteSource:
     """Asks one service. `secrets` are headers that never follow a redirect and never stand in a message.
 
-    A server that sends a byte now and then is cut off after `longest` seconds.
+    A server that sends a byte now and then is cut off after `longest` seconds, a reply after `largest` bytes.
     """
 
     base: str
@@ -52,6 +52,7 @@ class PoliteSource:
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict, repr=False)
     timeout: float = 30.0
     longest: float = 120.0
+    largest: int = MAX_BYTES
     hint: str = KEPT
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
@@ -141,8 +142,8 @@ class PoliteSource:
         while chunk := response.read1(65_536):
             chunks.append(chunk)
             size += len(chunk)
-            if size > MAX_BYTES:
-                raise UpstreamUnavailable("the reply is too large", where=self.base, expected=f"{MAX_BYTES:,} bytes")
+            if size > self.largest:
+                raise UpstreamUnavailable("the reply is too large", where=self.base, expected=f"{self.largest:,} bytes")
         if response.length:
             raise Passing(f"the reply broke off {response.length:,} bytes before its end")
         return b"".join(chunks)

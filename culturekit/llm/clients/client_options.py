@@ -46,9 +46,15 @@ NEVER_ANSWERS = ("timeout", "patience", "rpm", "tpm", "price", "image_price", "a
 class ServiceOptions:
     """What every far service takes, whatever it answers with.
 
-    `rpm` and `tpm` are requests and tokens a minute, `price` is USD per million tokens in and out, `timeout` is in
-    seconds and counts from the first byte sent to the last received. `patience` is how many seconds the server may
-    bring nothing before the run is given up, to be resumed later: 900, or two timeouts where these are longer.
+    Attributes:
+        base_url: Address of the server, where it is not the provider's own; no key and no `?` in it.
+        api_key: Name of the variable that holds the key, as `${MY_KEY}`; else the provider's usual ones.
+        rpm: Requests a minute that the account allows.
+        tpm: Tokens a minute that the account allows.
+        price: USD per million tokens in and out, such as 0.15/0.60; else that of the dated list.
+        timeout: Seconds from the first byte sent to the last received; connecting may take half of them, 10 at most.
+        patience: Seconds that the server may bring nothing before the run is given up with exit code 3, to be resumed
+            later: 900, or two timeouts where these are longer.
     """
 
     base_url: str = ""
@@ -91,7 +97,12 @@ class ServiceOptions:
 class RemoteOptions(ServiceOptions):
     """What all far clients that answer in words take.
 
-    `max_tokens` replaces what a task asks for the answer; `thinking_budget` is allowed on top of it.
+    Attributes:
+        temperature: How freely a reply is drawn: 0 where the model is known to take one, else not sent.
+        top_p: The share of likely tokens that a reply is drawn from; else not sent.
+        seed: Sample n of a question is drawn from seed + n; else not sent.
+        max_tokens: Tokens of the answer, in place of what the task asks for.
+        thinking_budget: Tokens for thinking, on top of the answer's: 4096 for models that think, else 0.
     """
 
     temperature: Temperature | None = None
@@ -103,7 +114,15 @@ class RemoteOptions(ServiceOptions):
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions(RemoteOptions):
-    """What `openai:MODEL` takes; `schema` and `max_tokens_field` follow from the base URL unless they are given."""
+    """What `openai:MODEL` takes.
+
+    Attributes:
+        api: Chat completions, or the responses API with `store: false`, which has no seed.
+        schema: Whose dialect of JSON schema the server speaks; `openai` where nothing is stated.
+        max_tokens_field: How the limit of tokens is called; it follows from the base URL.
+        reasoning_effort: How much the model thinks, as far as it knows the word; else not sent.
+        detail: How closely images are looked at; else not sent.
+    """
 
     api: Literal["chat", "responses"] = "chat"
     schema: Dialect | None = None
@@ -122,7 +141,13 @@ class OpenAIOptions(RemoteOptions):
 
 @dataclass(frozen=True, slots=True)
 class GoogleOptions(RemoteOptions):
-    """What `google:MODEL` takes."""
+    """What `google:MODEL` takes.
+
+    Attributes:
+        api_version: Version of the API; part of the key of a reply.
+        thinking_level: How much Gemini 3 thinks; else not sent.
+        media_resolution: How closely images are looked at; else not sent.
+    """
 
     api_version: Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+(alpha|beta)?[0-9]*$")] = "v1beta"
     thinking_level: Literal["minimal", "low", "medium", "high"] | None = None
@@ -131,7 +156,13 @@ class GoogleOptions(RemoteOptions):
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What `replay:PATH` takes; `client` is the SPEC whose replies the journal at PATH holds."""
+    """What `replay:PATH` takes.
+
+    Attributes:
+        client: The SPEC whose replies the journal at PATH holds, its `?` and `&` written `%3F` and `%26`.
+        run: Tag of the one run whose replies are taken.
+        miss: What a row without a reply does: end the run, or take the file's line without an id.
+    """
 
     client: str = ""
     run: str = ""
@@ -140,7 +171,17 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """What `local:FOLDER` takes; without a temperature the likeliest token is taken each time."""
+    """What `local:FOLDER` takes.
+
+    Attributes:
+        temperature: How freely a reply is drawn; without it the likeliest token is taken each time.
+        top_p: The share of likely tokens that a reply is drawn from.
+        seed: Sample n of a question is drawn from seed + n.
+        max_tokens: Tokens of the answer, in place of what the task asks for.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        dtype: The numbers it is computed in.
+        timeout: Seconds for one reply.
+    """
 
     temperature: Annotated[float, msgspec.Meta(gt=0, le=2)] | None = None
     top_p: Share | None = None

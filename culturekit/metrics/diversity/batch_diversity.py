@@ -75,6 +75,11 @@ def vendi_batches(
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")] * 2
+        >>> ck.vendi_batches(labels, size=3, weights=(0, 1, 0)).round(2).tolist()
+        [0.63, 0.63]
     """
     check_order(q)
     check_size(size)

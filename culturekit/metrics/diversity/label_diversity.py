@@ -77,6 +77,11 @@ def vendi(
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
+        >>> round(ck.vendi(labels, weights=(0, 1, 0)), 2)
+        1.89
     """
     check_order(q)
     checked = check_weights(weights)
@@ -109,6 +114,12 @@ def qvs(
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
+        >>> score = ck.qvs(labels, [0.5, 0.7, 0.9], weights=(0, 1, 0))
+        >>> round(score.quality, 2), round(score.diversity, 2)
+        (0.7, 0.63)
     """
     score = vendi(labels, weights=weights, q=q, missing=missing, normalize_labels=normalize_labels)
     items = len(labels)

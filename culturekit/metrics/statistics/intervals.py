@@ -73,6 +73,11 @@ def interval(
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> found = ck.interval([0.5, 0.6, 0.7, 0.8], prompts=["a", "a", "b", "b"], repeats=[0, 1, 0, 1])
+        >>> round(found.value, 2), round(found.low, 2), round(found.high, 2)
+        (0.65, 0.5, 0.8)
     """
     check_choice("target", target, ("these", "population"))
     if not 0 < confidence < 1:

@@ -1,13 +1,14 @@
 """Other encoders and channels map the same images: whether they rank the models alike."""
 
 from culturekit.config.recipe_parts import Instrument
+from culturekit.families.inputs import Files
+from culturekit.families.qvs import QvsReads, qvs
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.map_stage import map_stage
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.stages.stage import Stage
 
 __all__ = ["instrument_stages", "stability_of"]
@@ -34,7 +35,7 @@ def stages_of(one: Instrument, run: CubeRun) -> list[Stage]:
         for model, name in mapped.items()
     ]
     matches = {name: workdir / name / "matches.parquet" for name in mapped.values()}
-    return [index, *maps, score_stage(matches, {}, run.scoring, name=f"scores-by-{one.name}")]
+    return [index, *maps, qvs(QvsReads(Files(matches)), options=run.scoring, name=f"scores-by-{one.name}")]
 
 
 def stability_of(run: CubeRun) -> list[Stage]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.folder.folder_options import FOLDER
-from culturekit.metrics.scoring.score_qvs import QvsOptions
 from culturekit.registry import parse_spec
 
 __all__ = ["COMPLETION", "REFERENCE_PROMPTS", "REVIEW", "CubeRun"]

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from culturekit.config.recipe import Recipe
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
+from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.inputs import Files, Numbered, ValueTables
-from culturekit.metrics.scoring.score_corrected import Correction
+from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.cube.diagnosis import limits_of
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.steps.qvs_stage import score_stage
 from culturekit.report.stage_names import COMPARISON, SHOWN
 from culturekit.stages.stage import Stage
 
@@ -25,16 +25,16 @@ def score_stages(run: CubeRun) -> list[Stage]:
 def scores_of(run: CubeRun) -> Stage:
     """Score all models together."""
     recipe, workdir = run.recipe, run.workdir
-    return score_stage(
-        run.all_matches(),
-        {f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names},
-        run.scoring,
-        truth={f"truth-{name}": run.truth(name) for name in run.truthful},
-        audits=audits_of(run),
-        limits=limits_of(run),
-        images={f"images-{name}": run.images(name) for name in run.names},
-        correction=Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False),
+    given = QvsReads(
+        Files(run.all_matches()),
+        Files({f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names}),
+        Files(audits_of(run)),
+        Files({f"images-{name}": run.images(name) for name in run.names}),
+        truth=Files({f"truth-{name}": run.truth(name) for name in run.truthful}),
+        limits=Files(limits_of(run)),
     )
+    correction = Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False)
+    return qvs(given, correction, run.scoring)
 
 
 def comparison_of(run: CubeRun) -> list[Stage]:

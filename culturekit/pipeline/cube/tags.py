@@ -1,11 +1,12 @@
 """A vision model names what images show: the other route beside the nearest artifact, and how far both agree."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from culturekit.builders.judging.image_sample import ImageSample
+from culturekit.families.inputs import Files
+from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.scores.routes_stage import routes_stage
 from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.report.stage_names import ROUTES
 from culturekit.stages.stage import Stage
@@ -48,13 +49,10 @@ def routes_of(run: CubeRun) -> list[Stage]:
     if run.recipe.tags is None:
         return []
     folders = {name: tags_folder(run, name) for name in run.names}
-    return [
-        routes_stage(
-            {name: run.matches(name) for name in run.names},
-            {name: folder / "matches.parquet" for name, folder in folders.items()},
-            run.scoring,
-            quality={name: run.workdir / f"quality-{name}/quality.parquet" for name in run.names},
-            judgments={name: folder / "judgments.parquet" for name, folder in folders.items()},
-            name=ROUTES,
-        )
-    ]
+    given = RouteReads(
+        Files({f"a-{name}": run.matches(name) for name in run.names}),
+        Files({f"b-{name}": folder / "matches.parquet" for name, folder in folders.items()}),
+        Files({f"judgments-{name}": folder / "judgments.parquet" for name, folder in folders.items()}),
+        Files({f"quality-{name}": run.workdir / f"quality-{name}/quality.parquet" for name in run.names}),
+    )
+    return [routes(given, RouteOptions(**asdict(run.scoring)), name=ROUTES)]

@@ -1,13 +1,15 @@
 """Diversity within countries: images of prompts that name a country, made and mapped beside the others."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from culturekit.config.recipe_parts import Model
+from culturekit.families.inputs import Files
+from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.scores.within_stage import within_stage
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.report.stage_names import WITHIN
@@ -34,10 +36,15 @@ def within_stages(run: CubeRun) -> list[Stage]:
         return []
     plan = within_plan(run)
     if plan is None:
-        return [within_stage(run.all_matches(), run.prompts, recipe.scores, name=WITHIN)]
+        return [within_of(run, run.all_matches())]
     stages = [stage for model in recipe.models for stage in made_and_mapped(run, model, plan)]
     matches = {f"matches-{name}": table(run, WITHIN_MATCHES, name) for name in run.names}
-    return [*stages, within_stage(matches, run.prompts, recipe.scores, name=WITHIN)]
+    return [*stages, within_of(run, matches)]
+
+
+def within_of(run: CubeRun, matches: Mapping[str, Path]) -> Stage:
+    """Score what images of prompts that name a country were mapped to."""
+    return within(WithinReads(Files(matches), run.prompts), WithinOptions(**asdict(run.recipe.scores)), name=WITHIN)
 
 
 def made_and_mapped(run: CubeRun, model: Model, plan: ImagePlan) -> list[Stage]:

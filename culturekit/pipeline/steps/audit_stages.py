@@ -1,4 +1,4 @@
-"""The stages around an audit: which images people look at, and simulated people who do."""
+"""An audit by simulated people: which images they look at, and what they say."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,28 +7,13 @@ import numpy as np
 
 from culturekit.config.recipe_parts import Audit
 from culturekit.index.raters.simulated_raters import simulated_audits
-from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
+from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["audit_sample_stage", "simulated_audit_stage"]
-
-
-def audit_sample_stage(
-    matches: Path, *, images: int, seed: int, per: Per = "concept", name: str = "audit-sample"
-) -> Stage:
-    """Draw the images that people are to look at: so many of each model, or of each concept of it."""
-
-    def run(work: Work) -> Outcome:
-        table = read_table(matches, MATCHES)
-        sample = audit_sample(table, n=images, rng=np.random.default_rng(seed), per=per)
-        write_table(work.out, AUDIT_SAMPLE, sample)
-        return Outcome({"audit_sample": sample.height})
-
-    options = {"images": images, **({} if per == "concept" else {"per": per})}
-    return Stage(name, "audit-sample", 3, run, {"matches": matches}, options, {"sample": seed})
+__all__ = ["simulated_audit_stage"]
 
 
 def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int, name: str) -> Stage:

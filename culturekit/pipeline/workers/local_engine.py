@@ -35,7 +35,13 @@ def available_cores() -> int:
 
 
 class LocalEngine:
-    """Processes started at the first item and kept for the whole run."""
+    """Processes started at the first item and kept for the whole run.
+
+    Example:
+        >>> with ck.LocalEngine(2) as engine:
+        ...     list(engine.map(abs, [-1, 2, -3]))
+        [1, 2, 3]
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         """Decide how many; none is started yet."""

@@ -17,7 +17,7 @@ from culturekit.verify.scores.averages import Answer, Mean, mean, of_these, t_an
 from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
 from culturekit.verify.scores.student import share_below
 
-__all__ = ["check_comparisons"]
+__all__ = ["Side", "check_comparisons", "check_corrections", "check_p", "gap_of", "known_values"]
 
 MOST_FLIPPED = 1000
 """Prompts above which a p value is that of t."""
@@ -102,8 +102,13 @@ def check_row(
     limits = t_answer(gap, float(options["confidence"]))
     answer = Answer(gap.value, limits.low, limits.high)
     compare_row(folder, row, answer, n, HOW, ledger, said=said)
+    check_p(folder, row, p, int(options["resamples"]) if drawn else None, ledger)
+
+
+def check_p(folder: str, row: dict[str, Any], p: float, drawn: int | None, ledger: Ledger) -> None:
+    """Compare a p value, which may rest on drawn sign flips."""
     stated = row["about"]["p"]
-    fits = within_chance(stated, p, int(options["resamples"])) if drawn else close(stated, p, tolerance=1e-7)
+    fits = close(stated, p, tolerance=1e-7) if drawn is None else within_chance(stated, p, drawn)
     if not fits:
         wrong_row(folder, row, "p is not what the values give", expected=p, found=stated, ledger=ledger)
 

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.verify.findings import Ledger
+from culturekit.verify.run_tree import FinishedStage
 from culturekit.verify.scores.averages import Answer, mean, of_population, of_these, t_answer
 from culturekit.verify.scores.image_batches import Collection, collection_of
 from culturekit.verify.scores.labelled_images import DiversityTables
@@ -17,7 +18,7 @@ from culturekit.verify.scores.score_rows import compare_row, wrong_row
 from culturekit.verify.scores.vendi import kernel_name, kernel_of, order_of, vendi_of_kernels
 from culturekit.verify.scores.whole_collections import whole_answer
 
-__all__ = ["RepeatMeans", "ValuesByScore", "check_diversity", "over_repeats"]
+__all__ = ["RepeatMeans", "ValuesByScore", "check_diversity", "over_repeats", "values_by_score"]
 
 HOW = "from the labels of its images: kernel written down, eigenvalues, mean of repeats and prompts, t interval"
 HOW_QUALITY = "from the quality of its images: mean of repeats and prompts, t interval"
@@ -220,3 +221,14 @@ def differing(repeats: RepeatMeans, stated: RepeatMeans) -> Iterator[tuple[tuple
 
 
 NAMES = ("metric", "model", "benchmark", "concept", "country", "group", "params")
+
+
+def values_by_score(stage: FinishedStage) -> ValuesByScore:
+    """Read the means of repeats behind each score."""
+    found: dict[tuple[Any, ...], RepeatMeans] = {}
+    path = stage.folder / "values.parquet"
+    if not path.is_file():
+        return found
+    for *key, prompt, repeat, value in pl.read_parquet(path).select(*NAMES, "prompt_id", "repeat", "value").iter_rows():
+        found.setdefault(tuple(key), {})[prompt, repeat] = math.nan if value is None else value
+    return found

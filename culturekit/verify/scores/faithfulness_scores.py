@@ -10,10 +10,7 @@ from culturekit.verify.scores.averages import Answer, Mean, t_answer
 from culturekit.verify.scores.judged_images import JudgedImages, Place, judged_images
 from culturekit.verify.scores.score_rows import SCORES_FILE, compare_row
 
-__all__ = ["FAMILIES", "check_faithfulness"]
-
-FAMILIES = frozenset(("score-faithfulness", "score-questions"))
-"""The stages whose scores are made so."""
+__all__ = ["check_faithfulness"]
 
 FEWEST = 20
 """Prompts that may speak for others."""

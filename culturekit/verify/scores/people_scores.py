@@ -27,9 +27,12 @@ LARGEST = 1500
 """Items above which a correlation by pairs would take minutes."""
 
 
-def check_agreement(stage: FinishedStage, rows: Sequence[Row], ledger: Ledger) -> None:
+def check_agreement(tree: RunTree, stage: FinishedStage, rows: Sequence[Row], ledger: Ledger) -> None:
     """Work out the agreement of pools, and their differences, from the answers that counted."""
-    path = stage.folder / "annotations.parquet"
+    counted = stage.folder / "annotations.parquet"
+    path = counted if counted.is_file() else tree.source(stage, "annotations")
+    if path is None:
+        return
     answers = read_answers(path, str(stage.manifest.options["by"]))
     for row in rows:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):

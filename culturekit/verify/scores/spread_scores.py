@@ -9,7 +9,7 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.diversity_scores import RepeatMeans, compare_values, over_repeats
+from culturekit.verify.scores.diversity_scores import compare_values, over_repeats, values_by_score
 from culturekit.verify.scores.score_rows import compare_row
 
 __all__ = ["check_spread"]
@@ -20,13 +20,7 @@ HOW_PAIRS = "from the distances of pairs, which a model measured: mean of repeat
 Pairs = list[tuple[tuple[str, int], float]]
 
 
-def check_spread(
-    tree: RunTree,
-    stage: FinishedStage,
-    rows: Sequence[dict[str, Any]],
-    values: Mapping[tuple[Any, ...], RepeatMeans],
-    ledger: Ledger,
-) -> None:
+def check_spread(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every row of a stage of spread scores."""
     missing = [role for role in stage.manifest.inputs if tree.source(stage, role) is None]
     if missing:
@@ -37,6 +31,7 @@ def check_spread(
     places = vectors_of(tree, stage)
     tables = [pl.read_parquet(path) for _, path in tree.sources_of(stage, "pair_distances.parquet")]
     distances = pl.concat(tables) if tables else None
+    values = values_by_score(stage)
     for row in rows:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
             if row["metric"] == "mean_cosine":

@@ -17,7 +17,7 @@ from culturekit.verify.scores.averages import mean
 from culturekit.verify.scores.diversity_scores import NAMES
 from culturekit.verify.scores.score_rows import close, wrong_row
 
-__all__ = ["check_means"]
+__all__ = ["check_means", "check_nothing_known"]
 
 Values = list[tuple[str, str, float]]
 """Country, prompt and value of items."""
@@ -46,11 +46,7 @@ def check_means(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Le
         if row["row"] in judged:
             continue
         if not in_order(row):
-            wrong_row(
-                stage.name, row, "the value lies outside its interval",
-                expected=f"{row['ci_low']} to {row['ci_high']}", found=row["value"], ledger=ledger,
-            )  # fmt: skip
-            ledger.judge(stage.name, row, "wrong", "the value against its interval")
+            judge_disorder(stage.name, row, ledger)
             continue
         values = own.get(tuple(row[name] for name in NAMES))
         if values is None and row["country"] is None:
@@ -60,6 +56,22 @@ def check_means(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Le
             ledger.judge(stage.name, row, "not verifiable", NO_VALUES)
             continue
         judge_mean(stage.name, row, values, ledger)
+
+
+def check_nothing_known(stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Say of the scores of a stage that no check is of that nothing recomputes them."""
+    for row in rows:
+        if in_order(row):
+            ledger.judge(stage.name, row, "not verifiable", f"no check of {stage.manifest.stage} is installed")
+        else:
+            judge_disorder(stage.name, row, ledger)
+
+
+def judge_disorder(folder: str, row: dict[str, Any], ledger: Ledger) -> None:
+    """Say that the limits of a score cannot be."""
+    limits = f"{row['ci_low']} to {row['ci_high']}"
+    wrong_row(folder, row, "the value lies outside its interval", expected=limits, found=row["value"], ledger=ledger)
+    ledger.judge(folder, row, "wrong", "the value against its interval")
 
 
 def judge_mean(folder: str, row: dict[str, Any], values: Values, ledger: Ledger) -> None:

@@ -11,9 +11,9 @@ from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer, Mean, of_these, t_answer, together
 from culturekit.verify.scores.diversity_scores import (
     DiversityScores,
-    RepeatMeans,
     by_prompt,
     check_diversity,
+    values_by_score,
     worked_out,
 )
 from culturekit.verify.scores.labelled_images import DiversityTables, diversity_tables
@@ -27,15 +27,13 @@ HOW_ABSENT = "no match of such an image is there"
 Rows = Sequence[dict[str, Any]]
 
 
-def check_within(
-    tree: RunTree, stage: FinishedStage, rows: Rows, values: Mapping[tuple[Any, ...], RepeatMeans], ledger: Ledger
-) -> None:
+def check_within(tree: RunTree, stage: FinishedStage, rows: Rows, ledger: Ledger) -> None:
     """Work out every row of a stage of scores within countries."""
     tables = diversity_tables(tree, stage)
     means = [row for row in rows if row["about"].get("over") == "countries"]
     absent = [row for row in rows if row["about"].get("no_value")]
     scored = [row for row in rows if row["country"] is not None and not row["about"].get("no_value")]
-    check_diversity(stage.name, scored, tables, values, ledger)
+    check_diversity(stage.name, scored, tables, values_by_score(stage), ledger)
     if tables.missing:
         return
     scores = DiversityScores(tables)

@@ -9,7 +9,8 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
-from culturekit.verify.scores.diversity_scores import ValuesByScore, check_diversity
+from culturekit.verify.scores.diversity_scores import check_diversity, values_by_score
+from culturekit.verify.scores.qvs_scores import check_terms
 from culturekit.verify.scores.route_agreement import Pair, kappa_answer, share_answer
 from culturekit.verify.scores.route_images import Sides, read_sides, scored_tables
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row, wrong_row
@@ -27,17 +28,16 @@ Parts = Mapping[tuple[str, str | None], list[str]]
 """Model and concept, None for all concepts, to the common images."""
 
 
-def check_routes(
-    tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], values: ValuesByScore, ledger: Ledger
-) -> None:
+def check_routes(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every row and the table of disagreements."""
     sides = read_sides(tree, stage)
+    diversity = [row for row in rows if row["metric"] in {"vs", "qvs"}]
+    check_terms(stage, diversity, ledger)
     if sides is None:
         for row in rows:
             ledger.judge(stage.name, row, "not verifiable", "its matches, judgments or quality are not here")
         return
-    diversity = [row for row in rows if row["metric"] in {"vs", "qvs"}]
-    check_diversity(stage.name, diversity, scored_tables(sides), values, ledger)
+    check_diversity(stage.name, diversity, scored_tables(sides), values_by_score(stage), ledger)
     parts = parts_of(sides)
     for row in rows:
         if row["metric"] in AGREEMENT:

@@ -76,6 +76,7 @@ def test_what_may_pass_is_asked_again_with_the_same_seed(spec: SpecOf, kind: str
     assert rows["seed"][3] == derive_seed(3, "p4", 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "hint"), [(openai, "retry-after-ms"), (openai, "retry-after"), (google, "retry-info")]
 )

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.qvs import score_qvs
 from culturekit.index.diagnosis.ceiling import CEILING, ceiling_matches
 from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED, ShuffleOptions, shuffle_pictures, shuffled
 from culturekit.index.embedding.pictures import load_picture
-from culturekit.metrics.scoring.score_qvs import QvsOptions, score_qvs
 from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_bytes

@@ -63,6 +63,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return World.made(300, tmp_path_factory.mktemp("300"), first=2_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dial", DIALS)
 def test_an_accuracy_can_be_dialled_in(world: World, dial: Dial) -> None:
     found = world.accuracy(world.drawn(world.dialled(dial, 0.82), times=8, seed=5_000_000))
@@ -74,6 +75,7 @@ def skewness(counts: NDArray[np.intp]) -> float:
     return float((apart**3).mean() / (apart**2).mean() ** 1.5)
 
 
+@pytest.mark.slow
 def test_hubs_draw_the_errors_and_skew_the_counts_of_nearest_neighbours(world: World) -> None:
     ids = world.cspace["artifact_id"].to_list()
     hubs = Attraction(rows_of(world.cspace), Drawing(0, 3, 0, ())).hubs["cuisine"]

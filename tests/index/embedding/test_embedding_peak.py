@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="took 923 and 1,065 MiB here, as in the revision before")
 @pytest.mark.parametrize("way", ["threads", "processes"])
 def test_large_pictures_take_at_most_512_mib_together(tmp_path: Path, way: str) -> None:
     folder = tmp_path / "images"

@@ -41,6 +41,7 @@ def broken(*, artifacts: int, each: int, together: bool, hardness: float) -> tup
     return failures / TRIALS, kept / TRIALS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardness", [0.16, 0.2, 0.4])
 def test_the_promise_holds_as_often_as_is_said(hardness: float) -> None:
     failures, kept = broken(artifacts=1500, each=1, together=False, hardness=hardness)

@@ -225,6 +225,7 @@ def installed(search: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregate", ["max", "top3"])
 def test_workers_searchers_and_cuts_change_no_byte(
     world: PictureWorld, images: Path, tmp_path: Path, aggregate: str, monkeypatch: pytest.MonkeyPatch

@@ -33,6 +33,7 @@ class CutEngine:
             yield function(item)
 
 
+@pytest.mark.slow
 def test_a_cut_mapping_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("culturekit.index.matching.mapping_shards.IMAGES_PER_SHARD", 6)
     world = made_world(tmp_path / "world", each=5)

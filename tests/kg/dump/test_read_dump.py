@@ -71,6 +71,7 @@ def ingested(folder: Path, path: Path) -> tuple[pl.DataFrame, Outcome]:
     return read_table(work.out / "items.parquet", ITEMS), outcome
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(suffix=st.sampled_from(FORMS), places=st.lists(st.integers(0, 10**6), max_size=9), seed=st.integers(0, 99))
 def test_members_may_be_cut_anywhere_and_every_line_knows_its_place(
@@ -103,6 +104,7 @@ def test_every_form_gives_the_same_rows(tmp_path: Path, suffix: str) -> None:
     assert found.drop(places).equals(expected.drop(places))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", FORMS)
 @pytest.mark.parametrize(
     ("content", "lines", "malformed"),
@@ -195,6 +197,7 @@ def damages(whole: bytes, count: int, seed: int) -> Iterator[bytes]:
             yield bytes(flipped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".json.gz", ".json.bz2", ".json.zst"])
 def test_a_cut_or_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, suffix: str) -> None:
     whole = packed(suffix, cut(array(60), [2000, 2001, 5000]))

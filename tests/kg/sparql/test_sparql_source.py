@@ -85,6 +85,7 @@ def documents() -> list[dict[str, Any]]:
     return [json.loads(line.rstrip(",")) for line in text.splitlines() if line not in "[]"]
 
 
+@pytest.mark.endtoend
 def test_the_bundled_sample_gives_the_same_candidates(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.graph = as_rdf(documents())
     endpoint.connections.clear()
@@ -216,6 +217,7 @@ GIVEN = {
 """`limits`: rows of a page, and items of a batch."""
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(**GIVEN)
 def test_any_world_gives_the_same_candidates(

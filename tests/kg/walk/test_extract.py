@@ -48,6 +48,7 @@ def candidates_by(graph: Path, folder: Path, *options: str) -> dict[str, list[st
     return dict(read_table(folder / "out/candidates.parquet", CANDIDATES).select("qid", "country_qids").rows())
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

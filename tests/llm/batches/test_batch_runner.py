@@ -343,6 +343,7 @@ class KilledJournal(Journal):
         return numbers
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=SHARED_FIXTURE)
 @given(
     kills=st.lists(st.integers(0, 60), max_size=6),

@@ -33,6 +33,7 @@ def play(stated: Quota, enforced: Enforced, *, hinted: bool = True) -> tuple[lis
     return granted, refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["window", "bucket"])
 @pytest.mark.parametrize("burst", [1.0, 0.02])
 def test_a_stated_quota_is_used_and_hardly_ever_refused(kind: str, burst: float) -> None:

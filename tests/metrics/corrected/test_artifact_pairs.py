@@ -45,6 +45,7 @@ def test_the_mean_over_all_pairs_is_counted_without_looking_at_pairs(weights: tu
     assert mean_over_pairs(labels, weights=weights) == pytest.approx(pairs.sum() / (300 * 299), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [UNIFORM, ARTIFACT])
 def test_the_interval_holds_the_order_two_diversity_of_what_is_shown(weights: tuple[float, float, float]) -> None:
     value = 1 / (1 + 7 * true_mean(ARTIFACTS, weights))

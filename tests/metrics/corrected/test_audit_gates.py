@@ -167,6 +167,7 @@ def test_an_audit_without_any_error_is_not_certain_of_artifacts() -> None:
     assert answer.low <= 1 / 8 < 1 / (1 + 7 * (1 - missed) ** 2) <= answer.high
 
 
+@pytest.mark.slow
 def test_even_draws_are_seldom_refused() -> None:
     refused = 0
     for seed in range(40):

@@ -36,6 +36,7 @@ class Differing:
         return float(diversity(self.shares).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prompts", "each", "size"), [(24, 40, 8), (24, 39, 8), (150, 4, 4)])
 def test_prompts_that_differ_are_corrected_whatever_their_size(prompts: int, each: int, size: int) -> None:
     errors, held = [], 0

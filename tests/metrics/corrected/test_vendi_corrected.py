@@ -66,6 +66,7 @@ def test_pictures_of_nothing_have_no_diversity_whatever_they_are_mapped_to() -> 
     assert counts.audit[:, counts.labels.index(NONE)].sum() == 150
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     shares = [0.7, 0.1, 0.08, 0.06, 0.04, 0.02]
     rng = np.random.default_rng(5)

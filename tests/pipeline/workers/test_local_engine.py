@@ -109,12 +109,14 @@ def test_a_killed_worker_costs_its_item_and_nothing_else(tmp_path: Path) -> None
         assert list(engine.map(square, [3])) == [9]
 
 
+@pytest.mark.slow
 def test_items_that_kill_each_others_workers_are_none_of_them_blamed(tmp_path: Path) -> None:
     with LocalEngine(4) as engine:
         markers = [tmp_path / str(n) for n in range(12)]
         assert list(engine.map(die_while_the_first_waits, markers)) == ["done"] * 12
 
 
+@pytest.mark.slow
 def test_an_item_that_kills_every_worker_ends_the_run_with_its_name() -> None:
     with LocalEngine(1) as engine, pytest.raises(CultureKitError, match="died 3 times on one item; found 77"):
         list(engine.map(die_always, [77]))

@@ -1,0 +1,178 @@
+"""`culturekit kg export`, `import`, `query` and `entity`: graphs of other tools, and single items of Wikidata."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from culturekit.cli.options import Also, AsJson, Out, Wait
+from culturekit.cli.stages import run_one
+from culturekit.errors import UsageError
+from culturekit.records.choices import GraphDirection, GraphFormat
+from culturekit.registry import needing
+
+if TYPE_CHECKING:
+    from culturekit.kg.exchange.graph_query import Answer
+    from culturekit.kg.web.live_entity import LiveEntity
+
+__all__ = ["entity", "export", "import_command", "query"]
+
+Around = Annotated[str, typer.Option(help="Item in the middle, such as Q746549.")]
+Hops = Annotated[int, typer.Option(min=0, max=40, help="How far to go along P31 and P279.")]
+Direction = Annotated[
+    GraphDirection, typer.Option(help="To classes, to instances and subclasses, or both ways at every hop.")
+]
+Most = Annotated[int, typer.Option(min=1, help="Items at most, nearest first.")]
+
+
+def export(
+    graph: Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")],
+    around: Around,
+    out: Annotated[Path, typer.Option(help="File to write; one that is there is replaced.")],
+    hops: Hops = 1,
+    form: Annotated[GraphFormat, typer.Option("--format", help="What to write.")] = "ntriples",
+    direction: Direction = "both",
+    most: Most = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Write the neighbourhood of an item for other tools: triples, GraphML or node-link JSON."""
+    from culturekit.kg.looking.neighbourhood import neighbourhood
+    from culturekit.storage.atomic import write_atomically
+
+    with needing("kg", "culturekit kg export"):
+        from culturekit.kg.exchange.graph_files import FORMATS
+    found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
+    if not out.parent.is_dir():
+        raise UsageError("there is no such folder", where=str(out.parent), hint="Make it first.")
+    write_atomically(out, FORMATS[form].write(found))
+    if as_json:
+        counts = {"items": len(found.items), "statements": len(found.edges), "left_out": found.left_out}
+        print(json.dumps({"file": str(out), "format": form, **counts}))
+        return
+    rest = f"; {found.left_out:,} items left out, more with --most" if found.left_out else ""
+    print(f"{out}: {len(found.items):,} items, {len(found.edges):,} statements{rest}")
+
+
+def import_command(
+    file: Annotated[Path, typer.Argument(help="What `kg export` wrote, or another tool in the same format.")],
+    out: Out,
+    form: Annotated[
+        GraphFormat | None, typer.Option("--format", help="What the file is. [by its suffix: .nt, .ttl, .jsonld, ...]")
+    ] = None,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a graph store of a graph of another tool: triples, GraphML or node-link JSON of networkx."""
+    with needing("kg", "culturekit kg import"):
+        from culturekit.kg.exchange.graph_files import form_of
+        from culturekit.pipeline.steps.import_graph_stage import import_graph_stage
+
+    run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
+
+
+def query(
+    sparql: Annotated[str, typer.Argument(help="SELECT, ASK, CONSTRUCT or DESCRIBE; or @FILE that holds one.")],
+    graph: Annotated[Path | None, typer.Option(help="Graph store, with --around.")] = None,
+    around: Annotated[str | None, typer.Option(help="Item whose neighbourhood is asked, such as Q746549.")] = None,
+    hops: Hops = 1,
+    direction: Direction = "both",
+    most: Most = 10_000,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Triples to ask in place of a graph: .nt, .ttl or .jsonld of an export or a release."),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Rows to show at most.")] = 1000,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the neighbourhood of an item, or a file of triples, in SPARQL; nothing leaves this machine."""
+    with needing("kg", "culturekit kg query"):
+        from culturekit.kg.exchange.graph_files import read_triples
+        from culturekit.kg.exchange.graph_query import ask_graph
+        from culturekit.kg.exchange.rdf_graphs import rdf_graph
+    from culturekit.kg.looking.neighbourhood import neighbourhood
+
+    if (file is None) == (graph is None) or (graph is None) != (around is None):
+        raise UsageError("nothing to ask, or two things", expected="--graph and --around, or --file")
+    if file is not None:
+        triples, left_out = read_triples(file), 0
+    else:
+        assert graph is not None
+        assert around is not None
+        found = neighbourhood(graph, around, hops=hops, direction=direction, most=most)
+        triples, left_out = rdf_graph(found), found.left_out
+    answer = ask_graph(triples, query_text(sparql), most=rows)
+    if as_json:
+        print(json.dumps({**asdict(answer), "left_out": left_out}, ensure_ascii=False))
+        return
+    for line in (*answer_lines(answer), *cut_lines(answer, left_out)):
+        print(line)
+
+
+def query_text(sparql: str) -> str:
+    """Take a query from the command line, or from the file it names."""
+    if not sparql.startswith("@"):
+        return sparql
+    try:
+        return Path(sparql[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("the query cannot be read", where=sparql[1:], found=str(error)) from error
+
+
+def answer_lines(answer: "Answer") -> Iterator[str]:
+    """Write an answer as a table whose columns are as wide as their widest cell."""
+    if answer.yes is not None:
+        yield "yes" if answer.yes else "no"
+        return
+    table: Sequence[Sequence[str]] = [answer.columns, *([cell or "" for cell in row] for row in answer.rows)]
+    shown = [[" ".join(cell.split()) for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def cut_lines(answer: "Answer", left_out: int) -> Iterator[str]:
+    """Say what an answer does not show."""
+    if answer.more:
+        yield f"... and more than these {len(answer.rows):,} rows; see them with --rows"
+    if left_out:
+        yield f"{left_out:,} items had no room and were not asked; more with --most"
+
+
+def entity(
+    qid: Annotated[str, typer.Argument(help="Item to look up, such as Q746549.")],
+    contact: Annotated[str, typer.Option(help="Mail address or URL that Wikidata is told, in the User-Agent.")],
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder that keeps replies; what is there is not asked for.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Where entities are. [https://www.wikidata.org/wiki/Special:EntityData]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one item as Wikidata has it now: label, description and the statements that culturekit keeps."""
+    with needing("kg", "culturekit kg entity"):
+        from culturekit.kg.web.live_entity import WIKIDATA, live_entity
+
+    found = live_entity(qid, contact, url=url or WIKIDATA, cache=cache)
+    if as_json:
+        print(json.dumps(asdict(found), ensure_ascii=False))
+        return
+    for line in entity_lines(found):
+        print(line)
+
+
+def entity_lines(found: "LiveEntity") -> Iterator[str]:
+    """Tell an item to people."""
+    yield f"{found.qid} ({found.label})" if found.label else found.qid
+    if found.asked != found.qid:
+        yield f"  {found.asked} was merged into it"
+    if found.description:
+        yield f"  {found.description}"
+    yield f"  revision {found.revision} of {found.modified}"
+    for each in found.statements:
+        marks = [each.rank, *["qualified"] * each.qualified, *["ended"] * each.ended]
+        yield f"{each.property:<6} {each.value or each.snak} ({', '.join(marks)})"

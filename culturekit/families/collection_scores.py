@@ -1,0 +1,186 @@
+"""How the images of one model and concept are scored: the options, and their quality, their diversity and both."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.families.family import Typed
+from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
+from culturekit.metrics.diversity.batch_diversity import Batches, Partial
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
+from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.scoring.image_collections import ImageCollection
+from culturekit.metrics.scoring.qvs_rows import Answer, over_repeats
+from culturekit.metrics.scoring.whole_collections import whole_diversity, whole_quality
+from culturekit.metrics.statistics.intervals import Target
+
+__all__ = [
+    "QvsOptions",
+    "Within",
+    "check_options",
+    "collection_answers",
+    "kernel_params",
+    "weights_of",
+]
+
+Values: TypeAlias = NDArray[np.float64]
+
+Within: TypeAlias = Literal["none", "country"]
+"""Whether diversity is also scored within each country that prompts name."""
+
+
+def weights_of(text: str) -> Weights:
+    """Read a kernel: a name, or three numbers with commas; a number may be a fraction such as 1/3."""
+    if text in STANDARD_KERNELS:
+        return STANDARD_KERNELS[text]
+    try:
+        return check_weights([float(Fraction(part.strip())) for part in text.split(",")])
+    except (ValueError, ZeroDivisionError) as error:
+        names = ", ".join(STANDARD_KERNELS)
+        raise argument_error("--kernel", f"three numbers with commas, or one of {names}", text) from error
+
+
+@dataclass(frozen=True, slots=True)
+class QvsOptions:
+    """What to score, and how; `other_orders` stand beside `q`, and scores under the name of the `benchmark`."""
+
+    kernels: Annotated[
+        tuple[Weights, ...],
+        Field(description="Weights of continent, country and artifact, three for each kernel."),
+        Typed(
+            "kernel",
+            weights_of,
+            help="Weights of continent, country and artifact, such as 0,0.5,0.5, or a name: continent, country, "
+            "artifact, hierarchical, uniform; repeatable. [the five named ones]",
+        ),
+    ] = tuple(STANDARD_KERNELS.values())
+    q: Annotated[
+        float,
+        Field(description="Order of the Vendi score; infinity is one."),
+        Typed(help="Order of the Vendi score; repeatable, inf is one. [1]", others="other_orders"),
+    ] = 1.0
+    other_orders: tuple[float, ...] = ()
+    size: Annotated[int, Field(description="Images per batch."), Typed(least=2)] = BATCH_SIZE
+    missing: Annotated[Missing, Field(description="Missing labels: each unlike all others, or all the same.")] = (
+        "distinct"
+    )
+    partial: Annotated[
+        Partial, Field(description="Incomplete batches: dropped, or divided by the full size as in CUBE's notebook.")
+    ] = "drop"
+    target: Annotated[
+        Target, Field(description="Intervals speak about these prompts, or about all that at least 20 stand for.")
+    ] = "these"
+    confidence: Annotated[float, Field(description="How often intervals are to hold the truth.")] = CONFIDENCE
+    within: Annotated[Within, Field(description="Also score within each country that prompts name, by artifact.")] = (
+        "none"
+    )
+    benchmark: str = "cube"
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """All orders, the main one first."""
+        return (self.q, *self.other_orders)
+
+
+def check_options(options: QvsOptions) -> None:
+    """Refuse options that break their rules, before any work is done."""
+    for order in options.orders:
+        check_order(order)
+    if len(set(options.orders)) < len(options.orders):
+        raise argument_error("other_orders", "orders other than q, each given once", options.other_orders)
+    check_size(options.size)
+    check_choice("missing", options.missing, ("distinct", "equal"))
+    check_choice("partial", options.partial, ("drop", "paper"))
+    check_choice("target", options.target, ("these", "population"))
+    check_choice("within", options.within, ("none", "country"))
+    if not 0 < options.confidence < 1:
+        raise argument_error("confidence", "between 0 and 1", options.confidence)
+    kernels = [check_weights(weights) for weights in options.kernels]
+    if len(set(kernels)) < len(kernels):
+        raise argument_error("kernels", "triples of weights, each given once", options.kernels)
+
+
+def collection_answers(
+    images: ImageCollection, scorers: Mapping[str, pl.DataFrame], options: QvsOptions
+) -> Iterator[Answer]:
+    """Score one model and concept in all ways asked for."""
+    quality = {scorer: images.quality(scores) for scorer, scores in scorers.items()}
+    for scorer, values in quality.items():
+        yield quality_answer(images, values, options, scorer=scorer)
+    diversity_of = images.scorer()
+    for q in options.orders:
+        for weights in options.kernels:
+            diversity = diversity_of(weights, q)
+            params = kernel_params(images, weights, q, options)
+            yield diversity_answer(images, diversity, None, params, options)
+            for scorer, values in quality.items():
+                yield diversity_answer(images, diversity, values, {**params, "scorer": scorer}, options)
+
+
+def batch_means(values: Values, batches: Batches) -> Values:
+    """Average the values of the images of each batch, float64 (n_batches,); NaN where one is missing."""
+    filled = np.where(batches.present, values[batches.rows], 0.0)
+    return np.asarray(filled.sum(axis=1) / batches.present.sum(axis=1))
+
+
+def kernel_params(images: ImageCollection, weights: Weights, q: float, options: QvsOptions) -> dict[str, object]:
+    """Say how a diversity was computed; JSON has no infinity, so that order is a text."""
+    return {
+        "kernel": kernel_name(weights),
+        "weights": list(weights),
+        "q": "inf" if math.isinf(q) else float(q),
+        "size": "whole" if images.repeats is None else options.size,
+        "method": images.method,
+        "partial": options.partial,
+        "missing": options.missing,
+        **interval_params(images, options),
+    }
+
+
+def interval_params(images: ImageCollection, options: QvsOptions) -> dict[str, object]:
+    """Say what an interval speaks about, and of which labels and prompts the images are."""
+    inside = {} if images.country is None else {"within": "country"}
+    return {"labels": images.label_kind, "target": options.target, "confidence": options.confidence, **inside}
+
+
+def quality_answer(images: ImageCollection, values: Values, options: QvsOptions, *, scorer: str) -> Answer:
+    """Average the quality of each image; images that the scorer lacks are not in `n`."""
+    params = {**interval_params(images, options), "scorer": scorer}
+    if images.repeats is None:
+        return whole_quality(images, values, params, confidence=options.confidence)
+    entered = int(np.isfinite(values).sum())
+    image = np.arange(len(values))
+    return over_repeats(
+        images, values, image, ("quality", params), entered, target=options.target, confidence=options.confidence
+    )
+
+
+def diversity_answer(
+    images: ImageCollection,
+    diversity: Values,
+    quality: Values | None,
+    params: Mapping[str, object],
+    options: QvsOptions,
+) -> Answer:
+    """Average VS/N of each batch, multiplied by the quality of its images where that is given.
+
+    A batch with an image that the scorer lacks has no value, and is left out.
+    """
+    metric = "vs" if quality is None else "qvs"
+    values = diversity if quality is None else diversity * batch_means(quality, images.batches)
+    entered = int(images.batches.present[np.isfinite(values)].sum())
+    params = {**params, "images_left_out": len(images.codes) - entered}
+    if images.repeats is None:
+        return whole_diversity(images, float(values[0]), quality, (metric, params), confidence=options.confidence)
+    firsts = images.batches.rows[:, 0]
+    return over_repeats(
+        images, values, firsts, (metric, params), entered, target=options.target, confidence=options.confidence
+    )

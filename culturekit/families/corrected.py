@@ -1,0 +1,227 @@
+"""From matches and audits to corrected diversity, beside the mapped one."""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.family import Seed
+from culturekit.metrics.corrected.audit_gates import unplaced_answers
+from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
+from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
+from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.storage.digests import canonical_json
+
+__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
+
+NOT_CORRECTED = "kernels not corrected: "
+"""How the reasons begin for which a kernel of a model and concept was left out."""
+
+PAIRS_ORDER = 2.0
+"""The order at which kernels with artifacts are corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Whose answers correct, and the seed of the draws behind the intervals.
+
+    `pool` is needed only when several pools of people answered. Where it is not `required`, an audit that
+    cannot carry any correction leaves mapped scores only, and says why.
+    """
+
+    pool: Annotated[str | None, Field(description="Whose answers correct, when several pools answered.")] = None
+    seed: Seed = 0
+    required: bool = True
+
+
+NO_CORRECTION = Correction()
+
+
+def score_corrected(
+    matches: pl.DataFrame,
+    audits: pl.DataFrame,
+    quality: pl.DataFrame | None,
+    *,
+    options: QvsOptions,
+    correction: Correction = NO_CORRECTION,
+) -> Scored:
+    """Correct the diversity of each model on each concept, and of each model over its concepts.
+
+    A model and concept whose audit cannot carry a correction is left out, and counted by reason.
+
+    Args:
+        matches: conforms to MATCHES.
+        audits: conforms to AUDITS.
+        quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
+        options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
+        correction: whose answers correct.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
+            required.
+    """
+    nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
+    said = checked(audits, AUDITS)
+    scorers = quality_by_scorer(quality)
+    rows: list[Row] = []
+    reasons: Counter[str] = Counter()
+    for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
+        rows += model_rows(images, said, scorers, options, correction, reasons)
+    if not rows and correction.required:
+        found = "; ".join(f"{why} ({counted_kernels(count)})" for why, count in reasons.items())
+        raise UsageError("no model could be corrected", found=found)
+    return scored(rows, left_out={f"{NOT_CORRECTED}{why}": count for why, count in sorted(reasons.items())})
+
+
+def model_rows(
+    images: pl.DataFrame,
+    audits: pl.DataFrame,
+    scorers: Mapping[str, pl.DataFrame],
+    options: QvsOptions,
+    correction: Correction,
+    reasons: Counter[str],
+) -> Iterator[Row]:
+    """Make the rows of one model, each kernel on each concept and then over all concepts."""
+    concepts = images.partition_by("concept", maintain_order=True)
+    pool = {"pool": correction.pool}
+    for kernel in options.kernels:
+        weights = check_weights(kernel)
+        found = []
+        for part in concepts:
+            try:
+                found.append((part, corrected(part, audits, weights, options, correction)))
+            except UsageError as error:
+                reasons[error.problem] += 1
+        unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
+        for (part, answer), without in zip(found, unplaced, strict=True):
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, {**pool, **without})
+        if len(found) == len(concepts) > 1:
+            overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
+            yield from rows_of(images, None, overall, weights, scorers, options, {**pool, **total_of(unplaced)})
+
+
+def counted_kernels(count: int) -> str:
+    """Say what a count of reasons counts: no images."""
+    return f"{count} kernel{'' if count == 1 else 's'} of models and concepts"
+
+
+def corrected(
+    images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: QvsOptions, correction: Correction
+) -> Interval:
+    """Correct one model, concept and kernel; the draws depend on nothing else."""
+    key = f"{correction.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
+    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")
+    return vendi_corrected(
+        images,
+        audits,
+        weights=weights,
+        q=order_of(weights, options.q),
+        size=options.size,
+        rng=np.random.default_rng(number),
+        confidence=options.confidence,
+        pool=correction.pool,
+    )
+
+
+def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, pool: str | None) -> dict[str, int]:
+    """Count the answers about some images that a kernel leaves out, because they name a wider level only."""
+    own = audits.join(images.select("image_id"), on="image_id", how="semi")
+    return unplaced_answers(own if pool is None else own.filter(pool=pool), weights)
+
+
+def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Add counts by name."""
+    return {name: sum(one.get(name, 0) for one in counts) for name in sorted({name for one in counts for name in one})}
+
+
+def order_of(weights: Weights, q: float) -> float:
+    """Give the order at which a kernel can be corrected."""
+    return PAIRS_ORDER if weights[2] > 0 else q
+
+
+def over_concepts(parts: Sequence[tuple[int, Interval]]) -> Interval:
+    """Average concepts by their numbers of prompts; the audits are independent, so the half widths add in squares."""
+    total = sum(prompts for prompts, _ in parts)
+    shares = [(prompts / total, answer) for prompts, answer in parts]
+    value = sum(share * answer.value for share, answer in shares)
+    below = math.hypot(*(share * (answer.value - answer.low) for share, answer in shares))
+    above = math.hypot(*(share * (answer.high - answer.value) for share, answer in shares))
+    return Interval(value, value - below, value + above, sum(answer.n for _, answer in shares), "these")
+
+
+def rows_of(
+    images: pl.DataFrame,
+    concept: str | None,
+    answer: Interval,
+    weights: Weights,
+    scorers: Mapping[str, pl.DataFrame],
+    options: QvsOptions,
+    people: Mapping[str, object],
+) -> Iterator[Row]:
+    """Write the corrected diversity, and for each scorer its product with the quality."""
+    q = order_of(weights, options.q)
+    params: dict[str, object] = {
+        "kernel": kernel_name(weights),
+        "weights": list(weights),
+        "q": "inf" if math.isinf(q) else q,
+        "size": options.size,
+        "labels": "corrected",
+        "form": "average pairs" if weights[2] > 0 else "mean of batches",
+        "method": "audit",
+        "audited": answer.n,
+        "confidence": options.confidence,
+        **people,
+    }
+    yield row(images, concept, "vs", answer, params, options)
+    for scorer, values in scorers.items():
+        rated = images.join(values, on="image_id", how="inner")["value"]
+        if rated.len() > 1:
+            product = times_quality(answer, rated, options.confidence)
+            yield row(images, concept, "qvs", product, {**params, "scorer": scorer}, options)
+
+
+def times_quality(diversity: Interval, quality: pl.Series, confidence: float) -> Interval:
+    """Multiply diversity and mean quality; their relative half widths add in squares."""
+    from scipy.special import stdtrit
+
+    values = quality.to_numpy()
+    mean = float(values.mean())
+    margin = float(stdtrit(len(values) - 1, (1 + confidence) / 2) * values.std(ddof=1)) / math.sqrt(len(values))
+    below = math.hypot(mean * (diversity.value - diversity.low), diversity.value * margin)
+    above = math.hypot(mean * (diversity.high - diversity.value), diversity.value * margin)
+    value = mean * diversity.value
+    return Interval(value, value - below, value + above, diversity.n, diversity.target)
+
+
+def row(
+    images: pl.DataFrame,
+    concept: str | None,
+    metric: str,
+    answer: Interval,
+    params: Mapping[str, object],
+    options: QvsOptions,
+) -> Row:
+    """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
+    return {
+        "metric": metric,
+        "model": images["model"][0],
+        "benchmark": options.benchmark,
+        "concept": concept,
+        "params": canonical_json(params).decode(),
+        "value": answer.value,
+        "ci_low": answer.low,
+        "ci_high": answer.high,
+        "n": images.height,
+        "unit": "share",
+    }

@@ -1,0 +1,209 @@
+"""The scores of CUBE: quality, diversity by mapping, in truth and corrected, their product, and bounds of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.errors import UsageError
+from culturekit.families.bounds import score_bounds
+from culturekit.families.collection_scores import QvsOptions, check_options, collection_answers
+from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
+from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family_stage import write_scored
+from culturekit.families.inputs import Files, roles_of
+from culturekit.families.made_alike import noted, traits_by_model
+from culturekit.families.public_files import prompts_table
+from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
+from culturekit.metrics.scoring.qvs_rows import score_row, value_rows
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
+
+__all__ = ["ARTIFACT", "QVS", "QvsReads", "over_all_prompts", "qvs", "score_qvs"]
+
+ARTIFACT: Weights = (0.0, 0.0, 1.0)
+"""The kernel within a culture: inside one country, artifacts are all that can differ."""
+
+ASSUMED = (
+    "Corrected diversity takes the mapping to err alike under every prompt. With 150 audited images, errors twice as "
+    "frequent in a third of the prompts would bias it by about .02, and would seldom be noticed."
+)
+
+
+ONCE = Typed(once=True)
+
+
+@dataclass(frozen=True, slots=True)
+class QvsReads:
+    """What images show, and what is known of them.
+
+    `truth` is what simulated models drew. `limits` are matches of pictures that show nothing or everything: floor and
+    ceiling, of which only the diversity is scored.
+    """
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE]
+    quality: Annotated[Files, Field(description="Quality of the images; without it only VS is scored."), ONCE] = Files()
+    audits: Annotated[
+        Files, Field(description="What people say that some of the images show; adds corrected diversity."), ONCE
+    ] = Files()
+    images: Annotated[
+        Files,
+        Field(description="All images asked for; those without a match, and abstained ones, then give bounds."),
+        ONCE,
+    ] = Files()
+    truth: Files = Files()
+    limits: Files = Files()
+    prompts: Annotated[
+        Path | None, Field(description="Table of the prompts, for --within country."), Typed(last=True)
+    ] = None
+
+
+def qvs(
+    given: QvsReads, correction: Correction = NO_CORRECTION, options: QvsOptions = QvsOptions(), *, name: str = "scores"
+) -> Stage:
+    """Score cultural diversity, mapped and, with audits, corrected: quality, VS and qVS over the five kernels."""
+    check_options(options)
+    settings, seeds = kept(options), {}
+    if given.audits:
+        settings, seeds = {**settings, **kept(correction)}, {"correction": correction.seed}
+    return Stage(
+        name,
+        "score-qvs",
+        8,
+        lambda work: score(work, given, correction, options),
+        roles_of(given),
+        settings,
+        seeds,
+        packages=("numpy", "polars", "scipy"),
+    )
+
+
+QVS = Family(
+    qvs,
+    metrics=described("quality qvs vs vs_best vs_worst"),
+    example="--matches matches/matches.parquet --out scores",
+)
+
+
+def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptions) -> Outcome:
+    """Score every table of matches together with the quality of its images.
+
+    In truth a culture-free image shows none of the artifacts, and all such images are alike in that.
+    """
+    quality = given.quality.together(QUALITY) if given.quality else None
+    countries = None if given.prompts is None else countries_of(prompts_table(given.prompts, work.scratch))
+    mapped, truth, limits = (tables_of(files) for files in (given.matches, given.truth, given.limits))
+    none_alike = replace(options, missing="equal")
+    tables = [(table, quality, options) for table in mapped]
+    tables += [(table, quality, none_alike) for table in truth]
+    tables += [(table, None, options) for table in limits]
+    work.progress.begin(len(tables), "tables of matches")
+    several = len({concept for table, *_ in tables for concept in table["concept"].unique()}) > 1
+    found, left_out = [], Counter[str]()
+    for table, judged, how in tables:
+        found.append(score_qvs(table, judged, options=how, countries=countries))
+        left_out.update(found[-1].left_out)
+        if several and table.height:  # also of a model that has images of one concept only: the others have more
+            found.append(score_qvs(over_all_prompts(table), judged, options=how, countries=countries))
+        work.progress.advance(1)
+    images = [read_table(path, IMAGES) for path in given.images.places]
+    if images:
+        found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, images)), options=options))
+    if given.audits:
+        audits = given.audits.together(AUDITS)
+        found.append(score_corrected(pl.concat(mapped), audits, quality, options=options, correction=correction))
+        left_out.update(found[-1].left_out)
+    scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
+    outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
+    if given.audits:
+        outcome = replace(outcome, notes={**outcome.notes, "caveat": ASSUMED})
+    return noted(outcome, traits_by_model(images))
+
+
+def tables_of(matches: Files) -> list[pl.DataFrame]:
+    """Read each table of matches."""
+    return [read_table(path, MATCHES) for path in matches.places]
+
+
+def countries_of(prompts: Path) -> dict[str, str]:
+    """Read which country each prompt names; those that name none are left out."""
+    return dict(read_table(prompts, PROMPTS).select("prompt_id", "country").drop_nulls().iter_rows())
+
+
+def over_all_prompts(matches: pl.DataFrame) -> pl.DataFrame:
+    """Take the prompts of all concepts together: their scores have no concept."""
+    return matches.with_columns(concept=pl.lit(None, pl.String))
+
+
+def with_concepts(images: pl.DataFrame) -> pl.DataFrame:
+    """Keep what bounds read of images; a table that does not say their concept has null there."""
+    missing = [] if "concept" in images.columns else [pl.lit(None, pl.String).alias("concept")]
+    return images.with_columns(missing).select(*IMAGES.columns, "concept")
+
+
+def score_qvs(
+    matches: pl.DataFrame,
+    quality: pl.DataFrame | None,
+    *,
+    options: QvsOptions,
+    countries: Mapping[str, str] | None = None,
+) -> Scored:
+    """Score each model on each concept.
+
+    Within a repeat of a prompt, images ordered by slot make the batches. A score is averaged over the
+    batches (quality: the images) of a repeat, then over repeats, then over prompts; the means of the repeats
+    are its values. Images that name neither prompt nor repeat are one whole collection: `params` says `whole`,
+    and its interval is a jackknife's, which is approximate. Where nothing can be scored, such as when no batch is
+    complete, the value is NaN and `n` is 0.
+
+    Args:
+        matches: conforms to MATCHES; only the nearest match of an image counts.
+        quality: conforms to QUALITY, one set of rows per scorer; without it only diversity is scored.
+        options: what to score, and how.
+        countries: of the prompts that name one; needed to score within countries.
+
+    Returns:
+        Scores that conform to SCORES and values that conform to VALUES, both in the order of their keys; they do
+        not depend on the order of the rows given.
+
+    Raises:
+        UsageError: a table does not conform, or an option breaks its rule.
+    """
+    check_options(options)
+    scorers = quality_by_scorer(quality)
+    groups = [(list(collections(matches, options, None)), options)]
+    if options.within == "country":
+        if not countries:
+            raise UsageError(
+                "no prompt names a country", hint="Give the table of prompts, and images of prompts that name one."
+            )
+        inside = replace(options, kernels=(ARTIFACT,))
+        groups.append((list(collections(matches, options, countries)), inside))
+    answers = [
+        answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
+    ]
+    rows: list[Row] = [score_row(answer, options.benchmark) for answer in answers]
+    values = [value_rows(answer, options.benchmark) for answer in answers]
+    short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
+    return scored(
+        rows,
+        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
+        left_out={f"model and concept of which no repeat has {options.size} images": short} if short else {},
+    )
+
+
+def collections(
+    matches: pl.DataFrame, options: QvsOptions, countries: Mapping[str, str] | None
+) -> Iterator[ImageCollection]:
+    """Part the images into what is scored together."""
+    return image_collections(
+        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
+    )

@@ -1,0 +1,215 @@
+"""Diversity within cultures: how many artifacts of one country a model shows when prompts name that country."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions, Within, check_options, collection_answers
+from culturekit.families.family import Family, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.inputs import Files, roles_of
+from culturekit.families.public_files import prompts_table
+from culturekit.families.qvs import ARTIFACT
+from culturekit.metrics.diversity.kernels import Weights, kernel_name
+from culturekit.metrics.scoring.image_collections import image_collections
+from culturekit.metrics.scoring.qvs_rows import Answer, score_row, value_rows
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.statistics.intervals import Interval, Mean, Target, by_prompt, half_width, mean_of_these
+from culturekit.records.schemas import MATCHES, PROMPTS, VALUES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
+
+__all__ = ["NO_BATCH", "NO_IMAGES", "WITHIN", "WithinOptions", "WithinReads", "score_within", "within"]
+
+NO_IMAGES = "countries of prompts without an image of the model"
+NO_BATCH = "countries of which no repeat of a prompt has a full batch"
+
+Countries = Mapping[str, str]
+"""Prompt -> the country that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithinReads:
+    """What images of prompts that name a country show."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
+    prompts: Annotated[Path, Field(description="Table of the prompts: which country each names.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WithinOptions(QvsOptions):
+    """How it is scored: by artifact, for these prompts, whatever kernels and target say."""
+
+    kernels: tuple[Weights, ...] = (ARTIFACT,)
+    target: Target = "these"
+    within: Within = "country"
+
+
+def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") -> Stage:
+    """Score diversity within each country that prompts name, by artifact, and its mean over the countries."""
+
+    def score(work: Work) -> Scored:
+        prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
+        return score_within(given.matches.together(MATCHES), prompts, options=options)
+
+    return family_stage("within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, name=name)
+
+
+WITHIN = Family(
+    within,
+    metrics=described("vs"),
+    example="--matches matches/matches.parquet --prompts prompts/prompts.parquet --out scores",
+)
+
+
+def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOptions) -> Scored:
+    """Score each model within each country that prompts name, by artifact, and average over the countries.
+
+    The values of a country are those of `score_qvs`: batches, repeats, prompts. The mean over countries weighs each
+    of them the same, and its interval holds prompts and countries fixed. A country that cannot be scored has a row
+    without a value, its n is 0, and the mean names it in `params`.
+
+    Args:
+        matches: conforms to MATCHES; only the nearest match of an image counts.
+        prompts: prompt_id, kind, concept and country. Every country that prompts of the kinds with images name gets a
+            row for each model.
+        options: how to score; kernels are not looked at, and intervals speak about these prompts.
+
+    Raises:
+        UsageError: a table does not conform, an option breaks its rule, or no image belongs to such a prompt.
+    """
+    check_options(options)
+    options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
+    asked = prompts_asked(matches, prompts)
+    countries = dict(asked.select("prompt_id", "country").iter_rows())
+    named = matches.filter(pl.col("prompt_id").is_in(list(countries)))
+    if named.is_empty():
+        raise UsageError(
+            "no image is of a prompt that names a country",
+            expected="images of prompts of kind within-country or cube, and the table of these prompts",
+        )
+    rows: list[Row] = []
+    values: list[pl.DataFrame] = []
+    left_out = {NO_IMAGES: 0, NO_BATCH: 0}
+    for table in (named, *whole(named)):
+        answers = list(answers_in(table, countries, options))
+        rows += [score_row(one, options.benchmark) for one in answers]
+        values += [value_rows(one, options.benchmark) for one in answers]
+        left_out[NO_BATCH] += sum(one.interval.n == 0 for one in answers)
+        for own in by_model_and_concept(answers):
+            absent = absent_countries(own, asked)
+            left_out[NO_IMAGES] += len(absent)
+            rows += [absent_row(own[0], country, options) for country in absent]
+            rows += means(own, absent, options)
+    return scored(
+        rows,
+        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
+        left_out={reason: count for reason, count in left_out.items() if count},
+    )
+
+
+def whole(matches: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Take all concepts together, where there are several."""
+    if matches["concept"].n_unique() > 1:
+        yield matches.with_columns(concept=pl.lit(None, pl.String))
+
+
+def answers_in(matches: pl.DataFrame, countries: Countries, options: QvsOptions) -> Iterator[Answer]:
+    """Score the images of each model, concept and country."""
+    parts = image_collections(
+        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
+    )
+    for images in parts:
+        if images.repeats is not None:
+            yield from collection_answers(images, {}, options)
+
+
+def by_model_and_concept(answers: Sequence[Answer]) -> Iterator[list[Answer]]:
+    """Gather the countries of each model and concept."""
+    found: dict[tuple[str, str | None], list[Answer]] = {}
+    for one in answers:
+        found.setdefault((one.images.model, one.images.concept), []).append(one)
+    yield from found.values()
+
+
+def prompts_asked(matches: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
+    """Keep the prompts that name a country, of the kinds of which some prompt has an image."""
+    named = prompts.drop_nulls("country")
+    kinds = named.filter(pl.col("prompt_id").is_in(matches["prompt_id"].unique().to_list()))["kind"].unique()
+    return named.filter(pl.col("kind").is_in(kinds.to_list()))
+
+
+def absent_countries(own: Sequence[Answer], asked: pl.DataFrame) -> list[str]:
+    """List the countries that prompts of a concept name and of which this model has no image at all."""
+    concept = own[0].images.concept
+    wanted = asked if concept is None else asked.filter(pl.col("concept") == concept)
+    return sorted(set(wanted["country"]) - {one.images.country for one in own if one.images.country})
+
+
+def params_of_row(answer: Answer) -> dict[str, object]:
+    """Say how a score within countries was computed, apart from what is counted."""
+    return {key: value for key, value in answer.params.items() if key != "images_left_out"}
+
+
+def absent_row(like: Answer, country: str, options: QvsOptions) -> Row:
+    """Say that a model has no image of a country."""
+    params = {**params_of_row(like), "images_left_out": 0, "no_value": NO_IMAGES}
+    nothing = Interval(math.nan, math.nan, math.nan, 0, "these")
+    place = {"concept": like.images.concept, "country": country}
+    return statistic_row(
+        "vs", model=like.images.model, benchmark=options.benchmark, answer=nothing, params=params, **place
+    )
+
+
+def means(own: Sequence[Answer], absent: Sequence[str], options: QvsOptions) -> Iterator[Row]:
+    """Average over countries, order by order."""
+    for order in options.orders:
+        wanted = "inf" if math.isinf(order) else float(order)
+        answers = [one for one in own if one.params["q"] == wanted]
+        known = [one for one in answers if one.interval.n > 0]
+        without = sorted([*absent, *(str(one.images.country) for one in answers if one.interval.n == 0)])
+        params = {
+            **params_of_row(answers[0]),
+            "kernel": kernel_name(ARTIFACT),
+            "over": "countries",
+            "countries": len(known),
+            "countries_without": without,
+        }
+        yield statistic_row(
+            "vs", model=answers[0].images.model, benchmark=options.benchmark, concept=answers[0].images.concept,
+            answer=over_countries(known, options.confidence), params=params,
+        )  # fmt: skip
+
+
+def over_countries(answers: Sequence[Answer], confidence: float) -> Interval:
+    """Average scores of countries, each weighing the same; the variance is the sum of theirs over their number."""
+    entered = sum(one.entered for one in answers)
+    if not answers:
+        return Interval(math.nan, math.nan, math.nan, 0, "these")
+    parts = [mean_of(one) for one in answers]
+    value = float(np.mean([part.value for part in parts]))
+    variances = [part.variance for part in parts]
+    total = math.fsum(variances)
+    if not total > 0:
+        margin = total
+    else:
+        shares = [(part.variance / total) ** 2 / part.freedom for part in parts if part.variance > 0]
+        margin = half_width(Mean(value, total / len(parts) ** 2, 1 / math.fsum(shares)), confidence=confidence)
+    return Interval(value, value - margin, value + margin, entered, "these")
+
+
+def mean_of(answer: Answer) -> Mean:
+    """Give the mean of a country over its prompts, and how uncertain it is."""
+    repeats = answer.images.repeats
+    assert repeats is not None
+    known = np.isfinite(answer.repeats)
+    return mean_of_these(by_prompt(answer.repeats[known], repeats.prompts[known], repeats.numbers[known]))

@@ -1,0 +1,1 @@
+"""A neighbourhood in the formats of other tools, and back: networkx for graphs, rdflib for triples."""

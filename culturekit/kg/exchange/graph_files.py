@@ -1,0 +1,93 @@
+"""The formats of a neighbourhood by name: how each is written, which suffix it has, how it is read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rdflib import Graph
+
+from culturekit.errors import UsageError
+from culturekit.kg.exchange.networkx_graphs import as_graphml, as_node_link, from_graphml, from_node_link
+from culturekit.kg.exchange.rdf_graphs import from_rdf, parsed_rdf, rdf_graph, written_rdf
+from culturekit.kg.looking.neighbourhood import Neighbourhood
+from culturekit.records.choices import GraphFormat
+
+__all__ = ["FORMATS", "RDF_NAMES", "form_of", "read_graph_file", "read_triples"]
+
+Read = TypeVar("Read")
+
+MOST_BYTES = 500_000_000
+"""What is larger is a dump, and is read as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A format; `read` also counts what is in a file and has no place in a graph store."""
+
+    suffix: str
+    write: Callable[[Neighbourhood], bytes]
+    read: Callable[[bytes], tuple[Neighbourhood, int]]
+
+
+RDF_NAMES: Mapping[GraphFormat, tuple[str, str]] = {
+    "ntriples": ("nt", ".nt"), "turtle": ("turtle", ".ttl"), "json-ld": ("json-ld", ".jsonld"),
+}  # fmt: skip
+"""The formats of triples: the name each has in rdflib, and the suffix of its files."""
+
+
+def rdf_form(name: str, suffix: str) -> Form:
+    """Give a format of triples."""
+    return Form(
+        suffix, lambda around: written_rdf(rdf_graph(around), name), lambda content: from_rdf(parsed_rdf(content, name))
+    )
+
+
+FORMATS: Mapping[GraphFormat, Form] = {
+    **{form: rdf_form(name, suffix) for form, (name, suffix) in RDF_NAMES.items()},
+    "graphml": Form(".graphml", as_graphml, lambda content: (from_graphml(content), 0)),
+    "node-link": Form(".json", as_node_link, lambda content: (from_node_link(content), 0)),
+}
+
+
+def form_of(path: Path) -> GraphFormat:
+    """Tell a format by the suffix of a file."""
+    for name, form in FORMATS.items():
+        if path.suffix.lower() == form.suffix:
+            return name
+    known = ", ".join(f"{form.suffix} ({name})" for name, form in FORMATS.items())
+    raise UsageError("no format has this suffix", where=str(path), expected=known, hint="Name one with --format.")
+
+
+def read_graph_file(path: Path, form: GraphFormat) -> tuple[Neighbourhood, int]:
+    """Read a file that another tool wrote, or `kg export`; the number counts what was passed over."""
+    return parsed(path, form, FORMATS[form].read)
+
+
+def read_triples(path: Path) -> Graph:
+    """Read a file of triples, by its suffix."""
+    form = form_of(path)
+    if form not in RDF_NAMES:
+        raise UsageError(
+            "no triples", where=str(path), expected=" or ".join(suffix for _, suffix in RDF_NAMES.values())
+        )
+    return parsed(path, form, lambda content: parsed_rdf(content, RDF_NAMES[form][0]))
+
+
+def parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], Read]) -> Read:
+    """Parse a file, and say of one that cannot be parsed what and where."""
+    if not path.is_file():
+        raise UsageError("there is no such file", where=str(path))
+    if path.stat().st_size > MOST_BYTES:
+        raise UsageError(
+            "too large for this", where=str(path), expected=f"{MOST_BYTES:,} bytes at most",
+            hint="A whole dump is read with: culturekit kg ingest",
+        )  # fmt: skip
+    try:
+        return parse(path.read_bytes())
+    except UsageError as error:
+        where = f"{path}: {error.where}" if error.where else str(path)
+        raise UsageError(error.problem, where=where, expected=error.expected, found=error.found) from error
+    except Exception as error:  # each parser has errors of its own
+        found = " ".join(f"{type(error).__name__} {error}".split())[:300]
+        raise UsageError(f"cannot be read as {form}", where=str(path), found=found) from error

@@ -1,0 +1,93 @@
+"""SPARQL over a neighbourhood, answered by rdflib on this machine: nothing is asked or fetched elsewhere."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, TypeAlias
+
+from rdflib import Graph, URIRef
+from rdflib.plugins.sparql import prepareQuery
+from rdflib.plugins.sparql.sparql import Query
+from rdflib.term import Node
+
+from culturekit.errors import UsageError
+from culturekit.kg.exchange.rdf_graphs import PREFIXES
+
+__all__ = ["Answer", "ask_graph"]
+
+QueryKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query finds.
+
+    Attributes:
+        kind: the form of the query.
+        columns: the variables of SELECT; subject, predicate, object of CONSTRUCT and DESCRIBE; none for ASK.
+        rows: a text or None per column.
+        more: whether there were more rows than wanted.
+        yes: the answer to ASK.
+    """
+
+    kind: QueryKind
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    more: bool = False
+    yes: bool | None = None
+
+
+def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:
+    """Answer a query with the first `most` rows; `wd:`, `wdt:` and `rdfs:` need no PREFIX."""
+    prepared = checked(query)
+    try:
+        result = graph.query(prepared)
+        if result.type == "ASK":
+            return Answer("ASK", (), (), yes=bool(result.askAnswer))
+        columns = tuple(map(str, result.vars or ())) or ("subject", "predicate", "object")
+        rows = list(islice(sorted_rows(result.type, iter(result)), most + 1))
+    except RecursionError as error:
+        raise UsageError("the query is nested too deeply") from error
+    except Exception as error:  # rdflib has errors of every kind for what a query does wrong while it runs
+        raise UsageError("the query failed", found=f"{type(error).__name__} {error}"[:300]) from error
+    texts = tuple(tuple(None if term is None else text_of(graph, term) for term in row) for row in rows[:most])
+    return Answer(result.type, columns, texts, len(rows) > most)  # type: ignore[arg-type]
+
+
+def sorted_rows(kind: str, rows: Iterator[tuple[Node | None, ...]]) -> Iterator[tuple[Node | None, ...]]:
+    """Keep the order of SELECT; triples have none, and come by value."""
+    return rows if kind == "SELECT" else iter(sorted(rows, key=lambda row: tuple(map(str, row))))
+
+
+def checked(query: str) -> Query:
+    """Parse a query, and refuse what would leave this machine: SERVICE, FROM; updates such as LOAD are no queries."""
+    try:
+        prepared = prepareQuery(query, initNs=PREFIXES)
+    except RecursionError as error:
+        raise UsageError("the query is nested too deeply") from error
+    except Exception as error:  # a parser of its own, and of rdflib several more
+        raise UsageError(
+            "not a SPARQL query", expected="SELECT, ASK, CONSTRUCT or DESCRIBE",
+            found=" ".join(str(error).split())[:300], hint="wd:, wdt: and rdfs: are known; other prefixes need PREFIX.",
+        ) from error  # fmt: skip
+    for name in ("ServiceGraphPattern", "DatasetClause"):
+        if name in set(names_in(prepared.algebra)):
+            raise UsageError(
+                "the query asks for something elsewhere, and nothing is fetched",
+                expected="neither SERVICE nor FROM", found="SERVICE" if name.startswith("Service") else "FROM",
+            )  # fmt: skip
+    return prepared
+
+
+def names_in(part: object) -> Iterator[str]:
+    """List the names of all operations in a query, at any depth."""
+    if (name := getattr(part, "name", None)) is not None:
+        yield str(name)
+    inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple | set) else ()
+    for each in inner:
+        yield from names_in(each)
+
+
+def text_of(graph: Graph, term: Node) -> str:
+    """Write a term as people know it: `wd:Q42`, or a literal's text."""
+    return str(term.n3(graph.namespace_manager)) if isinstance(term, URIRef) else str(term)

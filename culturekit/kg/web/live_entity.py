@@ -1,0 +1,138 @@
+"""One item as Wikidata has it now, asked for politely and read by qwikidata."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from qwikidata.entity import WikidataItem
+
+from culturekit.errors import IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.kg.dump.entities import ENTITY_STATEMENTS
+from culturekit.kg.qids import number_of_item
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest
+
+__all__ = ["WIKIDATA", "LiveEntity", "LiveStatement", "live_entity"]
+
+logger = logging.getLogger(__name__)
+
+WIKIDATA = "https://www.wikidata.org/wiki/Special:EntityData"
+PER_SECOND = 1.0
+MOST_BYTES = 50_000_000
+"""The largest items of Wikidata have a few million."""
+
+
+class EntityReply(msgspec.Struct, frozen=True):
+    """A reply of the linked data interface: entities by their identifiers."""
+
+    entities: dict[str, dict[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStatement:
+    """A statement; `value` is None for somevalue and novalue."""
+
+    property: str
+    value: str | None
+    snak: str
+    rank: str
+    qualified: bool
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEntity:
+    """An item: another than the one asked for where that was merged into it."""
+
+    asked: str
+    qid: str
+    label: str | None
+    description: str | None
+    title: str | None
+    revision: int | None
+    modified: str | None
+    statements: tuple[LiveStatement, ...]
+
+
+def live_entity(
+    qid: str,
+    contact: str,
+    *,
+    url: str = WIKIDATA,
+    cache: Path | None = None,
+    pause: Callable[[float], None] | None = None,
+) -> LiveEntity:
+    """Ask for one item; with `cache`, a folder, a reply is kept and the item is not asked for again.
+
+    Raises:
+        UsageError: there is no such item, or it is no QID.
+        UpstreamUnavailable: nobody answers, or the answer is no item.
+    """
+    number_of_item(qid)
+    check_contact(contact)
+    kept = None if cache is None else cache / f"{digest([url, qid])}.json"
+    reply = read_reply(kept) if kept is not None else None
+    if reply is None:
+        source = PoliteSource(url, contact, PER_SECOND, hint="Run the same command again later.", largest=MOST_BYTES)
+        source.pause = pause or source.pause
+        reply = source.ask(f"{qid}.json", EntityReply, missing=EntityReply())
+        if kept is not None and reply.entities:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, msgspec.json.encode(reply))
+    if not reply.entities:
+        raise UsageError("Wikidata has no such item", where=url, found=qid)
+    document = reply.entities.get(qid) or next(iter(reply.entities.values()))
+    try:
+        return read_entity(qid, document)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UpstreamUnavailable(
+            "the reply is not an item as Wikidata documents it", where=url, found=f"{type(error).__name__} {error}"
+        ) from error
+
+
+def read_reply(path: Path) -> EntityReply | None:
+    """Read a kept reply; one that cannot be read is asked for again."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=EntityReply)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        logger.warning("%s", IntegrityError("a kept reply is damaged and is asked for again", where=str(path)))
+        return None
+
+
+def read_entity(asked: str, document: dict[str, Any]) -> LiveEntity:
+    """Read an item with qwikidata, which gives up on kinds of values it does not know: only ours are shown to it."""
+    claims = document.get("claims") or {}
+    if not isinstance(claims, dict):
+        raise TypeError(f"claims is a {type(claims).__name__}")
+    ours = [name for name in ENTITY_STATEMENTS if name in claims]
+    shown = {name: [{**claim, "references": []} for claim in claims[name]] for name in ours}
+    item = WikidataItem({**document, "claims": shown})
+    number_of_item(item.entity_id)
+    return LiveEntity(
+        asked,
+        item.entity_id,
+        item.get_label() or None,
+        item.get_description() or None,
+        item.get_enwiki_title() or None,
+        document.get("lastrevid"),
+        document.get("modified"),
+        tuple(statements_of(item)),
+    )
+
+
+def statements_of(item: WikidataItem) -> Iterator[LiveStatement]:
+    """Give the statements that culturekit keeps of an item, of every rank."""
+    for name, group in item.get_claim_groups().items():
+        for claim in group:
+            snak = claim.mainsnak
+            value = f"Q{int(snak.datavalue.value['numeric-id'])}" if snak.snaktype == "value" else None
+            yield LiveStatement(
+                name, value, snak.snaktype, claim.rank, bool(claim.qualifiers), "P582" in claim.qualifiers
+            )

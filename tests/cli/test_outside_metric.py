@@ -1,0 +1,88 @@
+"""A metric of another package: listed, run by a command, and recomputed by its own check."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.command_line import culturekit
+from tests.outside_packages import ABSTENTION, install
+from tests.verify.forging import change_table, read_json, reseal
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    yield install(ABSTENTION, tmp_path / "site", monkeypatch)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "abstention"]:
+        del sys.modules[name]
+
+
+def scored(matches: Path, out: Path) -> Path:
+    answer = culturekit("score", "abstention", "--matches", matches, "--fewest", "2", "--out", out, "--json")
+    assert answer.returncode == 0, answer.stderr
+    return out
+
+
+def verified(folder: Path) -> tuple[int, dict[str, int]]:
+    answer = culturekit("verify", folder, "--json")
+    return answer.returncode, json.loads(answer.stdout)["verdicts"]
+
+
+@pytest.mark.usefixtures("package")
+def test_it_stands_among_the_metrics_and_the_commands() -> None:
+    assert "abstained" in json.loads(culturekit("metrics", "list", "--json").stdout)
+    assert "not sure of" in culturekit("metrics", "show", "abstained").stdout
+    assert "abstention" in culturekit("score", "--help").stdout
+    shown = culturekit("score", "abstention", "--help").stdout
+    assert "Leave out prompts with fewer images." in shown
+    assert "Example: culturekit score abstention --matches" in " ".join(shown.split())
+    assert culturekit("score", "abstention", "--matches", "m", "--fewest", "0", "--out", "o").returncode == 2
+
+
+@pytest.mark.usefixtures("package")
+def test_it_is_scored_and_recomputed(small_run: Path, tmp_path: Path) -> None:
+    matches = next(small_run.glob("matches-*/matches.parquet"))
+    folder = scored(matches, tmp_path / "scores")
+    rows = pl.read_parquet(folder / "scores.parquet")
+    nearest = pl.read_parquet(matches).filter(rank=1)
+    assert rows["n"].sum() == nearest.height
+    assert read_json(folder / "manifest.json")["options"] == {"confidence": 0.95, "fewest": 2}
+    assert verified(folder) == (0, {"verified": rows.height})
+    change_table(folder / "scores.parquet", lambda table: table.with_columns(n=pl.col("n") - 1))
+    reseal(folder)
+    assert verified(folder) == (4, {"wrong": rows.height})
+
+
+def test_without_a_check_it_is_not_verifiable(
+    small_run: Path, tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
+    points = package.parent / "abstention-1.0.dist-info/entry_points.txt"
+    points.write_text(points.read_text().partition("check.")[0])
+    answer = culturekit("verify", folder)
+    assert answer.returncode == 0
+    assert "no check of score-abstention is installed" in answer.stdout
+    monkeypatch.undo()
+    assert set(verified(folder)[1]) == {"not verifiable"}
+
+
+def test_a_package_that_is_wrong_is_said_to_be(package: Path) -> None:
+    (package / "family.py").write_text("ABSTENTION = 3\n")
+    answer = culturekit("metrics", "list")
+    assert (answer.returncode, "names a Family" in answer.stderr) == (2, True)
+    (package / "family.py").write_text("import nowhere_to_be_found\n")
+    del sys.modules["abstention.family"]
+    assert culturekit("metrics", "list").returncode == 2
+    answer = culturekit("score", "abstention", "--help")
+    assert (answer.returncode, "cannot be imported" in answer.stderr) == (2, True)
+    assert culturekit("score", "spread", "--help").returncode == 0
+
+
+def test_no_two_metrics_have_one_name(package: Path) -> None:
+    text = (package / "family.py").read_text()
+    (package / "family.py").write_text(text.replace('name="abstained"', 'name="qvs"'))
+    answer = culturekit("metrics", "list")
+    assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)

@@ -1,0 +1,159 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import Correction, score_corrected
+from culturekit.metrics import audit_sample
+from culturekit.records.schemas import QUALITY, SCORES, VALUES
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+
+def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
+    """One model on two concepts, 400 images each, with audits of 60 each, and what every image shows."""
+    rng = np.random.default_rng(seed)
+    parts: list[pl.DataFrame] = []
+    found: dict[str, str | None] = {}
+    for concept in ("art", "cuisine"):
+        truth: list[str | None] = [
+            COUNTRIES[label] for label in rng.choice(6, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05], size=400)
+        ]
+        table = matches_of(mapped_with_error(truth, accuracy=0.8, rng=rng))
+        table = table.with_columns(
+            image_id=pl.lit(f"{concept}-") + pl.col("image_id"), concept=pl.lit(concept), prompt_id=pl.lit(concept)
+        )
+        parts.append(table)
+        found |= dict(zip(table["image_id"].to_list(), truth, strict=True))
+    matches = pl.concat(parts)
+    drawn = audit_sample(matches, n=60, rng=rng)["image_id"].to_list()
+    return matches, audits_of({image: found[image] for image in drawn}), found
+
+
+def quality_of(images: list[str]) -> pl.DataFrame:
+    values = np.random.default_rng(0).random(len(images))
+    return pl.DataFrame({"image_id": images, "scorer": "eye", "value": values}, schema=QUALITY.schema)
+
+
+def with_params(scores: pl.DataFrame) -> pl.DataFrame:
+    kernels = [json.loads(params)["kernel"] for params in scores["params"]]
+    return scores.with_columns(kernel=pl.Series(kernels))
+
+
+def test_every_kernel_is_corrected_on_each_concept_and_over_all() -> None:
+    matches, audits, _ = two_concepts()
+    answer = score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=QvsOptions())
+    assert SCORES.problems(answer.scores) == []
+    assert VALUES.problems(answer.values) == []
+    assert answer.left_out == {}
+    scores = with_params(answer.scores)
+    assert scores.group_by("metric", "kernel").len()["len"].to_list() == [3] * 10
+    assert set(scores["concept"].to_list()) == {"art", "cuisine", None}
+    for params in map(json.loads, scores["params"]):
+        assert params["labels"] == "corrected"
+        assert params["q"] == (2.0 if params["weights"][2] > 0 else 1.0)
+        assert params["audited"] in {60, 120}
+    for row in scores.filter(pl.col("metric") == "vs").iter_rows(named=True):
+        assert 1 / 8 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+    overall = scores.filter(pl.col("concept").is_null(), metric="vs", kernel="country")
+    parts = scores.filter(pl.col("concept").is_not_null(), metric="vs", kernel="country")
+    assert overall["value"][0] == pytest.approx(parts["value"].mean())
+    widths = (parts["ci_high"] - parts["ci_low"]).to_numpy()
+    assert (overall["ci_high"] - overall["ci_low"])[0] < widths.max()
+
+
+def test_qvs_is_the_product_with_the_mean_quality() -> None:
+    matches, audits, _ = two_concepts()
+    quality = quality_of(matches["image_id"].to_list())
+    scores = with_params(score_corrected(matches, audits, quality, options=QvsOptions()).scores)
+    chosen = scores.filter(kernel="country", concept="art")
+    vs, qvs = chosen.filter(metric="vs").row(0, named=True), chosen.filter(metric="qvs").row(0, named=True)
+    mean = quality.filter(pl.col("image_id").str.starts_with("art"))["value"].mean()
+    assert isinstance(mean, float)
+    assert qvs["value"] == pytest.approx(mean * vs["value"])
+    assert qvs["ci_high"] - qvs["value"] > mean * (vs["ci_high"] - vs["value"])
+
+
+def test_the_same_tables_in_another_order_give_the_same_scores() -> None:
+    matches, audits, _ = two_concepts()
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
+    one = score_corrected(matches, audits, None, options=options).scores
+    shuffled = matches.sample(fraction=1, shuffle=True, seed=1)
+    assert one.equals(score_corrected(shuffled, audits.reverse(), None, options=options).scores)
+
+
+def test_a_concept_without_enough_audits_is_counted_and_the_others_stand() -> None:
+    matches, audits, _ = two_concepts()
+    few = audits.filter(pl.col("image_id").str.starts_with("art"))
+    options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
+    answer = score_corrected(matches, few, None, options=options)
+    assert answer.left_out == {"kernels not corrected: no audited image is among the matches": 1}
+    assert answer.scores["concept"].to_list() == ["art"]
+    with pytest.raises(
+        UsageError,
+        match=r"no model could be corrected; found too few images were audited \(1 kernel of models and concepts\)",
+    ):
+        score_corrected(matches.filter(concept="art"), few.head(5), None, options=options)
+    nothing = score_corrected(
+        matches.filter(concept="art"), few.head(5), None, options=options, correction=Correction(required=False)
+    )
+    assert nothing.scores.is_empty()
+    assert nothing.left_out == {"kernels not corrected: too few images were audited": 1}
+
+
+COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (1 / 3, 1 / 3, 1 / 3)
+
+
+def unsure_of(audits: pl.DataFrame, images: list[str]) -> pl.DataFrame:
+    """Let people name the continent only of some images."""
+    unsure = pl.col("image_id").is_in(images) & ~pl.col("none_of_these")
+    nothing = pl.when(unsure).then(pl.lit(None, pl.String))
+    return audits.with_columns(nothing.otherwise(name).alias(name) for name in ("artifact_id", "country"))
+
+
+def values_of(scores: pl.DataFrame, concept: str | None) -> dict[str, tuple[float, int, int]]:
+    return {
+        params["kernel"]: (row["value"], params["audited"], params.get("continent_only", 0))
+        for row in scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String))).iter_rows(named=True)
+        for params in [json.loads(row["params"])]
+    }
+
+
+@pytest.mark.slow
+def test_who_knows_the_continent_only_counts_for_continents_and_not_for_countries() -> None:
+    matches, audits, _ = two_concepts()
+    art = audits.filter(pl.col("image_id").str.starts_with("art"), ~pl.col("none_of_these"))["image_id"].to_list()[:5]
+    options = QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL, THIRDS))
+    sure = score_corrected(matches, audits, None, options=options).scores
+    some = score_corrected(matches, unsure_of(audits, art), None, options=options).scores
+    without = score_corrected(matches, audits.filter(~pl.col("image_id").is_in(art)), None, options=options).scores
+    found, plain, fewer = (values_of(scores, "art") for scores in (some, sure, without))
+    assert found["continent"] == plain["continent"] == (plain["continent"][0], 60, 0)
+    for kernel in ("country", "uniform"):
+        assert found[kernel] == (fewer[kernel][0], 55, 5 if kernel == "country" else 0)
+    assert values_of(some, "cuisine") == values_of(sure, "cuisine")
+    assert values_of(some, None)["country"][1:] == (115, 5)
+
+
+def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_countries() -> None:
+    matches, audits, _ = two_concepts()
+    art = audits.filter(pl.col("image_id").str.starts_with("art"))["image_id"].to_list()[:20]
+    answer = score_corrected(
+        matches, unsure_of(audits, art), None, options=QvsOptions(kernels=(COUNTRY_KERNEL, CONTINENT_KERNEL))
+    )
+    kernels = with_params(answer.scores.filter(concept="art"))["kernel"].to_list()
+    assert kernels == ["continent"]
+    assert answer.left_out == {"kernels not corrected: an audit says neither a country nor none of these": 1}
+
+
+def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
+    matches, audits, _ = two_concepts()
+    second = unsure_of(audits, audits["image_id"].to_list()).with_columns(annotator=pl.lit("unsure"))
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
+    both = pl.concat([audits, second.filter(~pl.col("none_of_these"))])
+    found = values_of(score_corrected(matches, both, None, options=options).scores, "art")["country"]
+    alone = values_of(score_corrected(matches, audits, None, options=options).scores, "art")["country"]
+    assert found[:2] == alone[:2]
+    assert found[2] > 40

@@ -1,0 +1,74 @@
+"""SPARQL is answered from what is here, and from nowhere else."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from rdflib import Graph
+
+from culturekit.errors import UsageError
+from culturekit.kg.exchange.graph_query import ask_graph
+from culturekit.kg.exchange.rdf_graphs import rdf_graph
+from culturekit.kg.looking.neighbourhood import neighbourhood
+from tests.kg.worlds import Said, make_graph
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    world = [Said(2, "P279", 1), Said(3, "P31", 2), Said(4, "P31", 2), Said(3, "P17", 17)]
+    found = rdf_graph(neighbourhood(make_graph(tmp_path / "w", world, items=[1]), "Q2", hops=1))
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a query reaches for the network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    monkeypatch.setattr(socket, "create_connection", refused)
+    return found
+
+
+def test_each_kind_of_query_is_answered(graph: Graph) -> None:
+    below = "?x wdt:P31/wdt:P279 wd:Q1; rdfs:label ?name OPTIONAL { ?x wdt:P17 ?at }"
+    select = ask_graph(graph, f"SELECT ?x ?name ?at {{ {below} }} ORDER BY ?x", most=5)
+    assert (select.kind, select.columns) == ("SELECT", ("x", "name", "at"))
+    assert select.rows == (("wd:Q3", "item 3", "wd:Q17"), ("wd:Q4", "item 4", None))
+    assert not select.more
+    assert ask_graph(graph, "ASK { wd:Q3 wdt:P31 wd:Q2 }", most=1).yes is True
+    assert ask_graph(graph, "ASK { wd:Q3 wdt:P31 wd:Q9 }", most=1).yes is False
+    triples = ask_graph(graph, "CONSTRUCT { ?b rdfs:seeAlso ?a } WHERE { ?a wdt:P31 ?b }", most=1)
+    assert (triples.columns, triples.more) == (("subject", "predicate", "object"), True)
+    assert triples.rows == (("wd:Q2", "rdfs:seeAlso", "wd:Q3"),)
+    assert len(ask_graph(graph, "DESCRIBE wd:Q3", most=9).rows) == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }",
+        "SELECT * { ?s ?p ?o FILTER EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } }",
+        "SELECT * { { SELECT ?s { SERVICE SILENT ?u { ?s ?p ?o } } } VALUES ?u { <http://127.0.0.1:9/> } }",
+        "SELECT * { ?s ?p ?o BIND(EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } AS ?e) }",
+        "ASK { OPTIONAL { ?s ?p ?o MINUS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } } }",
+        "SELECT (MAX(IF(EXISTS { SERVICE <http://127.0.0.1:9/> {} }, 1, 2)) AS ?x) { ?s ?p ?o } GROUP BY ?s",
+        "SELECT * FROM <http://127.0.0.1:9/> { ?s ?p ?o }",
+        "CONSTRUCT { ?s ?p ?o } FROM NAMED <file:///etc/hostname> { GRAPH ?g { ?s ?p ?o } }",
+    ],
+)
+def test_nothing_is_asked_or_fetched_elsewhere(graph: Graph, query: str) -> None:
+    with pytest.raises(UsageError, match="something elsewhere"):
+        ask_graph(graph, query, most=5)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("LOAD <http://127.0.0.1:9/>", "not a SPARQL query.*SELECT, ASK, CONSTRUCT or DESCRIBE"),
+        ("INSERT DATA { wd:Q1 wdt:P31 wd:Q2 }", "not a SPARQL query"),
+        ("SELECT ?x { ?x ", r"not a SPARQL query.*line:1"),
+        ("SELECT ?x { ?x foo:bar ?y }", "Unknown namespace prefix : foo.*other prefixes need PREFIX"),
+        ("ASK " + "{" * 5000, "not a SPARQL query|nested too deeply"),
+        ("", "not a SPARQL query"),
+    ],
+)
+def test_what_is_no_query_is_said(graph: Graph, query: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        ask_graph(graph, query, most=5)

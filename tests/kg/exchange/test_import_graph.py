@@ -1,0 +1,68 @@
+"""A graph of another tool becomes a store on which a walk finds what it found in the first."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.kg.exchange.graph_files import FORMATS
+from culturekit.kg.exchange.import_graph import import_graph
+from culturekit.kg.looking.explain import explain
+from culturekit.kg.looking.neighbourhood import neighbourhood
+from culturekit.records.choices import GraphFormat
+from culturekit.records.schemas import ITEMS, STATEMENTS
+from culturekit.records.work import Work
+from culturekit.storage.tables import read_table
+from tests.conftest import HeardProgress, HereEngine
+from tests.kg.worlds import Said, concept_of, make_graph
+
+WORLD = [
+    Said(2, "P279", 1), Said(3, "P31", 2), Said(3, "P17", 17, "preferred"), Said(3, "P17", 30), Said(4, "P31", 2),
+    Said(5, "P31", 2, "deprecated"), Said(4, "P495", 30, ended=True),
+]  # fmt: skip
+
+
+def imported(file: Path, form: GraphFormat, folder: Path) -> Path:
+    out = folder / "imported"
+    out.mkdir()
+    outcome = import_graph(Work({}, out, folder, HereEngine(), HeardProgress()), file, form)
+    assert outcome.counts["items"] == read_table(out / "items.parquet", ITEMS).height
+    return out
+
+
+@pytest.mark.parametrize("form", list(FORMATS))
+def test_what_is_imported_is_explained_as_before(tmp_path: Path, form: GraphFormat) -> None:
+    graph = make_graph(tmp_path / "w", WORLD, items=[1])
+    around = neighbourhood(graph, "Q2", hops=3)
+    (tmp_path / "file").write_bytes(FORMATS[form].write(around))
+    copy = imported(tmp_path / "file", form, tmp_path)
+    for item in ("Q3", "Q4", "Q5"):
+        before, after = (explain(folder, item, concept_of({1: None})) for folder in (graph, copy))
+        assert (after.verdict, after.roots, after.open_paths) == (before.verdict, before.roots, before.open_paths)
+    if form in {"graphml", "node-link"}:
+        assert FORMATS[form].write(neighbourhood(copy, "Q2", hops=3)) == (tmp_path / "file").read_bytes()
+        known = pl.col("value").is_not_null()
+        rows = [read_table(folder / "statements.parquet", STATEMENTS).filter(known) for folder in (graph, copy)]
+        assert rows[1].equals(rows[0].filter(pl.col("number") != 5)), "Q5 is not near by a statement that counts"
+
+
+def test_a_file_without_statements_is_refused(tmp_path: Path) -> None:
+    empty = replace(neighbourhood(make_graph(tmp_path / "w", WORLD, items=[1]), "Q2", hops=0), edges=())
+    (tmp_path / "file").write_bytes(FORMATS["graphml"].write(empty))
+    with pytest.raises(UsageError, match="no statement about items"):
+        imported(tmp_path / "file", "graphml", tmp_path)
+
+
+def test_triples_about_other_things_are_counted(tmp_path: Path) -> None:
+    entity, direct = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+    lines = (
+        f"<{entity}Q2> <{direct}P279> <{entity}Q1> .\n<{entity}Q2> <{direct}P18> <http://x/y.jpg> .\n"
+        f"<{entity}Q0> <{direct}P31> <{entity}Q1> .\n<{entity}Q99999999999> <{direct}P31> <{entity}Q1> .\n"
+    )
+    (tmp_path / "file").write_text(lines, encoding="utf-8")
+    out = tmp_path / "out"
+    out.mkdir()
+    outcome = import_graph(Work({}, out, tmp_path, HereEngine(), HeardProgress()), tmp_path / "file", "ntriples")
+    assert (outcome.counts["items"], dict(outcome.drops)) == (1, {"not-about-items": 3})
