@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from culturekit.config.recipe import Recipe
+from culturekit.config.recipe_parts import Audit
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
@@ -29,11 +30,13 @@ def scores_of(run: CubeRun) -> Stage:
         Files(run.all_matches()),
         Files({f"quality-{name}": workdir / f"quality-{name}/quality.parquet" for name in run.names}),
         Files(audits_of(run)),
+        Files([Path(recipe.audit.sample)] if recipe.audit and recipe.audit.sample else ()),
         Files({f"images-{name}": run.images(name) for name in run.names}),
         truth=Files({f"truth-{name}": run.truth(name) for name in run.truthful}),
         limits=Files(limits_of(run)),
     )
-    correction = Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False)
+    audit = recipe.audit or Audit()
+    correction = Correction(audit.pool, recipe.seed, required=False, design=audit.design)
     return qvs(given, correction, run.scoring)
 
 

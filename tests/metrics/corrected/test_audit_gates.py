@@ -1,5 +1,7 @@
 """One set of rules for all kernels: each of these audits was corrected before, and the answer was wrong."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
@@ -137,14 +139,14 @@ def test_answers_that_belong_to_another_drawing_are_refused(weights: tuple[float
 @pytest.mark.parametrize("weights", KERNELS)
 def test_images_that_nobody_drew_are_taken_where_that_is_said(weights: tuple[float, float, float]) -> None:
     world = Audited()
-    one = world.answers(world.matches.filter(prompt_id="p1")["image_id"].to_list()[:150])
-    asked = {"weights": weights, "q": 2.0 if weights[2] > 0 else 1.0, "rng": np.random.default_rng(0)}
-    every = world.answers(world.matches.sort("score")["image_id"].to_list()[::6])
-    assert vendi_corrected(world.matches, every, **asked, design="unknown").n == 200
-    with pytest.raises(UsageError, match="too few" if weights[2] > 0 else "no even draw"):
-        vendi_corrected(world.matches, one, **asked, design="unknown" if weights[2] > 0 else "drawn")
+    every = world.answers(world.matches.sort("score")["image_id"].to_list()[:400:2])
+    with pytest.raises(UsageError, match="no even draw"):
+        world.corrected(every, weights)
+    q = 2.0 if weights[2] > 0 else 1.0
+    ask = partial(vendi_corrected, world.matches, every, weights=weights, q=q, rng=np.random.default_rng(0))
+    assert ask(design="unknown").n == 200
     with pytest.raises(UsageError, match="a sample is given, so the design is known"):
-        vendi_corrected(world.matches, every, **asked, design="unknown", sample=world.sample)
+        ask(design="unknown", sample=world.sample)
 
 
 def test_one_rater_and_an_unknown_design_are_marked() -> None:
