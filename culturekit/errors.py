@@ -12,7 +12,9 @@ CultureKitError               70  ours: please report it
 └── BudgetReached              5  the money allowed is spent; everything bought is kept
 ```
 
-The number is the exit code of the command line.
+The number is the exit code of the command line. Besides, 0 is done; 1 is done, with findings or with rows that wait for
+a person; 130 is interrupted. 3 is also a disk that is full or fails, too little memory, and a plugin that raised
+`TimeoutError`. After 3, 5 and 130 the same command goes on where it was.
 """
 
 from collections.abc import Sequence

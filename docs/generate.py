@@ -14,6 +14,7 @@ import typer.main
 
 import culturekit
 from culturekit.annotate.scheme import Scheme
+from culturekit.annotate.shipped_schemes import load_scheme, scheme_names
 from culturekit.cli.app import app
 from culturekit.config.schema import described, schema_of
 from culturekit.metrics.catalog import CATALOG
@@ -121,7 +122,18 @@ def keys_page() -> str:
     for kind, (title, schema) in SCHEMAS.items():
         parts.append(f"## {title}\n\n`culturekit config schema {kind}`\n")
         parts.extend(key_tables(schema, schema["definitions"], ""))
-    return "\n".join(parts)
+    head = "| scheme | question | type | asked after |\n|---|---|---|---|"
+    return "\n".join([*parts, f"### Shipped schemes\n\n{head}", *map(scheme_rows, scheme_names())]) + "\n"
+
+
+def scheme_rows(name: str) -> str:
+    """Give the questions of a shipped annotation scheme."""
+    rows = []
+    for one in load_scheme(name).criteria:
+        kind = f"{one.type}: {', '.join(one.fixed_values)}" if one.fixed_values else one.type
+        after = "; ".join(f"{key}: {', '.join(values)}" for key, values in one.when.items())
+        rows.append(f"| `{name}` | `{one.name}`: {as_text(one.question)} | {as_text(kind)} | {as_text(after)} |")
+    return "\n".join(rows)
 
 
 def key_tables(schema: dict[str, Any], parts: dict[str, Any], above: str) -> Iterator[str]:

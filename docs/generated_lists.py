@@ -5,16 +5,20 @@ import dataclasses
 import inspect
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from culturekit import errors
 from culturekit.audit.all_checks import CODES as AUDIT_CODES
 from culturekit.builders.popularity_pageviews import PageviewOptions
 from culturekit.builders.popularity_results import ResultOptions
+from culturekit.cards.check_content import SourceTexts, is_passage
 from culturekit.cards.findings import CODES as CARD_CODES
+from culturekit.generation import services
 from culturekit.generation.diffusion import diffusers_options
 from culturekit.generation.folder import folder_options
 from culturekit.generation.image_options import GoogleImageOptions, OpenAIImageOptions
@@ -24,12 +28,13 @@ from culturekit.index.models.torch_device import TorchOptions
 from culturekit.index.models.transformers_encoder import TransformersOptions
 from culturekit.index.raters.preference_quality import HpsOptions
 from culturekit.index.spread import lpips_measure
+from culturekit.llm import reading
 from culturekit.llm.clients.client_options import GoogleOptions, LocalOptions, OpenAIOptions, ReplayOptions
 from culturekit.llm.money.prices import price_list
 from culturekit.llm.outcomes import OUTCOMES
 from culturekit.llm.reading.reply_codes import CODES as REPLY_CODES
 from culturekit.llm.reading.schema_targets import ABILITIES, BOUNDS, COUNTS, LENGTHS, PATTERN
-from culturekit.storage.picture_limits import REASONS
+from culturekit.storage.picture_limits import LIMITS, REASONS, PictureLimits
 
 ROOT = Path(__file__).parents[1]
 NOTE = "<!-- written by docs/generate.py; change the code, then run `make docs` -->\n"
@@ -55,9 +60,18 @@ def codes_page() -> str:
         ),
         "What the check of a card finds": (("code", "means", "what to do", "exit code"), card),
     }
+    limits = ", ".join(f"`{name}` {limit:,}" for name, limit in dataclasses.asdict(LIMITS).items())
+    leads = {
+        "What the check of a card finds": f"`long-prose`: {body_of(is_passage)}\n\n"
+        f"`source-prose`: {text_of(SourceTexts)}",
+        "Why a reply is no answer": body_of(reading),
+        "Why there is no picture": f"{text_of(PictureLimits)}\n\nThe limits: {limits}.",
+    }
     parts = ["# Codes\n", NOTE, "Closed lists, as they stand in tables, logs, messages and `--json`.\n"]
+    parts.append(f"## Exit codes\n\n{body_of(errors)}\n")
     for title, (columns, rows) in lists.items():
-        head = [f"## {title}\n", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+        lead = [f"{leads[title]}\n"] if title in leads else []
+        head = [f"## {title}\n", *lead, f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
         cells = [f"| `{name}` | {' | '.join(map(as_text, row))} |" for name, *row in rows]
         parts.append("\n".join([*head, *cells]) + "\n")
     return "\n".join(parts)
@@ -124,7 +138,9 @@ def specs_page() -> str:
     ]
     for title, options in SPECS.items():
         rows = "\n".join(f"| `{name}` | {' | '.join(map(as_text, row))} |" for name, *row in option_rows(options))
-        parts.append(f"## {title}\n\n| option | takes | default | meaning |\n|---|---|---|---|\n{rows}\n")
+        table = f"| option | takes | default | meaning |\n|---|---|---|---|\n{rows}\n"
+        parts.append(f"## {title}\n\n{text_of(options)}\n\n{table}")
+    parts.append(f"## Rows of bought images\n\n{body_of(services)}\n")
     prices = "\n".join(f"| {' | '.join(row)} |" for row in picture_prices())
     parts.append(f"## Dollars an image\n\n| model | quality | by size |\n|---|---|---|\n{prices}\n")
     return "\n".join(parts)
@@ -137,6 +153,16 @@ def picture_prices() -> Iterator[tuple[str, str, str]]:
             for quality, sizes in qualities.items():
                 dollars = provider.models[model].output / 1_000_000
                 yield model, quality, ", ".join(f"{size}: {tokens * dollars:.4f}" for size, tokens in sizes.items())
+
+
+def text_of(described: type[Any]) -> str:
+    """Give the docstring of a class without its attributes."""
+    return inspect.cleandoc(described.__doc__ or "").partition("Attributes:")[0].strip()
+
+
+def body_of(described: ModuleType | Callable[..., Any]) -> str:
+    """Give the docstring of a module or a function without its first line."""
+    return inspect.cleandoc(described.__doc__ or "").partition("\n")[2].strip()
 
 
 def option_rows(options: type[Any]) -> Iterator[tuple[str, str, str, str]]:

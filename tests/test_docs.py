@@ -105,3 +105,12 @@ def test_every_command_of_a_page_is_one(page: Path) -> None:
             assert "--help" in words, line
         except UsageError as error:
             raise AssertionError(f"{line}: {error.format_message()}") from error
+
+
+def test_pages_by_hand_are_short() -> None:
+    generated = {ROOT / "docs" / name for name in generator().PAGES}
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES if page not in generated}
+    guides = {page: count for page, count in words.items() if (ROOT / "docs") in page.parents}
+    assert {page.name: count for page, count in guides.items() if count > 700} == {}
+    assert words[ROOT / "README.md"] <= 600
+    assert sum(guides.values()) <= 25_000, "say it once, and shorter; what comes from the code is generated"

@@ -1,17 +1,18 @@
 """Answers to tables: ratings and shares by model, concept and country, agreement, and metrics held against people."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.annotate.care import FLAGS
 from culturekit.annotate.rating_page import rating_page
-from culturekit.annotate.rating_tables import careful, choice_table, in_pools, named, rating_table
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.families.meta import MetaOptions, score_meta
+from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
@@ -20,9 +21,23 @@ from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import write_table
 
-__all__ = ["PAGE", "AggregateOptions", "aggregate_answers", "values_of_quality"]
+__all__ = [
+    "PAGE",
+    "AggregateOptions",
+    "aggregate_answers",
+    "careful",
+    "choice_table",
+    "named",
+    "rating_table",
+    "values_of_quality",
+]
 
 PAGE = "ratings.html"
+
+BELOW = (2, 3)
+"""A cell with a mean below one of these is marked with the first of them."""
+
+PLACE = ("concept", "country")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +160,72 @@ def values_of_quality(quality: pl.DataFrame, items: pl.DataFrame) -> pl.DataFram
         if image in known
     ]
     return pl.DataFrame(rows, schema=VALUES.schema).sort(VALUES.key)
+
+
+def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Leave out flagged answers; count the answers that have each flag, those with several under the first.
+
+    Args:
+        annotations: conforms to ANNOTATIONS.
+        keep: flags that do no harm.
+    """
+    rest, counts = annotations, {}
+    for flag in (flag for flag in FLAGS if flag not in keep):
+        flagged = pl.col("flags").list.contains(flag)
+        counts[f"flagged {flag}"] = rest.filter(flagged).height
+        rest = rest.filter(~flagged)
+    return rest, counts
+
+
+def in_pools(annotations: pl.DataFrame, by: PoolsBy) -> pl.DataFrame:
+    """Put the name of each answer's pool in the place of the annotator's region, where pools are not regions."""
+    return annotations.with_columns(annotator_region=pool_of(by))
+
+
+def named(annotations: pl.DataFrame, items: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Say of each answer which model, concept and country it is about; count those of unknown items."""
+    known = annotations.join(items, on="item_id", how="inner")
+    return known.with_columns(pl.col("model").fill_null("(no model)")), annotations.height - known.height
+
+
+def rating_table(answers: pl.DataFrame) -> pl.DataFrame:
+    """Average ratings of each cell, and of each model and country over all concepts.
+
+    An item's score is the mean of its annotators in a pool; mean and deviation are over the items of the cell.
+    """
+    numbers = answers.filter(pl.col("value").is_not_null())
+    table = by_cell(numbers, likert_table)
+    if table.is_empty():
+        return pl.DataFrame(schema=RATING_TABLE.schema)
+    mark = pl.coalesce(*(pl.when(pl.col("mean") < level).then(pl.lit(f"below {level}")) for level in BELOW))
+    scales = ~pl.col("criterion").str.contains("/", literal=True)
+    marked = table.with_columns(mark=pl.when(scales).then(mark).cast(pl.String))
+    return marked.select(list(RATING_TABLE.schema)).sort(RATING_TABLE.key)
+
+
+def choice_table(answers: pl.DataFrame) -> pl.DataFrame:
+    """Give the share of each choice in each cell: of an item's annotators first, then over items."""
+    words_only = pl.col("value").is_null().all().over("scheme", "criterion")
+    table = by_cell(answers.filter(words_only, pl.col("choice").is_not_null()), relevance_rates)
+    if table.is_empty():
+        return pl.DataFrame(schema=CHOICE_TABLE.schema)
+    return table.select(list(CHOICE_TABLE.schema)).sort(CHOICE_TABLE.key)
+
+
+def by_cell(answers: pl.DataFrame, table: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """Make the table of every concept and country, and of every country with all its concepts together."""
+    if answers.is_empty():
+        return pl.DataFrame()
+    own = answers.drop("group")
+    return pl.concat(
+        [
+            table(cell.drop(*PLACE)).with_columns(
+                pl.lit(concept, pl.String).alias("concept"),
+                pl.lit(country, pl.String).alias("country"),
+            )
+            for part, over_all in ((own, False), (own.with_columns(concept=pl.lit(None, pl.String)), True))
+            for cell in part.partition_by(PLACE, maintain_order=True)
+            for concept, country in [cell.select(PLACE).row(0)]
+            if over_all or concept is not None
+        ]
+    )

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from culturekit.annotate.bare_pictures import BarePicture, copy_bare
 from culturekit.annotate.blinding import project_id
 from culturekit.annotate.form import form_page
 from culturekit.annotate.items import Item
-from culturekit.annotate.key_rows import key_table
 from culturekit.annotate.label_studio import label_studio_tasks, template
 from culturekit.annotate.prolific import prolific_links
 from culturekit.annotate.quotas import Quotas, shares
 from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.tasks import Part, Project, make_parts
+from culturekit.annotate.tasks import Part, Project, Task, make_parts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import ANNOTATION_KEY, DROPS
 from culturekit.records.work import Outcome, Work
@@ -156,3 +155,37 @@ def write_hand_out(out: Path, project: Project, parts: Sequence[Part], options: 
     write_atomically(studio / "projects.json", orjson.dumps(projects, option=orjson.OPT_INDENT_2) + b"\n")
     if options.form_at:
         write_atomically(out / "prolific.csv", prolific_links(parts, options.form_at))
+
+
+def key_table(project: Project, parts: Sequence[Part]) -> pl.DataFrame:
+    """Write down every task."""
+    rows = [row for part in parts for row in rows_of(project, part)]
+    return pl.DataFrame(rows, schema=ANNOTATION_KEY.schema).sort(ANNOTATION_KEY.key)
+
+
+def rows_of(project: Project, part: Part) -> Iterator[dict[str, Any]]:
+    """Write down the tasks of a part."""
+    for task in part.tasks:
+        yield {
+            "task": task.task,
+            "part": part.name,
+            "kind": task.kind,
+            "item_id": task.item.item_id,
+            "repeat_of": task.repeat_of,
+            "expected": task.expected,
+            "annotator_region": part.share.region,
+            "in_region": part.share.inside,
+            "slots": part.share.slots,
+            "pictures": [task.item.pictures[place] for place in task.places],
+            "places": list(task.places),
+            "files": list(task.files),
+            "options": orjson.dumps(meanings(project, task), option=orjson.OPT_SORT_KEYS).decode(),
+            "content": task.content,
+            **{name: task.item.about.get(name) for name in ("model", "concept", "country", "group", "prompt_id")},
+        }
+
+
+def meanings(project: Project, task: Task) -> dict[str, dict[str, dict[str, str]]]:
+    """Tell what the codes of a task's options mean."""
+    offers = project.offers.get(task.item.item_id, {})
+    return {name: {offer.code: dict(offer.meaning) for offer in listed} for name, listed in offers.items()}

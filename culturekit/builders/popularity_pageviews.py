@@ -1,17 +1,17 @@
 """Popularity from the views of an artifact's Wikipedia pages in a period, as Wikimedia counts them."""
 
 import calendar
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 import polars as pl
 
-from culturekit.builders.kept_answers import KeptAnswers
 from culturekit.builders.popularity import Ratings, rank_within
 from culturekit.errors import UsageError
 from culturekit.kg.web.pinned_connection import check_contact
@@ -19,6 +19,8 @@ from culturekit.kg.web.polite_source import PoliteSource
 from culturekit.kg.web.public_address import check_url
 from culturekit.records.work import Work
 from culturekit.registry import Spec
+from culturekit.storage.atomic import write_atomically
+from culturekit.storage.digests import digest
 
 __all__ = ["PageviewOptions", "Pageviews", "make_pageviews"]
 
@@ -29,6 +31,41 @@ PAGES_PER_QUESTION = 50
 
 Page = tuple[str, str]
 """A wiki's language and a title."""
+
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswers(Generic[Answer]):
+    """A folder of answers of one kind; each file says what was asked, and is believed only for that."""
+
+    folder: Path
+    kind: type[Answer]
+
+    def find(self, question: list[str]) -> Answer | None:
+        """Give the answer to a question; a damaged one is asked for again."""
+        path = self.place(question)
+        try:
+            asked, answer = msgspec.json.decode(path.read_bytes(), type=tuple[list[str], self.kind])  # type: ignore[name-defined]
+        except FileNotFoundError:
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            logger.warning("%s: a kept answer is damaged and is asked for again (%s)", path, error)
+            return None
+        return answer if asked == question else None
+
+    def keep(self, question: list[str], answer: Answer) -> None:
+        """Keep an answer, whole or not at all."""
+        path = self.place(question)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, msgspec.json.encode([question, answer]))
+
+    def place(self, question: list[str]) -> Path:
+        """Name the file of a question."""
+        name = digest(question)
+        return self.folder / name[:2] / f"{name}.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """What may not be published, wherever it stands: counts of search results, prose of sources, keys."""
 
+import html
 import os
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,12 +13,11 @@ import polars as pl
 from culturekit.cards.card_cells import Cells, card_cells
 from culturekit.cards.card_tables import FILES, CardTable
 from culturekit.cards.findings import CardFinding
-from culturekit.cards.prose import LONGEST_NAME, long_passages
-from culturekit.cards.source_texts import SourceTexts, read_sources
 from culturekit.cards.splits import DATA
+from culturekit.errors import UsageError
 from culturekit.records.literal_keys import is_key_name, key_problem
 
-__all__ = ["check_content"]
+__all__ = ["SourceTexts", "check_content", "long_passages"]
 
 COUNT_NAMES = {
     "totalresults", "estimatedtotalresults", "formattedtotalresults", "totalestimatedmatches", "resultcount",
@@ -35,6 +36,63 @@ MAYBE_KEY = (
 SHORTEST_KEY = 12
 MOST_PER_COLUMN = 3
 QUOTED = 100
+
+WORDS = 25
+UNSPACED = 60
+WITHOUT_END = 60
+UNSPACED_WITHOUT_END = 120
+PIECE = 4.0
+SMALL = 0.5
+SHORTEST = 60
+"""Characters; no cell below can be a passage."""
+
+LONGEST_NAME = 20
+
+UNSPACED_LETTER = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]")
+ENDS = re.compile(r"[.!?…؟۔।॥።](?=[\s\"'”’»)\]]|$)|[。！？]")
+PIECES = re.compile(r"[,;|、،，\n\t]+")
+
+RUN = 12
+UNSPACED_RUN = 24
+SHORTEST_RUN = 24
+MOST_BYTES = 100_000_000
+
+HIDDEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->", re.DOTALL | re.IGNORECASE)
+TAG = re.compile(r"<[^>]*>|\[\[(?:[^\]|]*\|)?|\]\]|'{2,}")
+TOKEN = re.compile("[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿က-႟ក-៿]|[^\\W_]+")
+
+
+class SourceTexts:
+    """The runs of words of sources that must not be released: twelve words in a row, case and punctuation aside.
+
+    In a script without spaces twenty-four letters in a row count.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Remember every run of every text."""
+        self.words: set[int] = set()
+        self.letters: set[int] = set()
+        for text in texts:
+            plain = html.unescape(TAG.sub(" ", HIDDEN.sub(" ", text)))
+            tokens = tokens_of(plain)
+            self.words.update(hash(run) for run in runs(tokens, RUN))
+            self.letters.update(hash(run) for run in runs(tokens, UNSPACED_RUN))
+
+    def found_in(self, text: str, *, least: int = 0) -> str | None:
+        """Give the first run of a text, of at least so many words, that stands in a source."""
+        tokens = tokens_of(text)
+        if len(tokens) < max(RUN, least):
+            return None
+        unspaced = sum(1 for token in tokens if len(token) == 1 and not token.isascii())
+        long, known = (UNSPACED_RUN, self.letters) if unspaced > len(tokens) / 2 else (RUN, self.words)
+        return next((" ".join(run) for run in runs(tokens, long) if hash(run) in known), None)
+
+    def cells_found(self, texts: pl.Series, *, least: int = 0) -> Iterator[str]:
+        """Give the runs of some cells that stand in a source."""
+        for text in texts.filter(texts.str.len_chars() >= SHORTEST_RUN).to_list():
+            found = self.found_in(text, least=least)
+            if found is not None:
+                yield found
 
 
 def check_content(
@@ -127,3 +185,71 @@ def keys_of_environment() -> list[str]:
 def quoted(text: str) -> str:
     """Quote a text, or the beginning of it."""
     return repr(text) if len(text) <= QUOTED else f"{text[:QUOTED]!r}… ({len(text):,} characters)"
+
+
+def long_passages(texts: pl.Series) -> list[str]:
+    """Find the long passages of running text among cells."""
+    long = texts.filter(texts.str.len_chars() >= SHORTEST)
+    maybe = long.filter((long.str.count_matches(r"\s+") >= WORDS - 1) | long.str.contains(UNSPACED_LETTER.pattern))
+    return [text for text in maybe.to_list() if is_passage(text)]
+
+
+def is_passage(text: str) -> bool:
+    """Tell whether a cell is a long passage of running text.
+
+    It has 25 words or more, or 60 letters of a script that writes no spaces; a sentence ends in it, or it has 60 words
+    (120 such letters); its pieces between commas have 4 words or more on average, which lists of terms do not; half of
+    its words or more begin with a small letter, where the script has any, which names do not.
+
+    The rule does not ask for a language. It lets through names of any length in capitals, prompts of the known
+    templates, negative prompts, lists of aliases, and paths of ids.
+    """
+    ended = ENDS.search(text) is not None
+    unspaced = len(UNSPACED_LETTER.findall(text))
+    if unspaced >= (UNSPACED if ended else UNSPACED_WITHOUT_END):
+        return unspaced / pieces_of(text) >= 2 * PIECE
+    words = [found for word in text.split() if (found := letters_of(word))]
+    if len(words) < (WORDS if ended else WITHOUT_END) or len(words) / pieces_of(text) < PIECE:
+        return False
+    cased = [word for word in words if word[0].lower() != word[0].upper()]
+    small = sum(1 for word in cased if word[0].islower())
+    return len(cased) < len(words) / 2 or small >= SMALL * len(cased)
+
+
+def letters_of(word: str) -> str:
+    """Take the letters of a word; what is not a word has none."""
+    return "".join(character for character in word if character.isalpha())
+
+
+def pieces_of(text: str) -> int:
+    """Count the pieces between commas and the like."""
+    return sum(1 for piece in PIECES.split(text) if piece.strip()) or 1
+
+
+def tokens_of(text: str) -> list[str]:
+    """Cut a text into folded words, and into letters where a script has no spaces."""
+    return TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def runs(tokens: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+    """Give every run of tokens."""
+    for start in range(len(tokens) - length + 1):
+        yield tuple(tokens[start : start + length])
+
+
+def read_sources(paths: Sequence[Path]) -> SourceTexts | None:
+    """Read sources; None where there are none."""
+    if not paths:
+        return None
+    return SourceTexts([text for path in paths for text in texts_at(path)])
+
+
+def texts_at(path: Path) -> Iterator[str]:
+    """Read a file, or every file below a folder."""
+    if not path.exists():
+        raise UsageError("there is no such source", where=str(path), expected="a text file, or a folder of them")
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for file in files:
+        if file.stat().st_size > MOST_BYTES:
+            raise UsageError("too large for a source", where=str(file), expected=f"at most {MOST_BYTES:,} bytes")
+        yield file.read_bytes().decode("utf-8", "replace")

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from pydantic import field_validator
 
-from culturekit.cards.hand_sections import SECTIONS, is_empty
+from culturekit.cards.hand_sections import MARKER, SECTIONS, is_empty
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.storage.atomic import write_atomically
 from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = ["FIELDS_FILE", "TEXT_FILE", "Change", "Fields", "Hand", "empty_fields", "read_hand"]
+__all__ = ["FIELDS_FILE", "TEXT_FILE", "Change", "Fields", "Hand", "empty_fields", "read_hand", "write_skeleton"]
 
 FIELDS_FILE = "card.yaml"
 TEXT_FILE = "card.md"
@@ -25,6 +27,13 @@ SLUG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
 
 DATE_NEEDED = ("dump_date", False)
+
+ASKED = {
+    "title": "what people call the release",
+    "version": "such as 1.0.0",
+    "published": "the day, as YYYY-MM-DD",
+    "summary": "two sentences: what it is, and how many of what",
+}
 
 
 def shaped(text: str | None, shape: re.Pattern[str], told: str) -> str | None:
@@ -186,3 +195,29 @@ def empty_fields(hand: Hand, *, dump_dated: bool) -> Iterator[tuple[str, str]]:
         if not change.changes:
             yield FIELDS_FILE, f"changelog[{number}].changes"
     yield from ((TEXT_FILE, name) for name in SECTIONS if is_empty(hand.sections.get(name)))
+
+
+def write_skeleton(folder: Path, name: str) -> list[Path]:
+    """Write both files into a new folder."""
+    if folder.exists():
+        raise UsageError("there is something already", where=str(folder), expected="the name of a new folder")
+    Fields(name=name)
+    folder.mkdir(parents=True)
+    fields = {
+        "name": name,
+        **{field: f"{MARKER}: {what}" for field, what in ASKED.items()},
+        "licence": {"id": f"{MARKER}: as on spdx.org", "url": f"{MARKER}: its address"},
+        "languages": [f"{MARKER}: such as en"],
+        "tags": [f"{MARKER}: words to find it by"],
+        "creators": [f"{MARKER}: who made it"],
+        "contact": f"{MARKER}: where questions are answered",
+        "homepage": None,
+        "citation": None,
+        "dump_date": None,
+        "annotators": {"who": f"{MARKER}: who judged by hand, if anyone", "pay": f"{MARKER}: what they were paid"},
+        "changelog": [{"version": f"{MARKER}", "date": f"{MARKER}", "changes": [f"{MARKER}: what changed"]}],
+    }
+    sections = "\n".join(f"## {heading}\n\n{MARKER}: {what}\n" for heading, what in SECTIONS.items())
+    write_atomically(folder / FIELDS_FILE, yaml.safe_dump(fields, sort_keys=False, allow_unicode=True).encode())
+    write_atomically(folder / TEXT_FILE, sections.encode())
+    return [folder / FIELDS_FILE, folder / TEXT_FILE]

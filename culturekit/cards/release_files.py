@@ -16,7 +16,7 @@ SUMS = "SHA256SUMS"
 SPLITS = "splits"
 """Where a release has its own tables by concept; a card has the same rows below `data/`."""
 
-DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml"}
+DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
 OWN = {MANIFEST, RUN_RECORD, SUMS}
 TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
 PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")

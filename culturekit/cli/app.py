@@ -1,5 +1,6 @@
 """All commands under one name."""
 
+import json
 import logging
 import sys
 from pathlib import Path
@@ -8,10 +9,9 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.showing.log_lines import StderrLines
 from culturekit.version import VERSION
 
-__all__ = ["app"]
+__all__ = ["StderrLines", "app"]
 
 
 def at(place: str, example: str = "") -> CommandAt:
@@ -48,7 +48,7 @@ COMMANDS = {
     ),
     "report": at("run_commands:report", "runs/cube --out page"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
-    "audit plan": at("audit_command:audit_plan_command", "runs/cube --width 0.05"),
+    "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
     "trace": at("look_commands:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),
@@ -58,7 +58,7 @@ COMMANDS = {
     "prompts": at("cspace.space_commands:prompts_app"),
     "questions": at("questions_commands:questions_app"),
     "index": at("index.index_commands:index_app"),
-    "score": at("scores.app:score_app"),
+    "score": at("score_app:score_app"),
     "card": at("card_commands:card_app"),
     "annotate": at("annotate_commands:annotate_app"),
     "llm": at("llm_commands:llm_app"),
@@ -101,3 +101,19 @@ def root(
         from culturekit.kg.countries import use_countries
 
         use_countries(countries_file)
+
+
+class StderrLines(logging.Handler):
+    """Writes to stderr as it is at the time, so that lines come out above a bar."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        """Choose the kind of lines."""
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(message)s"))
+        self.as_json = as_json
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        level, text = record.levelname, self.format(record)
+        line = json.dumps({"level": level.lower(), "said": text}) if self.as_json else f"{level}: {text}"
+        print(line, file=sys.stderr, flush=True)

@@ -1,16 +1,25 @@
-"""`culturekit audit`: mistakes of a file before it is published; `audit plan`: how many images people look at."""
+"""`culturekit audit`: mistakes of a file, found before it is published."""
 
 import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import AsJson, Seed
+from culturekit.audit.findings import Finding, Severity
+from culturekit.cli.options import AsJson
 
-__all__ = ["audit", "audit_plan_command"]
+if TYPE_CHECKING:
+    from culturekit.audit.audit_file import Audit
+
+__all__ = ["audit"]
 
 FINDINGS = 1
+GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+SAMPLES = 10
 
 
 def audit(
@@ -25,7 +34,6 @@ def audit(
 ) -> None:
     """Say everything that is wrong or odd in a release; leave with 1 when there are errors or warnings."""
     from culturekit.audit.audit_file import audit_file
-    from culturekit.audit.told import closing_lines, table_lines
 
     found = audit_file(file, fix=fix, graph=graph, cspace=cspace, index=index)
     if as_json:
@@ -39,33 +47,33 @@ def audit(
         raise typer.Exit(FINDINGS)
 
 
-def audit_plan_command(
-    run: Annotated[Path, typer.Argument(help="Finished run, with matches of every model.")],
-    width: Annotated[
-        float, typer.Option(min=0.001, max=1, help="Of the interval of each model's corrected diversity.")
-    ] = 0.05,
-    kernel: Annotated[
-        str, typer.Option(help="Diversity that is meant: country, continent or hierarchical.")
-    ] = "country",
-    accuracy: Annotated[
-        float | None,
-        typer.Option(min=0.01, max=1, help="How often the mapping is right. [by the run's diagnosis, else 0.8]"),
-    ] = None,
-    audits: Annotated[
-        Path | None, typer.Option(help="Answers of a first audit, 30 images of each concept: nothing is assumed then.")
-    ] = None,
-    per_hour: Annotated[float, typer.Option(min=1, help="Answers that one person gives in an hour.")] = 200.0,
-    people: Annotated[int, typer.Option(min=1, max=50, help="People who look at every image.")] = 3,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Say how many images people would have to look at for an interval of a width, and in how many hours."""
-    from culturekit.pipeline.planning.audit_plan import AuditWish, as_data, audit_plan, audit_plan_lines
+def table_lines(findings: Sequence[Finding], *, samples: int = SAMPLES) -> Iterator[str]:
+    """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
+    from culturekit.audit.all_checks import CODES
 
-    wish = AuditWish(width, kernel, accuracy, per_hour, people, seed)
-    plans, source = audit_plan(run, wish, pilot=audits)
-    if as_json:
-        print(json.dumps(as_data(plans, source), ensure_ascii=False))
-        return
-    for line in audit_plan_lines(plans, source, wish):
-        print(line)
+    order = {code.name: (GRAVITY[code.severity], place) for place, code in enumerate(CODES)}
+    says = {code.name: code.says for code in CODES}
+    ordered = sorted(findings, key=lambda each: (order[each.code], -1 if each.row is None else each.row, each.field))
+    for code, group in groupby(ordered, key=lambda each: each.code):
+        alike = list(group)
+        yield f"{alike[0].severity:<8} {code:<22} {len(alike):>7,}  {says[code]}"
+        for finding in alike[:samples]:
+            place = "file" if finding.row is None else f"row {finding.row:,}"
+            yield f"    {place:<10} {finding.field}: {finding.message}; {finding.suggestion}"
+        if len(alike) > samples:
+            yield f"    … and {len(alike) - samples:,} more (--json lists all)"
+
+
+def closing_lines(audit: "Audit") -> Iterator[str]:
+    """Sum up: what was looked at, what was found, and what a mend did."""
+    from culturekit.audit.write_sheet import change_log_path
+
+    counts = Counter(finding.severity for finding in audit.findings)
+    numbers = ", ".join(f"{counts[severity]:,} {severity}s" for severity in GRAVITY)
+    yield f"{audit.rows:,} rows in the {audit.layout} layout: {numbers}"
+    if audit.mended is not None and audit.fixed is not None:
+        actions = Counter(line.action for line in audit.mended.log)
+        yield (
+            f"{audit.fixed}: {len(audit.mended.sheet.rows):,} rows, {actions['changed']:,} cells changed, "
+            f"{actions['set aside']:,} rows set aside; every change is in {change_log_path(audit.fixed)}"
+        )

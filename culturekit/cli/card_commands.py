@@ -21,7 +21,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Begin a hand-written half: every field and section, with what belongs there."""
-    from culturekit.cards.skeleton import write_skeleton
+    from culturekit.cards.hand import write_skeleton
 
     written = write_skeleton(folder, name)
     print(json.dumps([str(path) for path in written]) if as_json else "\n".join(map(str, written)))

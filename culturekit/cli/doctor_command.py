@@ -1,17 +1,42 @@
 """`culturekit doctor`: what this machine has, and what to do about what it has not."""
 
+import importlib
 import json
-from dataclasses import asdict
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from culturekit.cli.options import AsJson
+from culturekit.version import VERSION
 
-__all__ = ["doctor"]
+__all__ = ["Check", "Level", "all_checks", "doctor"]
 
 MARKS = {"ok": "ok", "absent": "-", "broken": "BROKEN"}
+
+Level: TypeAlias = Literal["ok", "absent", "broken"]
+"""There and usable; not there, which matters only to whoever needs it; there and not usable, or needed and missing."""
+
+REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?(?:(?P<how>[=>]=)(?P<version>[0-9.]+))?")
+EXTRA = re.compile(r"extra == '(?P<extra>[a-z-]+)'")
+GROUPS = ("all", "all-gpu", "dev")
+"""Extras that only gather others, or that only contributors need."""
+
+KEYS = {
+    "OPENAI_API_KEY": "clients openai:MODEL, of text and of images",
+    "GEMINI_API_KEY": "clients google:MODEL; GOOGLE_API_KEY does as well",
+    "GOOGLE_API_KEY": "clients google:MODEL",
+    "HF_TOKEN": "weights on the Hugging Face hub that ask for a login",
+}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+LITTLE_DISK, LITTLE_MEMORY = 2e9, 2e9
 
 
 def doctor(
@@ -19,8 +44,6 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Say what is installed, which keys are set, which devices and how much room there are; ends with 1 if broken."""
-    from culturekit.cli.doctor_checks import all_checks
-
     checks = list(all_checks(workdir))
     broken = [check for check in checks if check.level == "broken"]
     if as_json:
@@ -32,3 +55,159 @@ def doctor(
         print(f"{len(broken)} broken" if broken else "nothing is broken")
     if broken:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: the group it belongs to, its name, how it is, what was found, what to do."""
+
+    group: str
+    name: str
+    level: Level
+    found: str
+    hint: str = ""
+
+
+def all_checks(folder: Path) -> Iterator[Check]:
+    """Look at everything; `folder` is where runs would lie."""
+    yield Check("core", "python", "ok" if sys.version_info >= (3, 11) else "broken", sys.version.split()[0])
+    yield Check("core", "culturekit", "ok", VERSION)
+    yield from packages()
+    yield from devices()
+    yield from keys()
+    yield from programs()
+    yield from machine(folder)
+
+
+def packages() -> Iterator[Check]:
+    """Look at the packages that culturekit needs, and at those of each extra."""
+    try:
+        named = requires("culturekit") or []
+    except PackageNotFoundError:
+        yield Check("core", "packages", "absent", "culturekit runs without being installed", "pip install culturekit")
+        return
+    core = [one for one in named if "extra ==" not in one]
+    wrong = [told for told in map(problem_with, core) if told]
+    hint = "pip install --upgrade culturekit" if wrong else ""
+    yield Check(
+        "core", "packages", "broken" if wrong else "ok", "; ".join(wrong) or f"{len(core)} of {len(core)}", hint
+    )
+    extras = sorted(set(metadata("culturekit").get_all("Provides-Extra") or ()) - set(GROUPS))
+    for extra in extras:
+        members = [one for one in named if (match := EXTRA.search(one)) and match["extra"] == extra]
+        wrong = [told for told in map(problem_with, members) if told]
+        line = f"pip install -c constraints.txt 'culturekit[{extra}]'"
+        level: Level = "ok" if not wrong else "absent" if len(wrong) == len(members) else "broken"
+        if level == "broken" and all("not installed" in told for told in wrong):
+            level = "absent"
+        names = ", ".join(sorted(name_of(one) for one in members))
+        yield Check("extras", extra, level, names if not wrong else "; ".join(wrong), line if wrong else "")
+    if not any(problem_with(one) is None for one in ("faiss-cpu", "faiss-gpu-cuvs")):
+        yield Check("extras", "search", "ok", "without FAISS the exact search of culturekit does the work")
+    elif all(problem_with(one) is None for one in ("faiss-cpu", "faiss-gpu-cuvs")):
+        yield Check(
+            "extras", "search", "broken", "both builds of FAISS", "pip uninstall one of faiss-cpu, faiss-gpu-cuvs"
+        )
+
+
+def name_of(requirement: str) -> str:
+    """Give the package that a requirement names."""
+    match = REQUIREMENT.match(requirement)
+    return match["name"] if match else requirement
+
+
+def problem_with(requirement: str) -> str | None:
+    """Say how an installed package falls short of a requirement; None where it does not."""
+    match = REQUIREMENT.match(requirement)
+    name = name_of(requirement)
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return f"{name} is not installed"
+    wanted = match["version"] if match else None
+    if wanted and numbers(found) < numbers(wanted):
+        return f"{name} {found} is older than {wanted}"
+    return None
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Read the numbers that a version begins with."""
+    found = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def devices() -> Iterator[Check]:
+    """Ask torch what it can compute on, if it is there."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield Check("devices", "cpu", "ok", f"{cores} cores")
+    if problem_with("torch") is not None:
+        yield Check("devices", "gpu", "absent", "not asked: torch is not installed")
+        return
+    try:
+        torch = importlib.import_module("torch")
+        count = int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+        for number in range(count):
+            about = torch.cuda.get_device_properties(number)
+            yield Check("devices", f"cuda:{number}", "ok", f"{about.name}, {about.total_memory / 1e9:.0f} GB")
+        if torch.backends.mps.is_available():
+            yield Check("devices", "mps", "ok", "Apple GPU")
+        elif not count:
+            yield Check("devices", "gpu", "absent", f"torch {torch.__version__} finds none")
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        hint = "pip install --force-reinstall -c constraints.txt 'culturekit[embed]'"
+        yield Check("devices", "torch", "broken", f"cannot be imported: {error}", hint)
+
+
+def keys() -> Iterator[Check]:
+    """Say which keys are set, by the names of their variables and nothing else."""
+    for name, use in KEYS.items():
+        value = os.environ.get(name)
+        if value is not None and (not value.strip() or value != value.strip()):
+            found = "is set, but to nothing" if not value.strip() else "is set, with white space around it"
+            yield Check("keys", name, "broken", found, f"export {name}=... without spaces, or unset {name}")
+        elif value is None:
+            yield Check("keys", name, "absent", "not set", f"needed for {use}")
+        else:
+            yield Check("keys", name, "ok", f"set, for {use}")
+
+
+def programs() -> Iterator[Check]:
+    """Look for what is not Python: WordNet's files and a browser."""
+    folders = [Path(one) for one in os.environ.get("NLTK_DATA", "").split(os.pathsep) if one]
+    folders += [Path.home() / "nltk_data", Path(sys.prefix) / "nltk_data", Path("/usr/share/nltk_data")]
+    places = [folder / "corpora" / name for folder in folders for name in ("wordnet", "wordnet.zip")]
+    wordnet = next((place for place in places if place.exists()), None)
+    yield Check(
+        "data", "WordNet", "ok" if wordnet else "absent", str(wordnet or "in none of NLTK's folders"),
+        "" if wordnet else "python -m nltk.downloader wordnet",
+    )  # fmt: skip
+    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    yield Check(
+        "data", "Chromium", "ok" if browser else "absent", browser or "no browser on the path",
+        "" if browser else "only the tests of the report need one: apt install chromium",
+    )  # fmt: skip
+
+
+def machine(folder: Path) -> Iterator[Check]:
+    """Look at the room there is, on the disk of runs and in memory."""
+    there = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    writable = os.access(there, os.W_OK)
+    found = f"{free / 1e9:.1f} GB free in {there}" if writable else f"{there} cannot be written to"
+    hint = "" if writable and free >= LITTLE_DISK else "choose another place with --workdir or --out"
+    yield Check("machine", "disk", "ok" if writable and free >= LITTLE_DISK else "broken", found, hint)
+    memory = available_memory()
+    if memory is not None:
+        level: Level = "ok" if memory >= LITTLE_MEMORY else "broken"
+        yield Check("machine", "memory", level, f"{memory / 1e9:.1f} GB", "" if level == "ok" else "use --workers 1")
+
+
+def available_memory() -> float | None:
+    """Give the bytes that can be had, where the system says so."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return float(line.split()[1]) * 1024
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (OSError, ValueError):
+        return None

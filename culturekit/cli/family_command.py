@@ -1,7 +1,7 @@
 """The command of a family: its options, their help and their bounds are those that its dataclasses declare."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, is_dataclass, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -25,16 +25,13 @@ def family_command(family: Family) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
     hints = get_type_hints(family.stage)
     kinds = [hints[each.name] for each in signature(family.stage).parameters.values() if each.kind in POSITIONAL]
-    fields = [{each.name: each for each in declared(kind) if each.help} for kind in kinds]
     flags = {**{name: flag for name, flag in DIVIDED.items() if getattr(family, name)}, **FLAGS}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
         flagged = {name: typed.pop(name) for name in flags}
-        parts = [kind(**given_values(known, typed)) for kind, known in zip(kinds, fields, strict=True)]
-        run_one(family.stage(*parts), out, **flagged)
+        run_one(family.stage(*(built(kind, typed) for kind in kinds)), out, **flagged)
 
-    in_order = sorted((each for known in fields for each in known.values()), key=lambda each: each.typed.last)
-    parameters = [parameter(each) for each in in_order]
+    parameters = [parameter(each) for each in in_order(options_of(kinds))]
     ordered = [
         *(each for each in parameters if each.default is Parameter.empty),
         Parameter("out", Parameter.KEYWORD_ONLY, annotation=Out),
@@ -48,13 +45,31 @@ def family_command(family: Family) -> Callable[..., None]:
     return command
 
 
+def options_of(kinds: Sequence[Any]) -> Iterator[Declared]:
+    """Give the fields that are options; those of a dataclass within another stand in its place."""
+    for each in (each for kind in kinds for each in declared(kind)):
+        if is_group(each):
+            yield from options_of([each.kind])
+        elif each.help:
+            yield each
+
+
+def in_order(options: Iterable[Declared]) -> list[Declared]:
+    """Put options in the order of the help."""
+    found = list(options)
+    for each in [each for each in found if each.typed.after]:
+        found.remove(each)
+        found.insert([other.option for other in found].index(each.typed.after) + 1, each)
+    return found
+
+
 def parameter(each: Declared) -> Parameter:
     """Make an option of a field."""
     kind, default = typed_as(each)
     names = [f"--{each.typed.name}"] if each.typed.name else []
     least = each.bounds.get("ge") if each.typed.least is None else each.typed.least
     option = typer.Option(*names, help=each.help, min=least, max=each.bounds.get("le"))
-    return Parameter(each.name, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
+    return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
 
 def typed_as(each: Declared) -> tuple[Any, Any]:
@@ -71,27 +86,41 @@ def one_of(each: Declared) -> Any:  # noqa: ANN401 - any type
     """Say what one value of an option is."""
     if is_handle(each):
         return Path
-    if each.typed.read:
+    if each.typed.read or each.typed.gather:
         return str
     return get_args(each.kind)[0] if get_origin(each.kind) is tuple else each.kind
 
 
 def is_handle(each: Declared) -> bool:
     """Tell whether a field takes a folder or a file as a handle."""
-    return each.typed.read is None and isinstance(each.kind, type) and issubclass(each.kind, Input)
+    read = each.typed.read or each.typed.gather
+    return read is None and isinstance(each.kind, type) and issubclass(each.kind, Input)
 
 
-def given_values(known: Mapping[str, Declared], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the values of the fields of a dataclass of what was typed."""
+def is_group(each: Declared) -> bool:
+    """Tell whether a field holds options of its own."""
+    return is_dataclass(each.kind) and not (isinstance(each.kind, type) and issubclass(each.kind, Input))
+
+
+def built(kind: Any, typed: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass
+    """Make a dataclass of what was typed; what was not is as in its default."""
     found: dict[str, Any] = {}
-    for name, each in known.items():
-        if typed[name] is None:
-            continue
-        read = each.typed.read or (lambda text: text)
-        value = tuple(map(read, typed[name])) if isinstance(typed[name], list) else read(typed[name])
-        if each.typed.others:
-            value, found[each.typed.others] = value[0], value[1:]
-        if each.typed.once:
-            value = (value,)
-        found[name] = each.kind(value) if is_handle(each) else value
-    return found
+    for each in declared(kind):
+        if is_group(each):
+            found[each.name] = built(each.kind, typed, each.default)
+        elif each.help and typed[each.option] is not None:
+            found |= values_of(each, typed[each.option])
+    return kind(**found) if default is MISSING else replace(default, **found)
+
+
+def values_of(each: Declared, typed: Any) -> dict[str, Any]:  # noqa: ANN401 - each option has its own type
+    """Make the value of a field of what was typed, and that of another field where it takes the further values."""
+    if each.typed.gather:
+        return {each.name: each.typed.gather(typed)}
+    read = each.typed.read or (lambda text: text)
+    value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
+    if each.typed.others:
+        return {each.name: value[0], each.typed.others: value[1:]}
+    if is_handle(each):
+        return {each.name: each.kind((value,) if each.typed.once else value)}
+    return {each.name: value}

@@ -1,5 +1,7 @@
 """`culturekit generate`: from prompts to images."""
 
+import json
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,7 @@ from culturekit.records.choices import PictureFormat
 if TYPE_CHECKING:
     from culturekit.generation.runner import ImagePlan
     from culturekit.llm.answers import LlmOptions
+    from culturekit.pipeline.steps.folder_stage import ImageFolder
     from culturekit.stages.stage import Stage
 
 __all__ = ["generate"]
@@ -88,7 +91,6 @@ def generate(
         print_plan(backend, prompts, plan_of(repeats, slots, size, image_format), seed, out, batch=batch, json=as_json)
         return
     if parse_spec(backend).name == FOLDER:
-        from culturekit.cli.folder_dry_run import dry_run_of
         from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 
         if pilot:
@@ -206,3 +208,20 @@ def try_out(
             f"pilot: {pace.seconds_per_image:.3g} s for an image, so about {minutes:,.1f} minutes for the "
             f"{pace.left:,} that are left; the same command without --pilot makes them"
         )
+
+
+def dry_run_of(folder: "ImageFolder", *, as_json: bool) -> None:
+    """Show what would come of a folder; leave with 1 when something should be looked at first."""
+    from culturekit.generation.folder.folder_listing import shown
+    from culturekit.generation.folder.folder_preview import preview_lines, preview_of
+
+    with tempfile.TemporaryDirectory() as scratch:
+        preview = preview_of(*folder.plan(Path(scratch)))
+    if as_json:
+        print(shown(json.dumps(preview.as_data(), ensure_ascii=False)))
+    else:
+        for line in preview_lines(preview):
+            print(shown(line))
+    if preview.findings:
+        typer.echo(f"to be looked at: {'; '.join(preview.findings)}", err=True)
+        raise typer.Exit(1)

@@ -23,21 +23,19 @@ from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import in_tables, own_generator, statistic_row, with_reason
 from culturekit.metrics.statistics.chance_corrected import (
+    MOST_CHOICES,
     Level,
     cohen_kappa,
-    fleiss_kappa,
-    krippendorff_alpha,
-)
-from culturekit.metrics.statistics.clustering import check_count
-from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
-from culturekit.metrics.statistics.drawn_agreement import (
-    MOST_CHOICES,
     drawn_alpha,
     drawn_cohen,
     drawn_fleiss,
     drawn_pairwise,
     drawn_unanimous,
+    fleiss_kappa,
+    krippendorff_alpha,
 )
+from culturekit.metrics.statistics.clustering import check_count
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS
 from culturekit.metrics.statistics.draws import Drawn
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.pools import pool_divergence

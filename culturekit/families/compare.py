@@ -33,8 +33,8 @@ from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import CORRECTIONS, corrected
-from culturekit.metrics.statistics.country_comparisons import compare_over_countries
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.metrics.statistics.model_comparisons import compare_over_countries
 from culturekit.records.schemas import VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

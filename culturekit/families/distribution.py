@@ -9,8 +9,8 @@ from pydantic import Field
 from culturekit.families.family import Family
 from culturekit.families.inputs import Files, roles_of
 from culturekit.metrics.diversity import label_shares
+from culturekit.metrics.diversity.label_shares import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
-from culturekit.metrics.diversity.share_limits import share_limits
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DISTRIBUTIONS, MATCHES
 from culturekit.records.work import Outcome, Work

@@ -1,8 +1,8 @@
 """What a family of scores declares: its metrics, the stage that scores them, and options that are said once."""
 
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -68,20 +68,22 @@ class Typed:
     Attributes:
         name: of the option.
         read: reads one value of it from a text.
+        gather: makes one value of all that a repeatable option is given.
         help: of the option, where it is typed otherwise than a recipe writes it.
         least: bounds the option and not the field.
         once: whether an option that is several files in a recipe is typed once.
         others: a field that takes the second and all further values of an option that is repeatable.
-        last: whether the option stands after those of the other dataclasses.
+        after: the option that it stands after in the help, where that is not the order of the fields.
     """
 
     name: str = ""
     read: Callable[[str], Any] | None = None
+    gather: Callable[[Sequence[str]], Any] | None = None
     help: str = ""
     least: int | None = None
     once: bool = False
     others: str = ""
-    last: bool = False
+    after: str = ""
 
 
 PLAIN = Typed()
@@ -104,6 +106,11 @@ class Declared:
         return self.typed.help or (self.told.description if self.told else "") or ""
 
     @property
+    def option(self) -> str:
+        """Its name among the arguments of a command."""
+        return (self.typed.name.partition("/")[0] or self.name).replace("-", "_")
+
+    @property
     def choices(self) -> tuple[Any, ...]:
         """The values that it takes, where they are few."""
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
@@ -113,11 +120,8 @@ class Declared:
         """Whether an option takes any number of values, or of files."""
         if self.typed.once:
             return False
-        return (
-            bool(self.typed.others)
-            or get_origin(self.kind) is tuple
-            or (isinstance(self.kind, type) and issubclass(self.kind, Files))
-        )
+        repeated = bool(self.typed.others or self.typed.gather) or get_origin(self.kind) is tuple
+        return repeated or (isinstance(self.kind, type) and issubclass(self.kind, Files))
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -145,7 +149,8 @@ def declared(cls: type) -> Iterator[Declared]:
             typed = next((note for note in notes if isinstance(note, Typed)), PLAIN)
         kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
         known = [one for one in kinds if one is not NoneType]
-        yield Declared(each.name, known[0], NoneType in kinds, each.default, told, typed)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        yield Declared(each.name, known[0], NoneType in kinds, default, told, typed)
 
 
 def check_options(options: object) -> None:

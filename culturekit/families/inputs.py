@@ -26,6 +26,7 @@ __all__ = [
     "NamedVectors",
     "Numbered",
     "PairFolders",
+    "ProbabilityFolders",
     "ValueTables",
     "VectorFolder",
     "VectorFolders",
@@ -114,6 +115,16 @@ class VectorFolders(Files):
     def vectors(self, scratch: Path) -> LabelledVectors | None:
         """Open all as one, in a folder for what has to be copied; None where there are none."""
         return gathered(self.places, scratch / "vectors.npy") if self else None
+
+
+class ProbabilityFolders(VectorFolders):
+    """Folders of class probabilities, in the form of vectors; they may stand in a folder of features, beside those."""
+
+    __slots__ = ()
+
+    def vectors(self, scratch: Path) -> LabelledVectors | None:
+        """Open all as one."""
+        return gathered(self.places, scratch / "probs.npy", role="probs") if self else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,29 +13,33 @@ if TYPE_CHECKING:
 __all__ = ["FAMILIES", "all_metrics", "family_named", "family_places"]
 
 FAMILIES = {
+    "qvs": "culturekit.families.qvs:QVS",
     "ahead": "culturekit.families.ahead:AHEAD",
-    "agreement": "culturekit.families.agreement:AGREEMENT",
-    "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
     "c3": "culturekit.families.c3:C3",
     "compare": "culturekit.families.compare:COMPARE",
-    "dialects": "culturekit.families.dialects:DIALECTS",
-    "distribution": "culturekit.families.distribution:DISTRIBUTION",
+    "stability": "culturekit.families.stability:STABILITY",
+    "routes": "culturekit.families.routes:ROUTES",
     "gaps": "culturekit.families.gaps:GAPS",
     "meta": "culturekit.families.meta:META",
-    "neutral": "culturekit.families.neutral:NEUTRAL",
-    "pairs": "culturekit.families.spread:PAIRS",
-    "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
-    "qvs": "culturekit.families.qvs:QVS",
-    "ratings": "culturekit.families.ratings:RATINGS",
-    "routes": "culturekit.families.routes:ROUTES",
-    "spread": "culturekit.families.spread:SPREAD",
-    "survey": "culturekit.families.survey:SURVEY",
+    "agreement": "culturekit.families.agreement:AGREEMENT",
+    "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
+    "distribution": "culturekit.families.distribution:DISTRIBUTION",
     "task1": "culturekit.families.task1:TASK_1",
     "task2": "culturekit.families.task2:TASK_2",
+    "survey": "culturekit.families.survey:SURVEY",
     "tones": "culturekit.families.tones:TONES",
+    "dialects": "culturekit.families.dialects:DIALECTS",
+    "neutral": "culturekit.families.neutral:NEUTRAL",
+    "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
+    "ratings": "culturekit.families.ratings:RATINGS",
+    "realism": "culturekit.families.realism:REALISM",
+    "clip": "culturekit.families.clip:CLIP",
+    "questions": "culturekit.families.questions:ASKED",
+    "pairs": "culturekit.families.spread:PAIRS",
+    "spread": "culturekit.families.spread:SPREAD",
     "within": "culturekit.families.within:WITHIN",
 }
-"""The families by the names of their commands."""
+"""The families by the names of their commands, in the order of the help."""
 
 KNOWN: "Registry[Family]" = Registry("metric", [Entry(name, place, "") for name, place in FAMILIES.items()])
 """Another package adds a family as the entry point `metric.NAME`."""

@@ -70,7 +70,7 @@ class QvsReads:
     truth: Files = Files()
     limits: Files = Files()
     prompts: Annotated[
-        Path | None, Field(description="Table of the prompts, for --within country."), Typed(last=True)
+        Path | None, Field(description="Table of the prompts, for --within country."), Typed(after="within")
     ] = None
 
 

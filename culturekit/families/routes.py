@@ -14,10 +14,10 @@ from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.inputs import Files, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs
+from culturekit.families.stability import score_stability
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 from culturekit.metrics.diversity.labels import LEVELS
 from culturekit.metrics.scoring.route_labels import Route, common_images, counted, read_route, side_by_side
-from culturekit.metrics.scoring.score_stability import score_stability
 from culturekit.metrics.scoring.scored import Row, Scored
 from culturekit.metrics.scoring.value_sets import in_tables, parsed, statistic_row, with_reason
 from culturekit.metrics.statistics.intervals import Interval

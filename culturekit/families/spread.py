@@ -17,13 +17,13 @@ from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.image_levels import MeanOptions, placed
 from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders, roles_of
 from culturekit.families.weights_behind import check_weights, weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
-from culturekit.metrics.diversity.cosine_means import mean_cosine
+from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.extractors import licence_of
-from culturekit.metrics.scoring.image_levels import MeanOptions, placed
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
@@ -207,7 +207,7 @@ def score_spread(
 
 def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, left_out: Counter[str]) -> pl.DataFrame:
     """Give the mean cosine of each full batch: model, concept, prompt_id, repeat, images, value."""
-    known = placed(vectors.ids, images, MeanOptions(), what="vectors", left_out=left_out)
+    known = placed(vectors.ids, images, MeanOptions(groups={}), what="vectors", left_out=left_out)
     slots = images.select("image_id", "slot")
     ordered = known.join(slots, on="image_id", how="left").drop_nulls(["prompt_id", "repeat"])
     left_out[NO_PROMPT] += known.height - ordered.height

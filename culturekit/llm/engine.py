@@ -7,12 +7,12 @@ requests -> composed, looked up in the journal (asking) -> answered from there (
 """
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
 
 from culturekit.errors import CultureKitError
-from culturekit.llm.ask_progress import AskProgress
 from culturekit.llm.asking import Asking
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.client_options import LONGEST_TIMEOUT, PATIENCE
@@ -37,12 +37,14 @@ from culturekit.records.work import Progress
 
 __all__ = ["AskEngine", "AskOptions", "Pass"]
 
-
 DRAIN_SECONDS = 4.0
 """How long replies under way are waited for when a run is interrupted."""
 
 LEAVE_SECONDS = 4.8
 TELL_SECONDS = 0.5
+
+SECONDS_BETWEEN = 1.0
+SECONDS_LOOKED_BACK = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class Pass:
         replay = Replay(journal, self.purse, client, run=engine.run, tries=options.tries)
         self.asking = Asking(client, journal, replay, requests, watch=options.watch)
         self.total = total
-        self.told = AskProgress(engine.progress) if engine.progress else None
+        self.meter = AskProgress(engine.progress) if engine.progress else None
         self.wire: Wire | None = None
         self.notices: WaitNotices | None = None
         self.given = 0
@@ -213,6 +215,33 @@ class Pass:
         """Say how it goes, and what is waited for."""
         if self.notices is not None:
             self.notices.give(time.monotonic())
-        if self.told is not None and self.wire is not None:
-            limit = self.wire.dispatch.limiter.told()
-            self.told.tell(tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)
+        if self.meter is not None and self.wire is not None:
+            limit = self.wire.dispatch.limiter.in_words()
+            self.meter.tell(tokens=self.purse.tokens, spent=self.purse.paid, limit=limit)
+
+
+class AskProgress:
+    """Counts, and tells at most once a second."""
+
+    def __init__(self, progress: Progress) -> None:
+        """Start with nothing done."""
+        self.progress = progress
+        self.last = time.monotonic()
+        self.past: deque[tuple[float, int]] = deque([(self.last, 0)])
+
+    def tell(self, *, tokens: int, spent: float | None, limit: str) -> None:
+        """Say how it goes, if it is time."""
+        now = time.monotonic()
+        if now - self.last < SECONDS_BETWEEN:
+            return
+        self.last = now
+        self.past.append((now, tokens))
+        while now - self.past[0][0] > SECONDS_LOOKED_BACK and len(self.past) > 2:
+            self.past.popleft()
+        self.progress.tell(self.line(spent, limit))
+
+    def line(self, spent: float | None, limit: str) -> str:
+        """Write the line, money first; its speed is that of the last half minute."""
+        (since, tokens_then), (now, tokens) = self.past[0], self.past[-1]
+        cost = "cost unknown" if spent is None else f"${spent:,.4f}"
+        return f"{cost}, {(tokens - tokens_then) / max(now - since, 1e-9):,.0f} tokens/s, {limit}"

@@ -3,16 +3,22 @@
 No clock, no network, no journal: whoever replays the journal and whoever listens to the wire take the same steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from culturekit.llm.client import Failure, FailureKind, Reply, Request, Stop
+import msgspec
+
+from culturekit.llm.client import Answers, Failure, FailureKind, Reply, Request, Stop
 from culturekit.llm.clients.token_listing import listing
 from culturekit.llm.outcomes import FENCED, Answered, RowOutcome
-from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import ParseFailure, ReplyCode
+from culturekit.llm.reading.shape_checking import first_mistake
+from culturekit.llm.reading.shape_reading import shape_of
+from culturekit.llm.reading.strict_json import Fences, Unreadable, read_json
 from culturekit.llm.repair import repair_request
 
-__all__ = ["CLOSING", "Row", "failed", "failure_text", "heard", "reading_of"]
+__all__ = ["CLOSING", "Answer", "Row", "failed", "failure_text", "heard", "read_reply", "reading_of"]
 
 STOPPED: Mapping[Stop, RowOutcome] = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
 
@@ -27,6 +33,8 @@ SAID = {
     "timeout": "no reply in time",
     "connection": "the connection failed",
 }
+
+Answer: TypeAlias = msgspec.Struct | ParseFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +115,60 @@ def failure_text(kind: FailureKind, status: int) -> str:
     """Say what failed in words that the journal can give again, so that a resumed row ends with the same ones."""
     text = SAID.get(kind, kind)
     return f"{text} (status {status})" if status else text
+
+
+def read_reply(request: Request, text: str, *, fences: Fences = "refuse") -> Answer:
+    """Read a reply as one JSON object of the shape and with the values that the request allows.
+
+    Nothing else is an answer: no text around the object, no key twice, none missing and none too many. A code fence
+    around it is an error too, unless `fences="strip"` says that one may be taken off.
+
+    `request.allowed` names keys. Under a key such as `id` stands one of its values, or a list of some of them, none
+    twice. Under a key of the items of a list, written `verdicts[].id`, each of its values stands exactly once.
+    """
+    try:
+        value = read_json(text, fences=fences)
+    except Unreadable as error:
+        return ParseFailure(error.code, "", text)
+    mistake = first_mistake(shape_of(request.reply), value)
+    if mistake is not None:
+        return ParseFailure(mistake.code, f"{mistake.field.lstrip('.') or 'reply'}: {mistake.expected}", text)
+    for key, allowed in request.allowed.items():
+        if value.get(key) in allowed:
+            continue
+        code = problem_of_ids(list(values_at(value, key.split("."))), allowed, each_once="[]" in key)
+        if code is not None:
+            return ParseFailure(code, key, text)
+    return build(request.reply, value, text)
+
+
+def build(reply: Answers, value: dict[str, object], text: str) -> Answer:
+    """Make the value that the type stands for; its own rules may still refuse."""
+    of_pydantic = getattr(reply, "model_validate", None)
+    try:
+        built: msgspec.Struct = of_pydantic(value) if of_pydantic is not None else msgspec.convert(value, reply)
+    except (ValueError, TypeError) as error:
+        code: ReplyCode = "number-out-of-range" if isinstance(error.__cause__, OverflowError) else "wrong-value"
+        return ParseFailure(code, "reply: a value that its type accepts", text)
+    return built
+
+
+def values_at(value: object, steps: Sequence[str]) -> Iterator[object]:
+    """Give the values under a path of keys; `[]` goes into each item of a list."""
+    if not steps:
+        yield value
+    elif isinstance(value, dict):
+        below = value.get(steps[0].removesuffix("[]"))
+        inside = below if steps[0].endswith("[]") and isinstance(below, list) else [below]
+        for item in inside:
+            yield from values_at(item, steps[1:])
+
+
+def problem_of_ids(found: Sequence[object], allowed: Sequence[str], *, each_once: bool) -> ReplyCode | None:
+    """Hold ids against those that were given."""
+    ids = [item for each in found for item in (each if isinstance(each, list) else [each]) if item is not None]
+    if any(item not in allowed for item in ids):
+        return "unknown-id"
+    if len({str(item) for item in ids}) < len(ids):
+        return "duplicate-id"
+    return "missing-id" if each_once and len(ids) < len(set(allowed)) else None

@@ -52,7 +52,7 @@ from culturekit.metrics.corrected.raters import rater_model as rater_model
 from culturekit.metrics.corrected.references import homogeneity_test as homogeneity_test
 from culturekit.metrics.diversity.batch_diversity import vendi_batches as vendi_batches
 from culturekit.metrics.diversity.bounds import vendi_bounds as vendi_bounds
-from culturekit.metrics.diversity.cosine_means import mean_cosine as mean_cosine
+from culturekit.metrics.diversity.kernel_diversity import mean_cosine as mean_cosine
 from culturekit.metrics.diversity.kernel_diversity import vendi_features as vendi_features
 from culturekit.metrics.diversity.kernel_diversity import vendi_kernel as vendi_kernel
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS as STANDARD_KERNELS
@@ -155,14 +155,7 @@ from culturekit.metrics.realism.balanced_references import balanced_sample as ba
 from culturekit.metrics.realism.class_scores import InceptionScore as InceptionScore
 from culturekit.metrics.realism.class_scores import inception_score as inception_score
 from culturekit.metrics.realism.features import unduplicated as unduplicated
-from culturekit.metrics.realism.gaussians import frechet_distance as frechet_distance
 from culturekit.metrics.realism.image_texts import clip_score as clip_score
-from culturekit.metrics.realism.kernel_means import (
-    kernel_distance as kernel_distance,
-)
-from culturekit.metrics.realism.kernel_means import (
-    kernel_distance_interval as kernel_distance_interval,
-)
 from culturekit.metrics.realism.manifolds import (
     PRDC as PRDC,
 )
@@ -193,6 +186,13 @@ from culturekit.metrics.realism.score_levels import (
 )
 from culturekit.metrics.realism.score_levels import (
     yes_by_score as yes_by_score,
+)
+from culturekit.metrics.realism.set_distances import frechet_distance as frechet_distance
+from culturekit.metrics.realism.set_distances import (
+    kernel_distance as kernel_distance,
+)
+from culturekit.metrics.realism.set_distances import (
+    kernel_distance_interval as kernel_distance_interval,
 )
 from culturekit.metrics.statistics.chance_corrected import (
     cohen_kappa as cohen_kappa,

@@ -48,7 +48,7 @@ PictureFormat: TypeAlias = Literal["png", "webp"]
 ExportFormat: TypeAlias = Literal["csv", "jsonl"]
 """What a table can be written as besides Parquet."""
 
-ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public"]
+ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public", "ntriples", "turtle", "json-ld"]
 """What a release is written as; `public` is the layout that CUBE-1K was released in."""
 
 Included: TypeAlias = Literal["review"]

@@ -34,10 +34,12 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class PictureLimits:
-    """What is read at most.
+    """What is read at most: PNG, JPEG, WebP, GIF, BMP and TIFF by their content, up to these limits.
 
-    `memory` bounds the file's bytes, the decoder's working space and the pixels together. A WebP, a progressive JPEG
-    or a 16-bit TIFF needs more of it per pixel than others, so that fewer than `pixels` are decoded of them.
+    `memory` bounds the file's bytes, the decoder's working space and the pixels together. A WebP (26 million pixels), a
+    progressive JPEG in colour (41 million) or a 16-bit TIFF needs more of it per pixel than others, so that fewer than
+    `pixels` are decoded of them. Transparency lies on white, EXIF orientation is followed, the first frame is read, and
+    16 bits become 8 by their higher byte.
     """
 
     pixels: int = 50_000_000

@@ -5,13 +5,21 @@ beside the pixels only the EXIF orientation counts: colour profiles, texts and d
 """
 
 import io
+import struct
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from PIL import BmpImagePlugin, GifImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 from PIL.ImageFile import ImageFile
+from PIL.TiffImagePlugin import TiffImageFile
 
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.picture_decoders import DECODERS, DECODING_FAILED, quiet
 from culturekit.storage.picture_facts import BrokenPicture, CostlyPicture, PictureFacts
 from culturekit.storage.picture_files import read_bytes_inside
 from culturekit.storage.picture_formats import facts_of, format_of, unread_format
@@ -45,6 +53,23 @@ __all__ = [
 
 STORED_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
 """Bytes a pixel of a decoded picture, by mode; four for all others."""
+
+DECODING_FAILED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    Image.DecompressionBombError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow was seen to raise over broken files; the one list of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +162,64 @@ def opened_picture(
         opened.tile = [tile._replace(args=rawmode) for tile in opened.tile]
     opened.load()
     return opened
+
+
+class PlainTiff(TiffImageFile):
+    """A TIFF whose pixels are all that is read.
+
+    As it comes, the class reads every tag of every directory below the first once the pixels are there, and turns them
+    in a second copy.
+    """
+
+    def load_end(self) -> None:
+        """Leave the pixels as they are stored, and the tags unread."""
+        self._size = self.im.size
+
+
+DECODERS: Mapping[str, Callable[[BinaryIO], ImageFile]] = {
+    "BMP": BmpImagePlugin.BmpImageFile,
+    "GIF": GifImagePlugin.GifImageFile,
+    "JPEG": JpegImagePlugin.JpegImageFile,
+    "PNG": PngImagePlugin.PngImageFile,
+    "TIFF": PlainTiff,
+    "WEBP": WebPImagePlugin.WebPImageFile,
+}
+
+
+class Silence:
+    """How many threads decode; the warnings of Pillow are off while any does."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.lock = threading.Lock()
+        self.threads = 0
+        self.caught = warnings.catch_warnings()
+
+    def begin(self) -> None:
+        """Count a thread in."""
+        with self.lock:
+            if not self.threads:
+                self.caught = warnings.catch_warnings()
+                self.caught.__enter__()
+                warnings.filterwarnings("ignore", module=r"PIL\.")
+            self.threads += 1
+
+    def end(self) -> None:
+        """Count a thread out."""
+        with self.lock:
+            self.threads -= 1
+            if not self.threads:
+                self.caught.__exit__(None, None, None)
+
+
+SILENCE = Silence()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Pillow from warning of what a picture's own reason says; unlike the standard way, from several threads."""
+    SILENCE.begin()
+    try:
+        yield
+    finally:
+        SILENCE.end()

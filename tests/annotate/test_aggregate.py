@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.annotate.aggregate import AggregateOptions, values_of_quality
+from culturekit.annotate.aggregate import (
+    AggregateOptions,
+    careful,
+    choice_table,
+    named,
+    rating_table,
+    values_of_quality,
+)
 from culturekit.annotate.rating_page import rating_page
-from culturekit.annotate.rating_tables import careful, choice_table, named, rating_table
 from culturekit.errors import UsageError
 from culturekit.pipeline.steps.annotate_stages import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import ANNOTATIONS, QUALITY, RATED_ITEMS

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from culturekit.annotate.check_answers import answer_mistakes
 from culturekit.annotate.label_studio import template
-from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.shipped_schemes import load_scheme, scheme_names
+from culturekit.annotate.scheme import Scheme, load_scheme, scheme_names
 from culturekit.cli.app import app
 from culturekit.errors import ConfigError, UsageError
 from culturekit.storage.package_data import shipped

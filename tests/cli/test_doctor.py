@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from culturekit.cli import doctor_checks
+from culturekit.cli import doctor_command
 from culturekit.cli.app import app
-from culturekit.cli.doctor_checks import KEYS, Check, keys, packages, problem_with
+from culturekit.cli.doctor_command import KEYS, Check, keys, packages, problem_with
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def with_versions(monkeypatch: pytest.MonkeyPatch, installed: dict[str, str]) ->
             raise PackageNotFoundError(name)
         return installed[name]
 
-    monkeypatch.setattr(doctor_checks, "version", version)
+    monkeypatch.setattr(doctor_command, "version", version)
 
 
 def test_an_extra_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

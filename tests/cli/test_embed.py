@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
-from culturekit.cli.index.embed_command import embed_command
+from culturekit.cli.index.index_commands import embed_command
 from culturekit.errors import UsageError
 from culturekit.families.vector_files import labelled, vector_inputs
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.judging.picture_files import read_picture
+from culturekit.builders.judging.shown_images import read_picture
 from culturekit.config.load import load_recipe
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.run_recipe import run_recipe

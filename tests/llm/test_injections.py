@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.repair import repair_request
+from culturekit.llm.row_automaton import read_reply
 from culturekit.llm.untrusted.suspicion import suspicious
 from culturekit.llm.untrusted.untrusted import LONGEST_TEXT, cleaned, user_message
 from tests.llm.injections import INJECTIONS, LABEL, Injection

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from culturekit.llm.batches import google_lines, openai_lines
 from culturekit.llm.client import Failure
 from culturekit.llm.clients import chat_completions, gemini_api, responses_api
-from culturekit.llm.clients.chat_completions import any_reply
-from culturekit.llm.clients.plain_completions import plain_reply
+from culturekit.llm.clients.chat_completions import any_reply, plain_reply
 from culturekit.llm.failures import failure_of
 from culturekit.llm.reading.strict_json import plain_object, read_json
 from culturekit.llm.untrusted.untrusted import PLAIN, cleaned, is_plain, plainly_written, written

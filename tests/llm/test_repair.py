@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_codes import CODES, ReplyCode
-from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
 from culturekit.llm.repair import repair_request
+from culturekit.llm.row_automaton import read_reply
 
 
 class Source(msgspec.Struct):

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import ParseFailure
 from culturekit.llm.reading.schemas import Target, schema_of
+from culturekit.llm.row_automaton import read_reply
 
 TARGETS: tuple[Target, ...] = ("openai", "google-json", "vllm", "llamacpp", "ollama")
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_questions import QuestionOptions
+from culturekit.families.faithfulness import faithfulness
+from culturekit.families.image_levels import MeanOptions
+from culturekit.families.inputs import Numbered
+from culturekit.families.questions import QuestionOptions, QuestionReads
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
 from culturekit.records.schemas import IMAGES, JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
@@ -57,17 +58,14 @@ def scored(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         for question, above in PARENTS.items()
     ]
     images = write_table(tmp_path / "images", IMAGES, rows_of(IMAGES, *made))
-    stage = faithfulness_stage(
-        {"images-m": images},
-        QuestionOptions(request.param, MeanOptions(by=(("concept",),), benchmark="cube")),
-        judgments={
-            "answers-m": write_table(
-                tmp_path / "judgments", JUDGMENTS, rows_of(JUDGMENTS, *(row for n in range(24) for row in judged(n)))
-            )
-        },
-        quality={"quality-m": write_table(tmp_path / "quality", QUALITY, rows_of(QUALITY, *quality))},
-        questions=write_table(tmp_path / "questions", QUESTIONS, rows_of(QUESTIONS, *asked)),
+    answers = rows_of(JUDGMENTS, *(row for n in range(24) for row in judged(n)))
+    given = QuestionReads(
+        Numbered({"images-m": images}),
+        Numbered({"answers-m": write_table(tmp_path / "judgments", JUDGMENTS, answers)}),
+        write_table(tmp_path / "questions", QUESTIONS, rows_of(QUESTIONS, *asked)),
+        Numbered({"quality-m": write_table(tmp_path / "quality", QUALITY, rows_of(QUALITY, *quality))}),
     )
+    stage = faithfulness(given, QuestionOptions(request.param, MeanOptions(by=(("concept",),), benchmark="cube")))
     with HereEngine() as engine:
         run_stage(stage, tmp_path / "faithfulness", engine=engine, progress=HeardProgress())
     return tmp_path / "faithfulness"

@@ -12,8 +12,8 @@ from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.family import Correction
 from culturekit.families.inputs import Files, ValueTables
+from culturekit.families.stability import StabilityReads, stability
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.records.schemas import ANNOTATIONS
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
@@ -61,7 +61,7 @@ def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path)
     other = tmp_path / "other/scores.parquet"
     shaken = np.random.default_rng(2).random(pl.read_parquet(table).height)
     pl.read_parquet(table).with_columns(value=pl.Series(shaken)).write_parquet(other)
-    folder = made(stability_stage({"one": table, "two": other}), tmp_path / "stability")
+    folder = made(stability(StabilityReads(Files({"one": table, "two": other}))), tmp_path / "stability")
     answer = verify_run(folder)
     assert answer.exit_code == 0
     assert verdicts(answer) == {"verified"}

@@ -1,14 +1,14 @@
 """Prompts that no template of their concept gives, and names that are not the row's."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from culturekit.audit.check import Check, Turn
-from culturekit.audit.concepts_of_names import concepts_of_name
 from culturekit.audit.findings import Change, Code, Finding, quoted
-from culturekit.audit.folding import fold
+from culturekit.audit.folding import fold, tidy
+from culturekit.audit.frames import Frame, Slots, frames, frames_of
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.prompt_slips import Slip, slips_of
-from culturekit.audit.prompts_alone import look_at_prompt
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.audit.template_codes import (
     CODES,
@@ -23,6 +23,7 @@ from culturekit.audit.template_codes import (
     OTHER_CONCEPT,
     PLACE,
 )
+from culturekit.kg.countries import Country
 
 __all__ = ["CHECK"]
 
@@ -36,6 +37,8 @@ SIMPLE: dict[str, Code] = {
     "other-concept": OTHER_CONCEPT,
     "none": NO_TEMPLATE,
 }
+
+ROWS_NAMED = 3
 
 
 def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
@@ -126,3 +129,101 @@ def told(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Findin
 
 
 CHECK = Check(Turn.ROW, CODES, find)
+
+
+def concepts_of_name(sheet: Sheet, knowledge: Knowledge) -> dict[str, dict[str, str]]:
+    """Map folded names to the concepts they are known under, each with the place that says so."""
+    rows: dict[str, dict[str, list[int]]] = {}
+    for row in sheet.rows:
+        concept = sheet.concept(row)
+        if concept is not None and (name := fold(sheet.text(row, "name"))):
+            rows.setdefault(name, {}).setdefault(concept, []).append(row.number)
+    known = {
+        name: {concept: f"row {', '.join(map(str, numbers[:ROWS_NAMED]))}" for concept, numbers in own.items()}
+        for name, own in rows.items()
+    }
+    for source in knowledge.sources:
+        for name, concepts in source.concepts_of_name.items():
+            for concept in concepts:
+                known.setdefault(name, {}).setdefault(concept, source.name)
+    return known
+
+
+def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Finding]:
+    """Hold a prompt that names an artifact, in English, against the templates of its concept."""
+    country, concept, text = sheet.country(row), sheet.concept(row), sheet.text(row, "prompt")
+    if not text.strip():
+        yield aside(sheet, row, MISSING.finding("there is no text", row=row.number, field="text", value=text))
+        return
+    if country is None or concept is None or row.cells.get("kind") != "cube" or row.cells.get("language", "en") != "en":
+        return
+    own = list(frames_of(concept))
+    if not own:
+        return
+    name = name_known(sheet.text(row, "id"), knowledge)
+    if name is not None:
+        yield from against_name(sheet, row, name, country, concept)
+        return
+    read = [(frame, slots) for frame in own if (slots := frame.read(tidy(text)))]
+    if any(slots.place == frame.place(country) for frame, slots in read):
+        return
+    yield alone(sheet, row, country, own, read)
+
+
+def name_known(artifact: str, knowledge: Knowledge) -> str | None:
+    """Find the name of an artifact where a cultural space or a graph is at hand."""
+    return next(
+        (source.name_of_item[artifact] for source in knowledge.sources if artifact in source.name_of_item), None
+    )
+
+
+def against_name(sheet: Sheet, row: Row, name: str, country: Country, concept: str) -> Iterator[Finding]:
+    """Hold a prompt against the name of its artifact."""
+    codes = {"space-missing": MISSING_SPACE, "place": PLACE, "name": NAME_DIFFERS, "other-concept": OTHER_CONCEPT}
+    for slip in slips_of(sheet.text(row, "prompt"), name, country, concept):
+        if slip.kind in {"noun-twice", "noun-in-name"}:
+            continue
+        message = f"the artifact is {quoted(name)}: {quoted(slip.said)} for {quoted(slip.wanted)}"
+        changes = (Change(row.number, None if slip.rebuilt is None else {"text": slip.rebuilt}),)
+        yield codes.get(slip.kind, NO_TEMPLATE).finding(
+            message, row=row.number, field="text", value=slip.said, changes=changes
+        )
+
+
+def alone(sheet: Sheet, row: Row, country: Country, own: list[Frame], read: list[tuple[Frame, Slots]]) -> Finding:
+    """Say what is wrong with a prompt that fits no template of its concept with the word for its country."""
+    text = tidy(sheet.text(row, "prompt"))
+    loose = [(frame, slots) for frame in own if (slots := frame.read(text, loose=True))]
+    for frame, slots in loose:
+        if slots.place == frame.place(country):
+            return rebuilt(
+                row, MISSING_SPACE, f"a space lacks in {quoted(text)}", text, frame.text(slots.name, country)
+            )
+    for frame, slots in read:
+        message = (
+            f"the {frame.key} template wants {quoted(frame.place(country))}, the prompt says {quoted(slots.place)}"
+        )
+        return rebuilt(row, PLACE, message, slots.place, frame.text(slots.name, country))
+    other = next((frame for frame in frames() if frame.read(text)), None)
+    if other is not None:
+        message = f"{quoted(text)} follows the template of {other.key}"
+        return aside(sheet, row, OTHER_CONCEPT.finding(message, row=row.number, field="text", value=text))
+    message = f"{quoted(text)} follows no template"
+    return aside(sheet, row, NO_TEMPLATE.finding(message, row=row.number, field="text", value=text))
+
+
+def rebuilt(row: Row, code: Code, message: str, value: str, wanted: str) -> Finding:
+    """Make a finding whose prompt can be rebuilt."""
+    return code.finding(
+        message,
+        row=row.number,
+        field="text",
+        value=value,
+        suggestion=f"write {quoted(wanted)}",
+        changes=(Change(row.number, {"text": wanted}),),
+    )
+
+
+def aside(sheet: Sheet, row: Row, finding: Finding) -> Finding:
+    """Let the mend of a finding be to set its row aside."""
+    return replace(finding, changes=(Change(row.number),))

@@ -3,11 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache, lru_cache
 
 from culturekit.audit.check import Check, Turn
 from culturekit.audit.findings import Change, Code, Finding, quoted
 from culturekit.audit.knowledge import Knowledge
-from culturekit.audit.look_alikes import latin_twin, mixed_words
 from culturekit.audit.sheet import Sheet
 from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
 
@@ -30,6 +30,15 @@ LOOK_ALIKE = Code(
 )
 MIXED = Code("mixed-script", "note", "a word mixes scripts, and no Latin twin of its letters is known", "nothing")
 HALF = re.compile("[\ud800-\udfff\ufffd]")
+
+TWINS = str.maketrans(
+    "АВЕЅІЈКМНОРСТХҮаеѕіјорсухһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
+    "ABESIJKMHOPCTXYaesijopcyxhdqwABEZHIKMNOPTYXo",
+)
+"""Cyrillic and Greek letters that cannot be told from Latin ones by eye."""
+
+WORD = re.compile(r"[^\W\d_]+")
+SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
 
 
 def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
@@ -70,3 +79,44 @@ def foreign(text: str, twin: str) -> str:
 
 
 CHECK = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find)
+
+
+def latin_twin(text: str) -> str:
+    """Write words that pose as Latin in Latin letters; a word of one script stays as it is."""
+    return WORD.sub(lambda match: twin_of(match[0]), text)
+
+
+@lru_cache(maxsize=65_536)
+def twin_of(word: str) -> str:
+    """Give the Latin word that a word poses as; the word itself where it is none, or not wholly one."""
+    if word.isascii():
+        return word
+    plain = "".join(map(decorative_twin, word))
+    if "LATIN" not in (scripts := scripts_of(plain)) or len(scripts) == 1:
+        return plain
+    twin = plain.translate(TWINS)
+    return twin if scripts_of(twin) == {"LATIN"} else plain
+
+
+def decorative_twin(character: str) -> str:
+    """Give the plain letter of a decorative one, such as a mathematical or a wide A."""
+    plain = unicodedata.normalize("NFKC", character)
+    return plain if not character.isascii() and plain.isascii() and plain.isalpha() and len(plain) == 1 else character
+
+
+def mixed_words(text: str) -> list[str]:
+    """List the words whose letters are of several of the scripts that look alike."""
+    if text.isascii():
+        return []
+    return [match[0] for match in WORD.finditer(text) if len(scripts_of(match[0])) > 1]
+
+
+def scripts_of(word: str) -> set[str]:
+    """Name the scripts of a word, as far as they are among those that look alike."""
+    return {script for character in word if (script := script_of(character)) in SCRIPTS}
+
+
+@cache
+def script_of(character: str) -> str:
+    """Name the script of a letter by its Unicode name."""
+    return unicodedata.name(character, "").partition(" ")[0]

@@ -1,15 +1,17 @@
 """Candidates to artifacts: rules first, then a judge with two questions; every drop has a reason."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeGuard
 
+import polars as pl
+
 from culturekit.builders.filtering.candidate_verdicts import CandidateVerdicts, candidate_rows
 from culturekit.builders.filtering.filter_requests import WORDING, questions_about
-from culturekit.builders.filtering.filter_tables import write_judged
 from culturekit.builders.filtering.pilot import draw_pilot, left_to_the_judge
 from culturekit.builders.filtering.verdicts import Verdict
 from culturekit.errors import UnusableReplies
@@ -17,14 +19,18 @@ from culturekit.kg.concepts import Concept
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
+from culturekit.records.schemas import DROPS, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.table_slices import TableSlices
+from culturekit.storage.table_slices import ROWS_PER_SLICE, TableSlices
+from culturekit.storage.tables import write_frames, write_table
 
 __all__ = ["PilotOutcome", "ask_pilot", "filter_candidates"]
 
 DEFAULTS = LlmOptions()
 SAMPLED = 20
 """Verdicts of a pilot that are shown with what they are about."""
+
+NO_DROPS = pl.DataFrame(schema=DROPS.schema)
 
 
 def filter_candidates(
@@ -108,3 +114,35 @@ def ask_pilot(
 def usable(verdict: Verdict | None) -> TypeGuard[Verdict]:
     """Tell whether a judge has said something about a candidate."""
     return verdict is not None and not verdict.set_aside
+
+
+def write_judged(
+    folder: Path, source: TableSlices, verdicts: CandidateVerdicts
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Part the candidates by verdict, each table in the order of its key; count rows, and drops by reason."""
+    counts = {"kept": 0, "review": 0}
+    dropped: list[pl.DataFrame] = []
+
+    def kept() -> Iterator[pl.DataFrame]:
+        start = 0
+        for frame in source.slices():
+            judged = frame.with_columns(verdicts.columns(start, start + frame.height))
+            start += frame.height
+            removed = pl.col("verdict") == "remove"
+            dropped.append(as_drops(judged.filter(removed)))
+            stays = judged.filter(~removed).select(*source.table.columns, "verdict", "reason", *source.table.optional)
+            counts["kept"] += stays.height
+            counts["review"] += stays.filter(pl.col("verdict") == "review").height
+            yield stays
+
+    table = replace(KEPT, optional=source.table.optional)
+    write_frames(folder, table, kept(), rows_per_group=ROWS_PER_SLICE)
+    drops = pl.concat([NO_DROPS, *dropped])
+    write_table(folder, DROPS, drops)
+    return {**counts, "drops": drops.height}, dict(sorted(Counter(drops["reason"]).items()))
+
+
+def as_drops(removed: pl.DataFrame) -> pl.DataFrame:
+    """Write removed candidates as drops."""
+    rows = removed.select("concept", "reason", "detail", key="qid", stage=pl.lit("filter"))
+    return rows.select(list(DROPS.columns))

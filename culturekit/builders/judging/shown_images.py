@@ -9,17 +9,17 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from culturekit.builders.judging.picture_files import read_picture
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.clients.images import image_of
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
-from culturekit.storage.picture_reading import NoPicture
+from culturekit.storage.picture_reading import LIMITS, NoPicture, PictureLimits, read_inside
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images", "requests_about"]
+__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images", "read_picture", "requests_about"]
 
 ID_LETTERS = 16
 """Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
@@ -143,3 +143,9 @@ def set_aside(outcomes: Counter[str]) -> dict[str, int]:
     """Count the requests that brought no answer; nothing is counted where all did."""
     count = sum(number for outcome, number in outcomes.items() if outcome not in {"ok", "repaired"})
     return {QUARANTINED: count} if count else {}
+
+
+def read_picture(root: Path, relative: str, *, sha256: str, limits: PictureLimits = LIMITS) -> Image | NoPicture:
+    """Read the picture of an images row, at the size that judges are shown, or say why it cannot be shown."""
+    found = read_inside(root, relative, sha256=sha256, limits=limits)
+    return found if isinstance(found, NoPicture) else image_of(found.pixels)

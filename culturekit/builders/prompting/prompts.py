@@ -1,7 +1,7 @@
 """From the cultural space to prompts: one per artifact, or such that leave the artifact open."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,10 @@ from culturekit.builders.prompting.prompt_rows import (
     within_country_prompts,
 )
 from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
-from culturekit.builders.prompting.rebuilt_text import compare_texts
 from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
 from culturekit.builders.prompting.selection import Selection, fresh_quotas, select, unmet, without_public
 from culturekit.builders.prompting.translations import ENGLISH, load_translations
-from culturekit.builders.space.public_cube import Key, is_public_cube, read_public_cube, read_rows
+from culturekit.builders.space.public_cube import Key, Row, is_public_cube, keyed_rows, read_public_cube, read_rows
 from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
@@ -35,6 +34,9 @@ REVIEW = "review.csv"
 """The sheet of a draw, in the stage's folder."""
 
 Rows = list[Mapping[str, Any]]
+
+IN_NAME = "white space around the name"
+"""The released text is the rebuilt one but for white space that stands around the name in it."""
 
 
 def build_prompts(
@@ -218,3 +220,36 @@ def english_texts(made: Iterable[Mapping[str, Any]]) -> dict[Key, str]:
 def reasons(drops: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Count drops by reason."""
     return dict(Counter(drop["reason"] for drop in drops))
+
+
+def compare_texts(rows: Sequence[Row], built: Mapping[Key, str]) -> tuple[pl.DataFrame, int]:
+    """List the rows whose released text is not the rebuilt one, and count those that are rebuilt, names stripped."""
+    differences: list[dict[str, Any]] = []
+    for number, (key, row) in enumerate(keyed_rows(rows)):
+        text, released = None if key is None else built.get(key), row["prompt"] or ""
+        if text == released:
+            continue
+        concept, country, artifact_id = key or (row["domain"], None, None)
+        differences.append(
+            {
+                "row": number,
+                "artifact_id": artifact_id,
+                "concept": concept,
+                "country": country,
+                "name": row["name"],
+                "released": released,
+                "rebuilt": text,
+                "difference": difference(released, text, row["name"] or ""),
+            }
+        )
+    missed = sum(found["difference"] != IN_NAME for found in differences)
+    return pl.DataFrame(differences, schema=DIFFERENCES.schema), len(rows) - missed
+
+
+def difference(released: str, rebuilt: str | None, name: str) -> str:
+    """Say in a few words how a released text departs from the rebuilt one."""
+    if rebuilt is None:
+        return "no template"
+    if name and released.replace(name, name.strip()) == rebuilt:
+        return IN_NAME
+    return "white space" if "".join(released.split()) == "".join(rebuilt.split()) else "words"

@@ -9,8 +9,10 @@ import polars as pl
 from culturekit.builders.prompting.prompt_rows import Wording, artifact_prompt
 from culturekit.builders.space.public_layout import public_rows, statements_of, write_public
 from culturekit.errors import UsageError
+from culturekit.kg.exchange.triple_forms import TRIPLES
 from culturekit.records.choices import ReleaseFormat
 from culturekit.records.schemas import CSPACE
+from culturekit.registry import needing
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest_file
 from culturekit.storage.exports import export_table
@@ -64,6 +66,13 @@ def write_forms(parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
         export_table(parquet, "jsonl")
     if "csv" in formats:
         export_table(parquet, "csv")
+    if any(form in TRIPLES for form in formats):
+        with needing("kg", "a release in triples"):
+            from culturekit.builders.space.space_triples import space_triples
+        for form in formats:
+            if form in TRIPLES:
+                name, suffix = TRIPLES[form]
+                write_atomically(parquet.with_suffix(suffix), space_triples(pl.read_parquet(parquet), name))
 
 
 def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[dict[str, str]]:

@@ -121,7 +121,11 @@ def release(
     out: Out,
     popularity: Annotated[str, typer.Option(help="Where popularity comes from, as a SPEC.")] = "sitelinks",
     form: Annotated[
-        str, typer.Option("--format", help="Forms to write: parquet, jsonl, csv and public, divided by commas.")
+        str,
+        typer.Option(
+            "--format",
+            help="Forms to write, divided by commas: parquet, jsonl, csv, public, ntriples, turtle, json-ld.",
+        ),
     ] = "parquet",
     include: Annotated[
         Included | None, typer.Option(help="Release what waits for a person, too; manifest and card say how many.")

@@ -18,6 +18,15 @@ Scale: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
 class Options:
     """How a pipeline is loaded and called; what is not given is the pipeline's own choice.
 
+    An option that a pipeline does not have, or that would do nothing, is refused. Each row records `model_version` (the
+    hash of weights and settings, with the commit), the seed and `seed_honoured`, and in `provider_params` pipeline,
+    scheduler, steps, guidance, dtype, device, batch, negative prompt, adapters, refiner, and `findings`:
+
+    - a negative prompt that the pipeline does not have, or does not heed;
+    - a prompt longer than a text encoder reads, with the tokens and the limit;
+    - numbers that are not finite in half precision: decoded again in float32, else the status is `failed`;
+    - a picture of one colour. One that a safety checker blacked out has the status `refused`.
+
     Attributes:
         steps: How often the noise is taken away.
         guidance: `guidance_scale`: how closely the picture follows the prompt.

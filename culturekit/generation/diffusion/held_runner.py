@@ -1,11 +1,14 @@
 """Images of a model that one process holds: batches to its lanes, each picture kept as soon as it is made."""
 
+import json
 import math
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,9 +16,9 @@ import polars as pl
 from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest
 from culturekit.generation.diffusion.lane_threads import Answered, in_lanes
 from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
-from culturekit.generation.services.slot_journal import SlotJournal
 from culturekit.records.choices import PictureFormat
 from culturekit.records.work import Work
+from culturekit.storage.digests import digest_file
 from culturekit.storage.seals import is_sealed, seal_pictures
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import save_parquet
@@ -26,6 +29,57 @@ REQUESTS_PER_SHARD = 100
 """At least; rounded up to whole batches, so that only a last batch is filled up."""
 
 PILOT = 2
+
+Slot = tuple[str, int, int]
+"""prompt_id, repeat, slot."""
+
+
+class SlotJournal:
+    """Lines of JSON, one row each; a line that a kill cut short, or whose file is not there, does not count."""
+
+    def __init__(self, path: Path, out: Path, *, version: str | None) -> None:
+        """Read what an earlier run of the same model left; rows of another version are left behind."""
+        self.path, self.out, self.version = path, out, version
+        self.rows: dict[Slot, Mapping[str, Any]] = {}
+        if path.exists():
+            self.read()
+
+    def read(self) -> None:
+        """Take the rows that are whole, and cut the file behind them."""
+        whole = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                row = row_in_line(line)
+                if row is None:
+                    break
+                whole += len(line)
+                if row["model_version"] == self.version and self.has_file(row):
+                    self.rows[slot_in_row(row)] = row
+        os.truncate(self.path, whole)
+
+    def has_file(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether the file of a row is there with the bytes that the row promises."""
+        path = self.out / row["path"]
+        return not row["path"] or (path.is_file() and digest_file(path) == row["sha256"])
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows behind the others: from here on they outlive a kill."""
+        with self.path.open("ab") as file:
+            for row in rows:
+                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self.rows.update((slot_in_row(row), row) for row in rows)
+
+    def settle(self) -> None:
+        """Wait until the rows are on disk: from here on they outlive a power cut, too."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def remove(self) -> None:
+        """Let go of it: the shard's part is written."""
+        self.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +215,17 @@ def pilot_held(shards: Sequence[Shard], *, backend: HeldBackend, work: Work) -> 
             one.journal.add([image_row(request, reply, one.shard, backend.version)])
             seconds = time.perf_counter() - started
         return Pace(seconds / (backend.batch_size * len(lanes)), len(missing) - len(missing[:PILOT]))
+
+
+def slot_in_row(row: Mapping[str, Any]) -> Slot:
+    """Say which image a row is of."""
+    return row["prompt_id"], row["repeat"], row["slot"]
+
+
+def row_in_line(line: bytes) -> dict[str, Any] | None:
+    """Read a line; None where it was cut."""
+    try:
+        row = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None

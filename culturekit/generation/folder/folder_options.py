@@ -21,6 +21,26 @@ FOLDER = "folder"
 class Options:
     """How the files of a folder are named, and how they are taken over.
 
+    A pattern has these fields:
+
+    - `{prompt_id}`: the id; characters that file names cannot hold may be replaced.
+    - `{prompt}`: the text, case, spaces, punctuation and accents aside; also cut, where only one prompt begins so.
+    - `{artifact}`, `{artifact_id}`, `{concept}`, `{country}`: what the prompt names; a country as code or name.
+    - `{model}`: with `--model` only its images are taken.
+    - `{repeat}`, `{slot}`, `{seed}`: numbers; `{id}`: what tells images apart; `{_}`: anything.
+
+    Without an extension, or with `.*`, any counts. A brace as such is written twice. A pattern is compared with the
+    last parts of a path; one that begins with `/` begins at the folder. `{prompt}`, `{prompt_id}` and `{artifact}` take
+    as much as they can. What names do not say is dealt out in their order, `img2` before `img10`.
+
+    A list is CSV, TSV, JSON, JSON lines or Parquet, with these columns:
+
+    - `path`, `file_name` or `file`, within the folder;
+    - `prompt_id`, or `prompt` or `text`, or `concept`, `country`, `artifact`, `artifact_id`;
+    - `model`, `model_version`, `seed`, `seed_honoured`, `repeat`, `slot`, `prompt_sent`, `prompt_revised`, `rewriter`,
+      `safety`, `requested_at`, `provider_params`;
+    - `status` (`refused`, `filtered`) and `reason`, for an image that was never made.
+
     Attributes:
         pattern: What the parts of a name mean, such as `{prompt}__{id}.png`; several with `|` between
             them, of which the first that leads to a prompt counts.

@@ -1,30 +1,83 @@
 """Gemini models that make images, through generateContent of the Gemini API."""
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from culturekit.errors import UsageError
 from culturekit.generation.image_options import GoogleImageOptions
-from culturekit.generation.services.gemini_image_wire import GeminiImages, compose, read
-from culturekit.generation.services.gemini_sizes import DEFAULT_SIZE, shape_of_size, size_of
-from culturekit.generation.services.image_client import ImageClient, price_of_images
+from culturekit.generation.services.image_client import ImageClient, ImagePrice, price_of_images
+from culturekit.generation.services.image_question import Candidate
+from culturekit.generation.services.image_replies import KEPT, reply_with, reply_without
 from culturekit.generation.services.openai_image_client import body_as_it_is
 from culturekit.llm.batches.batch_client import BatchClient, BatchLimits, BatchResult, Job
 from culturekit.llm.batches.google_batches import GoogleBatches
-from culturekit.llm.client import Identity, Outgoing, Request
+from culturekit.llm.client import Identity, Outgoing, Reply, Request, Usage
 from culturekit.llm.clients.api_keys import api_key
 from culturekit.llm.clients.endpoints import is_official, normal_base_url
+from culturekit.llm.clients.error_bodies import shortened
+from culturekit.llm.clients.gemini_api import usage as told_usage
 from culturekit.llm.clients.gemini_settings import OFFICIAL
 from culturekit.llm.clients.google_client import VARIABLES, GoogleClient, GoogleConnection, base_url_of_environment
 from culturekit.llm.clients.remote_client import WireFormat, model_of
+from culturekit.llm.reading.json_values import decoded, record, records, text, why_no_object
 from culturekit.registry import Spec
+from culturekit.storage.digests import canonical_json
 
-__all__ = ["GoogleImageClient", "make"]
+__all__ = ["GoogleImageClient", "make", "shape_of_size"]
 
 ROWS_OF_A_JOB = 100
 THINKS = "gemini-3"
 ROOM_TO_THINK = 2048
+
+DEFAULT_SIZE = "1K"
+
+SHAPES: Mapping[str, tuple[int, int]] = {
+    "1:1": (1024, 1024),
+    "2:3": (832, 1248),
+    "3:2": (1248, 832),
+    "3:4": (864, 1184),
+    "4:3": (1184, 864),
+    "4:5": (896, 1152),
+    "5:4": (1152, 896),
+    "9:16": (768, 1344),
+    "16:9": (1344, 768),
+    "21:9": (1536, 672),
+}
+"""Width and height at 1K."""
+
+SCALES: Mapping[str, int] = {"1K": 1, "2K": 2, "4K": 4}
+
+THRESHOLDS = {
+    "low": "BLOCK_LOW_AND_ABOVE",
+    "medium": "BLOCK_MEDIUM_AND_ABOVE",
+    "high": "BLOCK_ONLY_HIGH",
+    "none": "BLOCK_NONE",
+}
+CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT")
+DECLINED = {"STOP", "NO_IMAGE"}
+"""The model ended of its own accord, without an image; every other reason is a filter's."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiImages:
+    """How the requests of one client look."""
+
+    aspect_ratio: str = ""
+    image_size: str = ""
+    safety: str = ""
+    price: ImagePrice | None = None
+    send_seed: bool = False
+
+    def image_config(self) -> dict[str, str]:
+        """Say what an image is to look like, as far as it is stated."""
+        config = {"aspectRatio": self.aspect_ratio, "imageSize": self.image_size}
+        return {name: value for name, value in config.items() if value}
+
+    def said(self) -> dict[str, object]:
+        """Give what goes with every prompt."""
+        return {**self.image_config(), **({"safety": THRESHOLDS[self.safety]} if self.safety else {})}
 
 
 class GoogleImageClient(ImageClient, GoogleClient):
@@ -105,3 +158,93 @@ def settings_of(model: str, options: GoogleImageOptions, size: str | None) -> Ge
     # a model of one size refuses to be told one
     told = large if large and large != DEFAULT_SIZE else ""
     return GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
+
+
+def size_of(image_size: str) -> str:
+    """Name the size that is drawn where none is said."""
+    return image_size or DEFAULT_SIZE
+
+
+def shape_of_size(size: str) -> tuple[str, str]:
+    """Say a width and a height in Google's words: a shape and a size."""
+    width, height = (int(side) for side in size.split("x"))
+    for name, scale in SCALES.items():
+        for ratio, (wide, high) in SHAPES.items():
+            if (width, height) == (wide * scale, high * scale):
+                return ratio, name
+    raise UsageError(
+        "Gemini does not draw images of this size",
+        found=size,
+        expected=", ".join(f"{wide}x{high}" for wide, high in SHAPES.values()) + ", or twice or four times as much",
+    )
+
+
+def compose(request: Request, settings: GeminiImages) -> Outgoing:
+    """Write a call; what comes back is an image and no words."""
+    config: dict[str, Any] = {"responseModalities": ["IMAGE"]}
+    if settings.image_config():
+        config["imageConfig"] = settings.image_config()
+    if settings.send_seed:
+        config["seed"] = signed(int(str(request.data["seed"])))
+    body: dict[str, Any] = {
+        "contents": [{"role": "user", "parts": [{"text": request.data["prompt"]}]}],
+        "generationConfig": config,
+    }
+    if settings.safety:
+        threshold = THRESHOLDS[settings.safety]
+        body["safetySettings"] = [{"category": f"HARM_CATEGORY_{name}", "threshold": threshold} for name in CATEGORIES]
+    most = 1 if settings.price is None else settings.price.most(1)
+    return Outgoing(canonical_json(body), (), request.sample, most)
+
+
+def signed(seed: int) -> int:
+    """Write the 32 bits of a seed as Google takes them, with a sign."""
+    return seed - 2**32 if seed >= 2**31 else seed
+
+
+def read(raw: bytes, settings: GeminiImages) -> Reply:
+    """Read a reply; an image that was filtered or declined comes as a 200 without one."""
+    body = record(decoded(raw))
+    candidates = records(body.get("candidates"))
+    blocked = text(record(body.get("promptFeedback")).get("blockReason"))
+    made = [candidate for each in candidates for candidate in pictures_of(each)]
+    told = told_usage(body.get("usageMetadata"), "")
+    usage = told if settings.price is None else settings.price.counted(told, len(made))
+    if made:
+        return reply_with(made, text(body.get("modelVersion")), {}, usage)
+    if blocked and blocked != "BLOCK_REASON_UNSPECIFIED":
+        return reply_without("blocked", f"prompt: {blocked}", usage)
+    if not candidates:
+        return reply_without("unreadable", "no candidates in the reply" if body else why_no_object(raw))
+    return without_picture(candidates[0], usage)
+
+
+def without_picture(candidate: Mapping[str, Any], usage: Usage) -> Reply:
+    """Tell why a candidate has no picture."""
+    reason = text(candidate.get("finishReason"))
+    said = shortened(" ".join(text(part.get("text")) for part in parts_of(candidate)).strip())
+    why = ": ".join(filter(None, [reason, said or shortened(text(candidate.get("finishMessage")))]))
+    if reason == "MAX_TOKENS":
+        return reply_without("length", why, usage)
+    if reason in DECLINED:
+        return reply_without("refusal", why, usage)
+    if reason in ("", "FINISH_REASON_UNSPECIFIED"):
+        return reply_without("refusal", said, usage) if said else reply_without("unreadable", "nothing, and no reason")
+    return reply_without("blocked", why, usage)
+
+
+def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give the parts of a candidate, its thoughts left out, among which are drafts of images."""
+    parts = records(record(candidate.get("content")).get("parts"))
+    return [part for part in parts if part.get("thought") is not True]
+
+
+def pictures_of(candidate: Mapping[str, Any]) -> list[Candidate]:
+    """Read the images of a candidate."""
+    ratings = records(candidate.get("safetyRatings"))
+    safety = " ".join(
+        f"{text(rating.get('category')).removeprefix('HARM_CATEGORY_')}={text(rating.get('probability'))}"
+        for rating in ratings
+    )
+    blobs = [record(part.get("inlineData") or part.get("inline_data")) for part in parts_of(candidate)]
+    return [Candidate(text(blob["data"]), "", safety, "") for blob in blobs if text(blob.get("data")).startswith(KEPT)]

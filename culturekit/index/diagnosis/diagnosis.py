@@ -6,13 +6,11 @@ from typing import Annotated
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.index.diagnosis.ceiling import ceiling_matches
 from culturekit.index.diagnosis.comparison import Comparison, comparer, weights_for
-from culturekit.index.diagnosis.hubs import hubs_of, neighbour_skew
-from culturekit.index.diagnosis.recognition import recognition_of
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.index.matching.calibration import held_out
 from culturekit.index.matching.mapping_options import MappingOptions
@@ -21,11 +19,18 @@ from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.matching.match_margins import leads
 from culturekit.records.schemas import HUBS, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest
 from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["DiagnosisOptions", "diagnose"]
+__all__ = ["CEILING", "DiagnosisOptions", "ceiling_matches", "diagnose", "hubs_of", "neighbour_skew", "recognition_of"]
+
+CEILING = "ceiling"
+"""The model that the ceiling stands under."""
+
+TOP = 20
+"""So many hubs are listed for each model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +136,147 @@ def match_held_out(shard: HeldOutShard) -> int:
     save_parquet(pl.concat(parts).with_columns(shown=shown), shard.part)
     seal(shard.part)
     return rows.height
+
+
+def ceiling_matches(
+    held_out: pl.DataFrame, artifacts: pl.DataFrame, *, size: int, repeats: int, seed: int
+) -> pl.DataFrame:
+    """Deal held-out references out in batches of different artifacts, and give what each was mapped to, as MATCHES.
+
+    The references went through the same mapping as images do, so that its errors are in the ceiling too. A concept with
+    fewer artifacts than a batch has places shows some of them twice, as any model would have to.
+
+    Args:
+        held_out: a row per held-out picture: `shown`, the artifact it shows; `artifact_id`, `artifact`, `country`,
+            `countries`, `continent`, `score` and `margin` of what it was mapped to.
+        artifacts: conforms to ARTIFACTS.
+        size: images per batch.
+        repeats: batches per concept.
+        seed: of the draws.
+    """
+    concepts = artifacts.select(shown="artifact_id", concept="concepts").explode("concept")
+    placed = held_out.join(concepts, on="shown").sort("concept", "shown", "score", "artifact_id")
+    rows: list[pl.DataFrame] = []
+    for (concept,), own in placed.group_by("concept", maintain_order=True):
+        rng = np.random.default_rng([seed, int(digest(["ceiling", str(concept)])[:16], 16)])
+        of_artifact = own.with_row_index("row").group_by("shown", maintain_order=True).agg("row")["row"].to_list()
+        for repeat in range(repeats):
+            chosen = dealt(len(of_artifact), size, rng)
+            picked = [int(rng.choice(of_artifact[artifact])) for artifact in chosen]
+            batch = own[picked].with_columns(
+                repeat=pl.lit(repeat, pl.UInt16), slot=pl.int_range(len(picked)).cast(pl.UInt8)
+            )
+            rows.append(batch)
+    if not rows:
+        return pl.DataFrame(schema=MATCHES.schema)
+    return (
+        pl.concat(rows)
+        .with_columns(
+            image_id=pl.format("ceiling-{}-{}-{}", "concept", "repeat", "slot"),
+            model=pl.lit(CEILING),
+            prompt_id=pl.format("ceiling-{}", "concept"),
+            rank=pl.lit(1, pl.UInt16),
+            abstained=pl.lit(value=False),
+            method=pl.lit("nearest"),
+            country_margin=pl.lit(float("nan")),  # nobody asks for it here
+        )
+        .select(pl.col(name).cast(dtype) for name, dtype in MATCHES.schema.items())
+    )
+
+
+def dealt(artifacts: int, size: int, rng: np.random.Generator) -> list[int]:
+    """Draw `size` artifacts, all of them before any comes again."""
+    drawn: list[int] = []
+    while len(drawn) < size:
+        drawn += rng.permutation(artifacts).tolist()
+    return drawn[:size]
+
+
+def recognition_of(held_out: pl.DataFrame, artifacts: pl.DataFrame) -> pl.DataFrame:
+    """Count precision and recall of countries, and over all the share of artifacts that were recognised.
+
+    An artifact of several countries counts for each: mapping it to any artifact of that country is right there.
+
+    Args:
+        held_out: a row per held-out picture: `shown`, the artifact it shows, and `artifact_id` and `country`, what it
+            was mapped to.
+        artifacts: conforms to ARTIFACTS.
+
+    Returns:
+        Conforms to RECOGNITION, the row over all first; precision of a country that nothing was mapped to, and recall
+        of one of which nothing was shown, are null.
+    """
+    places = artifacts.select("artifact_id", "countries")
+    rows = held_out.join(places.rename({"artifact_id": "shown", "countries": "own"}), on="shown").join(
+        places.rename({"countries": "found"}), on="artifact_id"
+    )
+    shown = (
+        rows.explode("own")
+        .with_columns(hit=pl.col("found").list.contains(pl.col("own")))
+        .group_by(country="own")
+        .agg(shown=pl.len(), recognised=pl.col("hit").sum())
+    )
+    mapped = (
+        rows.with_columns(hit=pl.col("own").list.contains(pl.col("country")))
+        .group_by("country")
+        .agg(mapped=pl.len(), right=pl.col("hit").sum())
+    )
+    countries = shown.join(mapped, on="country", how="full", coalesce=True).sort("country")
+    right = int((rows["shown"] == rows["artifact_id"]).sum())
+    over_all = pl.DataFrame(
+        {"country": [None], "shown": [rows.height], "recognised": [right], "mapped": [rows.height], "right": [right]},
+        schema_overrides={"country": pl.String},
+    )
+    counts = pl.col("shown", "recognised", "mapped", "right")
+    table = pl.concat([over_all, countries.select(over_all.columns)], how="vertical_relaxed")
+    return (
+        table.with_columns(counts.fill_null(0).cast(pl.UInt64))
+        .with_columns(recall=share("recognised", "shown"), precision=share("right", "mapped"))
+        .select(list(RECOGNITION.columns))
+    )
+
+
+def share(part: str, whole: str) -> pl.Expr:
+    """Divide two counts; nothing of nothing is null."""
+    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
+
+
+def hubs_of(matches: pl.DataFrame, *, top: int = TOP) -> pl.DataFrame:
+    """List the artifacts that most images of each model have among the neighbours kept, as HUBS."""
+    images = matches.group_by("model").agg(images=pl.col("image_id").n_unique())
+    counts = (
+        matches.drop_nulls("artifact_id")
+        .group_by("model", "artifact_id")
+        .agg(
+            artifact=pl.col("artifact").first(),
+            country=pl.col("countries").first().list.first(),
+            neighbours=pl.len().cast(pl.UInt64),
+            nearest=(pl.col("rank") == 1).sum().cast(pl.UInt64),
+        )
+    )
+    ranked = counts.sort(["model", "neighbours", "nearest", "artifact_id"], descending=[False, True, True, False])
+    rank = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("model")
+    listed = (
+        ranked.with_columns(rank=rank).filter(pl.col("rank") <= top).join(images, on="model", maintain_order="left")
+    )
+    return listed.with_columns(share=pl.col("neighbours") / pl.col("images")).select(list(HUBS.columns))
+
+
+def neighbour_skew(matches: pl.DataFrame, artifacts: int) -> dict[str, float]:
+    """Measure the skewness of how often each of all artifacts is among the neighbours of a model's images.
+
+    Where neighbours fall on all alike it is about 0; a few hubs among many artifacts that nothing is near make it
+    large.
+    """
+    counts = matches.drop_nulls("artifact_id").group_by("model", "artifact_id").len().sort("model", "artifact_id")
+    return {
+        model: round(skewness(np.pad(own["len"].to_numpy().astype(np.float64), (0, max(artifacts - own.height, 0)))), 4)
+        for (model,), own in counts.group_by("model", maintain_order=True)
+    }
+
+
+def skewness(counts: NDArray[np.float64]) -> float:
+    """Give the third standardised moment; 0 where nothing varies."""
+    deviations = counts - counts.mean()
+    spread = float(np.sqrt((deviations**2).mean()))
+    return 0.0 if spread == 0 else float(((deviations / spread) ** 3).mean())

@@ -12,7 +12,6 @@ from culturekit.index.embedding.pictures import try_picture
 from culturekit.index.raters.score_pictures import in_threads
 from culturekit.index.spread.pair_measure import PairMeasure
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
-from culturekit.index.spread.repeat_batches import RepeatBatch, repeat_batches
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.digests import digest
@@ -30,6 +29,21 @@ UNREADABLE = "images of a batch with a picture that cannot be read: "
 
 PART = {**PAIR_DISTANCES.schema, "reason": pl.String()}
 """A row has a distance, or the reason why there is none; then the distance is NaN."""
+
+NO_PROMPT = "images that name no prompt or repeat"
+INCOMPLETE = "images of an incomplete batch"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatBatch:
+    """One full batch: where it stands, and path and hash of each picture."""
+
+    model: str
+    concept: str | None
+    prompt_id: str
+    repeat: int
+    number: int
+    pictures: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +119,23 @@ def distance_of(batch: RepeatBatch, root: Path, measure: PairMeasure) -> tuple[f
         ready.append(measure.prepare(found))
     distances, count = measure.distances(ready), len(ready)
     return float(distances.sum() / (count * (count - 1))), None
+
+
+def repeat_batches(images: pl.DataFrame, size: int) -> tuple[list[RepeatBatch], Counter[str]]:
+    """Cut images that have a picture into full batches, and count the images that are in none."""
+    left_out: Counter[str] = Counter()
+    ready = images.filter(pl.col("status") == "ok")
+    left_out["images without a picture"] += images.height - ready.height
+    placed = ready.drop_nulls(["prompt_id", "repeat"])
+    left_out[NO_PROMPT] += ready.height - placed.height
+    concept = [] if "concept" in placed.columns else [pl.lit(None, pl.String).alias("concept")]
+    ordered = placed.with_columns(concept).sort("model", "prompt_id", "repeat", "slot", "image_id")
+    batches: list[RepeatBatch] = []
+    for (model, prompt, repeat), rows in ordered.group_by("model", "prompt_id", "repeat", maintain_order=True):
+        pictures = tuple(rows.select("path", "sha256").iter_rows())
+        full = len(pictures) // size
+        left_out[INCOMPLETE] += len(pictures) - full * size
+        for number in range(full):
+            own = pictures[number * size : (number + 1) * size]
+            batches.append(RepeatBatch(str(model), rows["concept"][0], str(prompt), int(str(repeat)), number, own))
+    return batches, left_out

@@ -1,6 +1,8 @@
 """A dump file to part tables: cut into runs, read by all workers, spliced together again."""
 
-from collections.abc import Iterator
+import queue
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +10,8 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.dump.bzip2_ranges import FIRST_BLOCK
 from culturekit.kg.dump.dump_runs import Form, Run, RunReport, read_run
 from culturekit.kg.dump.gzip_ranges import second_member
-from culturekit.kg.dump.members import STDIN, damaged, read_chunks
+from culturekit.kg.dump.members import STDIN, Chunk, damaged, read_chunks
 from culturekit.kg.dump.splice import FileReport, Splice
-from culturekit.kg.dump.stream_runs import chunk_groups
 from culturekit.records.work import Work
 
 __all__ = ["read_dump"]
@@ -23,6 +24,9 @@ PROBE = 512_000_000
 """Within so many bytes a second member is looked for; the members of the dumps have about 60 MB."""
 
 FORMS: dict[str, Form] = {".gz": "gzip", ".bz2": "bzip2"}
+
+RUN_BYTES = 8_000_000
+"""Plain bytes that one worker takes at a time."""
 
 
 def read_dump(work: Work, file: int, path: Path, languages: tuple[str, ...]) -> FileReport:
@@ -110,3 +114,60 @@ def read_stream(work: Work, template: Run, splice: Splice) -> None:
 def totals(report: FileReport) -> str:
     """Say how much has been read."""
     return f"{report.entities:,} entities, {report.length / 1e6:,.0f} MB of JSON, {report.members:,} members"
+
+
+def chunk_groups(chunks: Iterable[Chunk], *, at_once: int) -> Iterator[list[tuple[Chunk, ...]]]:
+    """Give lists of at most `at_once` runs of chunks, while a thread reads the next list.
+
+    What the reader raises is raised here, after what it had read before.
+    """
+    waiting: queue.Queue[list[tuple[Chunk, ...]] | BaseException | None] = queue.Queue(maxsize=1)
+    stopped = threading.Event()
+
+    def put(what: list[tuple[Chunk, ...]] | BaseException | None) -> None:
+        while not stopped.is_set():
+            try:
+                waiting.put(what, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+
+    def read() -> None:
+        try:
+            for group in grouped(chunks, at_once):
+                put(group)
+                if stopped.is_set():
+                    return
+        except BaseException as error:
+            put(error)
+        else:
+            put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while (group := waiting.get()) is not None:
+            if isinstance(group, BaseException):
+                raise group
+            yield group
+    finally:
+        stopped.set()
+
+
+def grouped(chunks: Iterable[Chunk], at_once: int) -> Iterator[list[tuple[Chunk, ...]]]:
+    """Group chunks into runs, and runs into lists."""
+    runs: list[tuple[Chunk, ...]] = []
+    run: list[Chunk] = []
+    size = 0
+    for chunk in chunks:
+        run.append(chunk)
+        size += len(chunk.content)
+        if size >= RUN_BYTES:
+            runs.append(tuple(run))
+            run, size = [], 0
+        if len(runs) == at_once:
+            yield runs
+            runs = []
+    if run:
+        runs.append(tuple(run))
+    if runs:
+        yield runs

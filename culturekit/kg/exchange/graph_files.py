@@ -10,10 +10,11 @@ from rdflib import Graph
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.networkx_graphs import as_graphml, as_node_link, from_graphml, from_node_link
 from culturekit.kg.exchange.rdf_graphs import from_rdf, parsed_rdf, rdf_graph, written_rdf
+from culturekit.kg.exchange.triple_forms import TRIPLES
 from culturekit.kg.looking.neighbourhood import Neighbourhood
 from culturekit.records.choices import GraphFormat
 
-__all__ = ["FORMATS", "RDF_NAMES", "form_of", "read_graph_file", "read_triples"]
+__all__ = ["FORMATS", "form_of", "read_graph_file", "read_triples"]
 
 Read = TypeVar("Read")
 
@@ -30,12 +31,6 @@ class Form:
     read: Callable[[bytes], tuple[Neighbourhood, int]]
 
 
-RDF_NAMES: Mapping[GraphFormat, tuple[str, str]] = {
-    "ntriples": ("nt", ".nt"), "turtle": ("turtle", ".ttl"), "json-ld": ("json-ld", ".jsonld"),
-}  # fmt: skip
-"""The formats of triples: the name each has in rdflib, and the suffix of its files."""
-
-
 def rdf_form(name: str, suffix: str) -> Form:
     """Give a format of triples."""
     return Form(
@@ -44,7 +39,9 @@ def rdf_form(name: str, suffix: str) -> Form:
 
 
 FORMATS: Mapping[GraphFormat, Form] = {
-    **{form: rdf_form(name, suffix) for form, (name, suffix) in RDF_NAMES.items()},
+    "ntriples": rdf_form(*TRIPLES["ntriples"]),
+    "turtle": rdf_form(*TRIPLES["turtle"]),
+    "json-ld": rdf_form(*TRIPLES["json-ld"]),
     "graphml": Form(".graphml", as_graphml, lambda content: (from_graphml(content), 0)),
     "node-link": Form(".json", as_node_link, lambda content: (from_node_link(content), 0)),
 }
@@ -67,11 +64,9 @@ def read_graph_file(path: Path, form: GraphFormat) -> tuple[Neighbourhood, int]:
 def read_triples(path: Path) -> Graph:
     """Read a file of triples, by its suffix."""
     form = form_of(path)
-    if form not in RDF_NAMES:
-        raise UsageError(
-            "no triples", where=str(path), expected=" or ".join(suffix for _, suffix in RDF_NAMES.values())
-        )
-    return parsed(path, form, lambda content: parsed_rdf(content, RDF_NAMES[form][0]))
+    if form not in TRIPLES:
+        raise UsageError("no triples", where=str(path), expected=" or ".join(suffix for _, suffix in TRIPLES.values()))
+    return parsed(path, form, lambda content: parsed_rdf(content, TRIPLES[form][0]))
 
 
 def parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], Read]) -> Read:

@@ -38,8 +38,8 @@ class Answer:
 
 
 def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:
-    """Answer a query with the first `most` rows; `wd:`, `wdt:` and `rdfs:` need no PREFIX."""
-    prepared = checked(query)
+    """Answer a query with the first `most` rows; `wd:`, `wdt:`, `rdfs:` and those of a file need no PREFIX."""
+    prepared = checked(graph, query)
     try:
         result = graph.query(prepared)
         if result.type == "ASK":
@@ -59,10 +59,10 @@ def sorted_rows(kind: str, rows: Iterator[tuple[Node | None, ...]]) -> Iterator[
     return rows if kind == "SELECT" else iter(sorted(rows, key=lambda row: tuple(map(str, row))))
 
 
-def checked(query: str) -> Query:
+def checked(graph: Graph, query: str) -> Query:
     """Parse a query, and refuse what would leave this machine: SERVICE, FROM; updates such as LOAD are no queries."""
     try:
-        prepared = prepareQuery(query, initNs=PREFIXES)
+        prepared = prepareQuery(query, initNs={**dict(graph.namespaces()), **PREFIXES})
     except RecursionError as error:
         raise UsageError("the query is nested too deeply") from error
     except Exception as error:  # a parser of its own, and of rdflib several more

@@ -8,21 +8,23 @@ from types import MappingProxyType
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
+from culturekit.kg.countries import country
 from culturekit.kg.facts import Facts, qid_of
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
-from culturekit.kg.walk.authors_table import authors_table
-from culturekit.kg.walk.authors_walk import MOST_ROWS, authors_walk
+from culturekit.kg.walk.authors_walk import MOST_ROWS, Ways, authors_walk
 from culturekit.kg.walk.candidate_rows import candidate_rows, evidence
-from culturekit.kg.walk.class_loops import count_loops
-from culturekit.kg.walk.concept_search import nodes_of, search_of
-from culturekit.kg.walk.country_lists import country_lists, in_scope
 from culturekit.kg.walk.reached import Reached, reached_by
 from culturekit.kg.walk.searches import Search
 from culturekit.kg.walk.shortest_paths import shortest_paths
-from culturekit.kg.walk.walk import walk
+from culturekit.kg.walk.traits import WALKED
+from culturekit.kg.walk.walk import Walk, walk
 from culturekit.records.choices import Semantics
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work
@@ -31,6 +33,8 @@ from culturekit.storage.tables import write_table
 __all__ = ["ExtractOptions", "extract"]
 
 logger = logging.getLogger(__name__)
+
+ITEMS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +155,124 @@ def scope(graph: Graph, concept: Concept, reached: Reached, facts: Facts, succes
         detail=pl.col("country_qids").list.join(" "),
     )
     return Scoped(reached.only(inside), countries.filter(pl.Series(inside)), drops.filter(pl.Series(~inside)))
+
+
+def authors_table(graph: Graph, concept: str, ways: Ways) -> pl.DataFrame:
+    """Write out every way of a concept; those that end alike are numbered."""
+    ones, copies = ways.one_by_one()
+    numbers = {"root": ones.roots, "parent": ones.parents, "qid": ones.nodes}
+    rows = pl.DataFrame({name: graph.nodes[nodes] for name, nodes in numbers.items()}).with_columns(
+        pl.Series("hop", ones.hops), pl.Series("copy", copies), concept=pl.lit(concept)
+    )
+    return rows.with_columns(qid_of(name).alias(name) for name in numbers).select(list(AUTHORS_ROWS.columns))
+
+
+def count_loops(walked: Walk) -> Mapping[str, int]:
+    """Count among the nodes walked on from, along edges that count for some concept.
+
+    `self_loops` are nodes stated to be below themselves, `cycles` groups of two or more nodes that are each below
+    every other, and `nodes_in_cycles` the nodes in such groups. A walk passes each of them once per root.
+    """
+    parents, children = walked.class_edges
+    both = (walked.traits[children] & WALKED) != 0
+    parents, children = parents[both], children[both]
+    loops = parents == children
+    nodes = np.unique(np.concatenate([parents, children]))
+    above, below = np.searchsorted(nodes, parents[~loops]), np.searchsorted(nodes, children[~loops])
+    matrix = csr_array((np.ones(len(above), np.int8), (above, below)), shape=(len(nodes), len(nodes)))
+    sizes = np.empty(0, np.int64)
+    if len(nodes):
+        sizes = np.bincount(connected_components(matrix, directed=True, connection="strong")[1])
+    cycles = sizes > 1
+    return {"self_loops": int(loops.sum()), "cycles": int(cycles.sum()), "nodes_in_cycles": int(sizes[cycles].sum())}
+
+
+def search_of(graph: Graph, concept: Concept, *, semantics: Semantics = "default") -> Search:
+    """Say in nodes and masks what a concept looks for; a root given twice goes as far as it may in either."""
+    limits: dict[int, int] = {}
+    missing = []
+    for root in concept.roots:
+        node = graph.find(int(root.qid[1:]))
+        if node is None:
+            missing.append(root.qid)
+        else:
+            limits[node] = max(concept.hops_of(root), limits.get(node, 0))
+    say_missing(concept, missing, any_there=bool(limits))
+    return Search(
+        roots=tuple(sorted(limits)),
+        hops=tuple(limits[node] for node in sorted(limits)),
+        edge_mask=mask_of(concept.follow, EDGE_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
+        country_mask=mask_of(concept.country_properties, COUNTRY_PROPERTIES, ranks=concept.ranks, ended=concept.ended),
+        blocked=tuple(nodes_of(graph, concept.exclude.classes)),
+        expand_artifacts=concept.expand_artifacts,
+        literal=semantics == "authors",
+    )
+
+
+def say_missing(concept: Concept, missing: Sequence[str], *, any_there: bool) -> None:
+    """Warn of roots that the graph never mentions; without any root there is nothing to do."""
+    if not any_there:
+        raise UsageError(
+            f"the graph mentions no root of {concept.concept}",
+            found=" ".join(missing),
+            hint="Check the QIDs, or ingest the dump that describes them.",
+        )
+    for qid in missing:
+        logger.warning("the graph never mentions the root %s of %s", qid, concept.concept)
+
+
+def nodes_of(graph: Graph, qids: Sequence[str]) -> list[int]:
+    """Find the nodes of QIDs, ascending; what the graph does not have is left out."""
+    nodes = (graph.find(int(qid[1:])) for qid in qids)
+    return sorted({node for node in nodes if node is not None})
+
+
+def country_lists(
+    facts: Facts, numbers: NDArray[np.uint32], concept: Concept, successors: Mapping[int, int]
+) -> pl.DataFrame:
+    """List the countries of items, in the order of their numbers: number, country_qids; each country once.
+
+    The properties come in the order of the concept; within one, countries come in the order that the item has. With
+    the choice `P495-first`, P17 counts only where P495 says nothing.
+    """
+    parts = [
+        lists_of(facts, numbers[begin : begin + ITEMS_AT_ONCE], concept, successors)
+        for begin in range(0, max(len(numbers), 1), ITEMS_AT_ONCE)
+    ]
+    return pl.concat(parts)
+
+
+def lists_of(
+    facts: Facts, numbers: NDArray[np.uint32], concept: Concept, successors: Mapping[int, int]
+) -> pl.DataFrame:
+    """List the countries of as many items as are read at once."""
+    first = concept.country_choice == "P495-first"
+    properties = COUNTRY_PROPERTIES if first else concept.country_properties
+    turn = {name: place for place, name in enumerate(properties)}
+    stated = (
+        facts.statements(numbers, concept.country_properties, ranks=concept.ranks, ended=concept.ended)
+        .filter(pl.col("value").is_not_null())
+        .with_columns(turn=pl.col("property").replace_strict(turn, return_dtype=pl.UInt8))
+    )
+    if first:
+        stated = stated.filter(pl.col("turn") == pl.col("turn").min().over("number"))
+    if successors:
+        stated = stated.with_columns(pl.col("value").replace(successors))
+    lists = (
+        stated.sort("number", "turn", "position")
+        .group_by("number", maintain_order=True)
+        .agg(country_qids=qid_of("value").unique(maintain_order=True))
+    )
+    every = pl.DataFrame({"number": numbers}, schema={"number": pl.UInt32})
+    return every.join(lists, on="number", how="left", maintain_order="left").with_columns(
+        pl.col("country_qids").fill_null([])
+    )
+
+
+def in_scope(concept: Concept, country_qids: pl.Series) -> NDArray[np.bool_]:
+    """Tell which lists have one of the concept's countries."""
+    if concept.countries == "all":
+        return np.ones(len(country_qids), np.bool_)
+    wanted = sorted({qid for iso in concept.countries for qid in country(iso).qids})
+    inside = country_qids.list.eval(pl.element().is_in(wanted)).list.any().fill_null(value=False)
+    return inside.to_numpy()

@@ -38,7 +38,7 @@ def reached_by(walked: Walk, searches: Sequence[Search], number: int) -> Reached
     """Bring together what the roots of one search reach."""
     roots = searches[number].roots
     parts = [
-        (hop, root, found.of(one.bits.dtype(1 << place)).nodes)
+        (hop, root, found.for_roots(one.bits.dtype(1 << place)).nodes)
         for one in walked.passes
         for place, (own, root) in enumerate(zip(one.bits.searches, one.bits.places, strict=True))
         if own == number

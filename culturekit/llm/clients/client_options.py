@@ -114,7 +114,12 @@ class RemoteOptions(ServiceOptions):
 
 @dataclass(frozen=True, slots=True)
 class OpenAIOptions(RemoteOptions):
-    """What `openai:MODEL` takes.
+    """What `openai:MODEL` takes: OpenAI, or with `base_url` any server that speaks its chat completions.
+
+    - refused: a `refusal`. Truncated: `length`, `max_output_tokens`. Invalid: 400, 413, 422.
+    - blocked: `content_filter`, or a policy's code in an HTTP 400.
+    - asked again, after the server's hint: 408, 409, 429, 5xx, broken connections, an error or nothing inside a 200.
+    - the run ends: 401, 403, 404, no credit, an option that the model does not take.
 
     Attributes:
         api: Chat completions, or the responses API with `store: false`, which has no seed.
@@ -141,7 +146,14 @@ class OpenAIOptions(RemoteOptions):
 
 @dataclass(frozen=True, slots=True)
 class GoogleOptions(RemoteOptions):
-    """What `google:MODEL` takes.
+    """What `google:MODEL` takes: `generateContent` of Gemini, never Vertex AI.
+
+    - blocked: a `blockReason`, or a `finishReason` of `SAFETY`, `RECITATION`, `BLOCKLIST`, `PROHIBITED_CONTENT`,
+      `SPII`, `OTHER` or one not known. Truncated: `MAX_TOKENS`, said apart whether cut, white space, or only thought.
+    - asked again, after `RetryInfo`: 429, 5xx, no candidates and no reason, `MALFORMED_...`.
+    - the run ends: an invalid key (a 400 there), 403, 404.
+
+    Thoughts are billed as output, and left out of the text; 2.5 Flash is asked not to think.
 
     Attributes:
         api_version: Version of the API; part of the key of a reply.
@@ -156,7 +168,19 @@ class GoogleOptions(RemoteOptions):
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What `replay:PATH` takes.
+    r"""What `replay:PATH` takes: the folder of a finished run, whose journal is only read, or a file of JSON lines.
+
+    Other data, wording or options find no reply in a journal. A file has one line a reply:
+
+    ```json
+    {"task": "cspace.filter", "id": "Q1", "text": "{\"id\":\"Q1\",\"verdict\":\"keep\"}"}
+    {"task": "cspace.filter", "id": "Q2", "sample": 1, "reply": {"id": "${id}", "verdict": "remove"}}
+    {"task": "cspace.filter", "id": "Q3", "text": "", "stop": "refusal"}
+    {"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "review"}}
+    ```
+
+    `stop` is `end`, `length`, `refusal`, `blocked` or `unreadable`. The line without an id answers all other rows with
+    `miss=default`. `key` (hex) can replace `task` and `id`, together with `client`.
 
     Attributes:
         client: The SPEC whose replies the journal at PATH holds, its `?` and `&` written `%3F` and `%26`.
@@ -171,7 +195,9 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """What `local:FOLDER` takes.
+    """What `local:FOLDER` takes: a transformers model, text or vision, by its own chat template; nothing is downloaded.
+
+    It is known by the hash of its folder. No schema is enforced while it writes.
 
     Attributes:
         temperature: How freely a reply is drawn; without it the likeliest token is taken each time.

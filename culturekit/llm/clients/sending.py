@@ -11,7 +11,6 @@ from typing import Any
 
 from culturekit.llm.client import Failure
 from culturekit.llm.clients.error_bodies import error_of
-from culturekit.llm.clients.lanes import Lanes
 from culturekit.llm.failures import failure_of, failure_within
 from culturekit.llm.reading.json_values import decoded
 
@@ -165,3 +164,34 @@ async def whole(response: Any) -> bytes:  # noqa: ANN401 - the response of which
                 "server", f"a reply of more than {LARGEST_REPLY >> 20} MiB was cut off", status=response.status_code
             )
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class Lanes:
+    """HTTP clients of one connection each, one for each request under way: none to choose from.
+
+    A pool looks through all its idle connections before each request, which costs more than the request itself where
+    many go at once. Here the lane that was free last is taken, and one is opened where none is free.
+    """
+
+    def __init__(self, open_lane: Callable[[], Any]) -> None:
+        """Start with none."""
+        self.open_lane = open_lane
+        self.all: list[Any] = []
+        self.free: list[Any] = []
+
+    def take(self) -> Any:  # noqa: ANN401 - a client of whichever httpx
+        """Take a lane; it is given back when its reply has been read or has failed."""
+        if self.free:
+            return self.free.pop()
+        self.all.append(self.open_lane())
+        return self.all[-1]
+
+    def give_back(self, lane: Any) -> None:  # noqa: ANN401 - a client of whichever httpx
+        """Leave a lane to the next request."""
+        self.free.append(lane)
+
+    async def close(self) -> None:
+        """Close all of them."""
+        while self.all:
+            await self.all.pop().aclose()
+        self.free.clear()

@@ -4,20 +4,55 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from culturekit.llm.client import Identity, Outgoing, Rate
 from culturekit.llm.journal.journal_entry import Mode
 from culturekit.llm.journal.keys import key_of
-from culturekit.llm.money.pilot_estimate import Floats, Pilot, estimate_total
+from culturekit.llm.journal.request_texts import shared_length
 from culturekit.llm.money.prices import worst_cost
-from culturekit.llm.money.request_kind import RequestKind
 from culturekit.llm.money.spending import Spent
 from culturekit.llm.money.tokens import estimate, input_bound
+from culturekit.llm.repair import REPAIR_MARK
 
 __all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost"]
+
+LEAST_SHARED = 200
+"""Bytes at both ends: the instructions and the schema. Requests that share less are known by their keys only."""
+
+PROBE = 50
+"""Bytes by which the place of an end is looked for."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+ROWS_PER_STRATUM = 20
+MOST_STRATA = 10
+FEWEST_ROWS = 5
+"""Below this many rows a stratum borrows the ratio of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """Of each request of a pilot: its estimated input, and the tokens it took; and what repairs added to that."""
+
+    estimates: Floats
+    inputs: Floats
+    outputs: Floats
+    all_inputs: int
+    all_outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Estimated tokens of many requests, each with its standard error."""
+
+    inputs: float
+    outputs: float
+    input_error: float
+    output_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +182,89 @@ def amount(usd: float, *, up: bool = False) -> str:
     digits = 2 if usd >= 1 or usd == 0 else 1 - math.floor(math.log10(usd))
     step = 10.0**-digits
     return f"{math.ceil(usd / step) * step if up else usd:,.{digits}f}"
+
+
+class RequestKind:
+    """What requests of one task have in common, so that earlier ones, and their repairs, can be told from all others.
+
+    These are the ends that their bodies share: before and after the data.
+    """
+
+    def __init__(self) -> None:
+        """Start with no request."""
+        self.head = self.tail = b""
+        self.seen = 0
+
+    def add(self, body: bytes) -> None:
+        """Take a request in."""
+        if not self.seen:
+            self.head = self.tail = body
+        elif not self.frames(body):
+            self.head = body[: shared_length(self.head, body)]
+            self.tail = body[len(body) - shared_length(self.tail[::-1], body[::-1]) :]
+        self.seen += 1
+
+    @property
+    def telling(self) -> bool:
+        """Whether there is enough in common to know a kind by."""
+        return self.seen > 1 and len(self.head) + len(self.tail) >= LEAST_SHARED
+
+    def frames(self, body: bytes) -> bool:
+        """Tell whether a body begins and ends as those of this kind."""
+        return body.startswith(self.head) and body.endswith(self.tail)
+
+    def asks(self, body: bytes) -> bool:
+        """Tell whether a request is of this kind, and no repair."""
+        return self.telling and self.frames(body) and REPAIR_MARK not in body
+
+    def repairs(self, body: bytes) -> bool:
+        """Tell whether a request asks once more what one of this kind asked: the same, up to the note at the end."""
+        before, mark, _ = body.partition(REPAIR_MARK)
+        if not mark or not self.telling:
+            return False
+        if len(before) <= len(self.head):
+            return len(before) >= LEAST_SHARED and self.head.startswith(before)
+        place = before.rfind(self.tail[:PROBE])
+        return before.startswith(self.head) and place >= 0 and self.tail.startswith(before[place:])
+
+
+def estimate_total(estimates: Floats, pilot: Pilot) -> Total:
+    """Estimate what requests take from what a pilot took.
+
+    Requests are parted by size. In each part the input is in proportion to its estimate (Cochran 1977, Sampling
+    Techniques, section 6.10, the separate ratio estimate), and the output is the mean of the part. What repairs took in
+    the pilot is added in proportion.
+    """
+    edges = boundaries(np.concatenate([estimates, pilot.estimates]), len(pilot.estimates))
+    parts, pilot_parts = np.digitize(estimates, edges), np.digitize(pilot.estimates, edges)
+    inputs = outputs = input_variance = output_variance = 0.0
+    for part in range(len(edges) + 1):
+        size, rows = estimates[parts == part], pilot_parts == part
+        if not len(size):
+            continue
+        if rows.sum() < FEWEST_ROWS:
+            rows = np.ones_like(rows)
+        ratio = pilot.inputs[rows].sum() / max(pilot.estimates[rows].sum(), 1.0)
+        inputs += ratio * size.sum()
+        outputs += pilot.outputs[rows].mean() * len(size)
+        input_variance += variance(pilot.inputs[rows] - ratio * pilot.estimates[rows]) * len(size) ** 2
+        output_variance += variance(pilot.outputs[rows]) * len(size) ** 2
+    more_in = pilot.all_inputs / max(pilot.inputs.sum(), 1.0)
+    more_out = pilot.all_outputs / max(pilot.outputs.sum(), 1.0)
+    return Total(
+        float(inputs * more_in),
+        float(outputs * more_out),
+        float(np.sqrt(input_variance) * more_in),
+        float(np.sqrt(output_variance) * more_out),
+    )
+
+
+def variance(values: Floats) -> float:
+    """Give the variance of the mean of some values."""
+    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0
+
+
+def boundaries(estimates: Floats, rows: int) -> Floats:
+    """Part requests by size into groups of about equal number, as many as the rows of a pilot allow."""
+    strata = min(MOST_STRATA, max(1, rows // ROWS_PER_STRATUM))
+    return np.unique(np.quantile(estimates, np.linspace(0, 1, strata + 1)[1:-1])) if strata > 1 else np.zeros(0)

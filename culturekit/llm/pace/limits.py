@@ -6,12 +6,11 @@ clock here: times come in, so schedules are tested without waiting.
 """
 
 import math
+from collections import deque
 
 from culturekit.llm.client import Failure, Quota, Usage
-from culturekit.llm.pace.pace import Pace
 from culturekit.llm.pace.retry_waits import upward
 from culturekit.llm.pace.tempo import Tempo
-from culturekit.llm.pace.throughput import LATELY, MINUTE, Throughput
 
 __all__ = ["HEADROOM", "Limiter"]
 
@@ -30,6 +29,16 @@ LEARNING = 0.05
 
 OVERLOADED = frozenset({502, 503, 504, 529})
 """The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request."""
+
+LONGEST_WAIT = 60.0
+"""Seconds; what is allowed a minute is allowed anew by then, however much was sent at once."""
+
+MAKE_UP = 0.1
+"""Seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota."""
+
+MINUTE = 60
+LATELY = 2
+SHORTEST = 0.25
 
 
 class Limiter:
@@ -124,7 +133,7 @@ class Limiter:
         self.requests.per_second = max(self.request_tempo.per_second, 1 / 60)
         self.tokens.per_second = max(self.token_tempo.per_second, 1.0)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """Say the limit in force now, for people."""
         pace = self.requests.per_second
         rate = "" if math.isinf(pace) else f", {pace * 60.0:,.0f} requests/min"
@@ -134,3 +143,53 @@ class Limiter:
 def a_second(a_minute: float | None) -> float | None:
     """Give what is aimed at of a stated quota."""
     return None if a_minute is None else a_minute * HEADROOM / 60.0
+
+
+class Pace:
+    """So many units a second, a little of what was missed made up for, never more; without a rate, at any time."""
+
+    def __init__(self, per_second: float = math.inf) -> None:
+        """Start with nothing sent."""
+        self.per_second = per_second
+        self.even = -math.inf
+        """When all that was sent would have been sent, had it gone evenly."""
+
+    def due(self, now: float) -> float:
+        """Say when the next unit may go, now or later."""
+        return max(now, self.even - MAKE_UP)
+
+    def sent(self, units: float, now: float) -> None:
+        """Count units as sent."""
+        self.even = max(self.even, now)
+        self.correct(units, now)
+
+    def correct(self, units: float, now: float) -> None:
+        """Count units on top, or take units back, that turned out to be more or fewer than thought."""
+        self.even = min(self.even + units / self.per_second, now + LONGEST_WAIT)
+
+
+class Throughput:
+    """Successes by second over the last minute; a ceiling can be read off when a provider begins to refuse."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.seconds: deque[tuple[int, int]] = deque()
+        self.first: float | None = None
+
+    def count(self, now: float) -> None:
+        """Count one success."""
+        if self.first is None:
+            self.first = now
+        second = int(now)
+        if self.seconds and self.seconds[-1][0] == second:
+            self.seconds[-1] = (second, self.seconds[-1][1] + 1)
+        else:
+            self.seconds.append((second, 1))
+        while self.seconds[0][0] <= second - MINUTE:
+            self.seconds.popleft()
+
+    def a_second(self, seconds: int, now: float) -> float:
+        """Give the successes a second within so many seconds."""
+        since = now if self.first is None else self.first
+        counted = sum(count for second, count in self.seconds if second > now - seconds)
+        return counted / (seconds if seconds == MINUTE else min(max(now - since, SHORTEST), seconds))

@@ -1,4 +1,4 @@
-"""Precision, recall, density and coverage of two sets of features, exactly."""
+"""Precision, recall, density and coverage of two sets of features, exactly; and how certain coverage is."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.metrics.realism.distances import (
     BLOCK,
     Cloud,
@@ -18,9 +19,12 @@ from culturekit.metrics.realism.distances import (
     rough_squares,
 )
 from culturekit.metrics.realism.features import Features, check_same_width, feature_rows
+from culturekit.metrics.realism.image_means import Scatter, t_interval
 from culturekit.metrics.realism.neighbours import PAIRS, RadiiCache, check_neighbours, just_above, squared_radii
+from culturekit.metrics.statistics.clustering import check_confidence
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 
-__all__ = ["PRDC", "Neighbourhoods", "in_manifold", "neighbourhoods", "prdc"]
+__all__ = ["PRDC", "Neighbourhoods", "coverage_interval", "in_manifold", "neighbourhoods", "prdc"]
 
 Side: TypeAlias = Literal["real", "fake"]
 
@@ -199,3 +203,50 @@ def inside_rows(
         exact = exact_squares(balls.points, ball[unsure], points.points, point[unsure])
         inside[unsure] = exact < squared[ball[unsure]]
         yield ball[inside], point[inside]
+
+
+def coverage_interval(
+    found: Neighbourhoods, *, strata: NDArray[np.int64] | None, groups: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """Give coverage with a jackknife interval over groups of fakes.
+
+    A bootstrap would be wrong: a resample has copies, which cover nothing new, and leaves a third of the fakes out.
+    The jackknife leaves out one group at a time: the reals that only it covers are lost. Its variance is not below
+    the true one on average (Efron and Stein 1981).
+
+    Args:
+        found: with groups numbered 0 to `groups` - 1.
+        strata: int64, (groups,): what each group is drawn from and stays in, such as the prompt where groups are
+            images; None where groups are a sample.
+        groups: how many there are.
+        confidence: how often such intervals are to hold the coverage that as many fakes have on average.
+
+    Returns:
+        Coverage with limits in [0, 1]; n counts the reals. Limits are NaN with fewer than 20 groups that are a
+        sample, or with a stratum of one.
+    """
+    check_confidence(confidence)
+    alone = np.bincount(found.only_group[found.only_group >= 0], minlength=groups) / len(found.covered)
+    spread = sampled(alone) if strata is None else stratified(alone, strata)
+    target = "population" if strata is None else "these"
+    answer = t_interval(float(found.covered.mean()), spread, len(found.covered), target, confidence)
+    low, high = np.clip([answer.low, answer.high], 0, 1)
+    return Interval(answer.value, float(low), float(high), answer.n, target)
+
+
+def sampled(alone: NDArray[np.float64]) -> Scatter:
+    """Give the jackknife's variance over groups."""
+    groups = len(alone)
+    if groups < FEWEST_PROMPTS:
+        return Scatter(np.nan, 0, groups)
+    return Scatter(float((groups - 1) * alone.var()), groups - 1, groups)
+
+
+def stratified(alone: NDArray[np.float64], strata: NDArray[np.int64]) -> Scatter:
+    """Give the jackknife's variance with the number of groups of each stratum fixed."""
+    sizes = np.bincount(strata)
+    if sizes.min() < 2:
+        return Scatter(np.nan, 0, len(alone))
+    means = np.bincount(strata, alone) / sizes
+    squares = np.bincount(strata, np.square(alone - means[strata]))
+    return Scatter(float((squares * (sizes - 1) / sizes).sum()), len(alone) - len(sizes), len(alone))

@@ -1,5 +1,6 @@
-"""What CLIPScores say at a level: objects present, consistency, and how often people agree."""
+"""What CLIPScores say at a level: objects present, consistency and how certain it is, and how often people agree."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,14 +12,26 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
+from culturekit.metrics.statistics.clustering import check_confidence
+from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["PRESENCE_THRESHOLDS", "YesBucket", "object_consistency", "objects_present", "yes_by_score"]
+__all__ = [
+    "PRESENCE_THRESHOLDS",
+    "YesBucket",
+    "consistency_interval",
+    "object_consistency",
+    "objects_present",
+    "yes_by_score",
+]
 
 PRESENCE_THRESHOLDS: Mapping[str, float] = MappingProxyType({"geode": 0.21, "dm": 0.21, "ldm": 0.25})
 """Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1."""
 
 ROUNDING = 1e-9
 """Of a bucket's width: 0.29 / 0.01 is 28.999999999999996 in floating point, and belongs to bucket 29."""
+
+FEWEST = 5
+"""Images of an object that must be expected on either side of the percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +138,40 @@ def keys(name: str, values: Sequence[str], *, length: int) -> NDArray[np.str_]:
     if column.shape != (length,):
         raise argument_error(name, f"one per score, of length {length}", f"shape {column.shape}")
     return column
+
+
+def consistency_interval(
+    scores: ArrayLike, *, objects: Sequence[str], percentile: float = 10.0, confidence: float = CONFIDENCE
+) -> Interval:
+    """Give `object_consistency` with an interval that speaks about other images of these objects.
+
+    Images are taken as independent. Each object's percentile is as uncertain as Woodruff (1952) has it: the
+    percentiles one standard error of its rank away, to either side, are two standard errors apart. Limits are NaN
+    where an object has too few images for that (fewer than 50 for the 10th percentile).
+
+    Args:
+        scores: as for `object_consistency`.
+        objects: as for `object_consistency`.
+        percentile: as for `object_consistency`.
+        confidence: how often such intervals are to hold the true value.
+    """
+    from scipy.special import ndtri
+
+    check_confidence(confidence)
+    value = object_consistency(scores, objects=objects, percentile=percentile)
+    numbers, names = np.asarray(scores, dtype=np.float64), np.asarray(objects, dtype=np.str_)
+    parts = [numbers[names == name] for name in np.unique(names)]
+    quantile = float(ndtri((1 + confidence) / 2))
+    variance = sum(percentile_variance(part, percentile / 100, quantile) for part in parts) / len(parts) ** 2
+    margin = quantile * math.sqrt(variance)
+    return Interval(value, value - margin, value + margin, len(numbers), "images")
+
+
+def percentile_variance(values: NDArray[np.float64], share: float, quantile: float) -> float:
+    """Give the variance of a percentile from those a few ranks away."""
+    n = len(values)
+    if n * min(share, 1 - share) < FEWEST:
+        return math.nan
+    step = quantile * math.sqrt(share * (1 - share) / n)
+    low, high = np.quantile(values, [max(0.0, share - step), min(1.0, share + step)])
+    return float(((high - low) / (2 * quantile)) ** 2)

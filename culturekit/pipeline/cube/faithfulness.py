@@ -5,13 +5,13 @@ from pathlib import Path
 
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
-from culturekit.families.inputs import ValueTables
+from culturekit.families.faithfulness import faithfulness
+from culturekit.families.image_levels import MeanOptions
+from culturekit.families.inputs import Numbered, ValueTables
+from culturekit.families.questions import QuestionOptions, QuestionReads
 from culturekit.llm.answers import LlmOptions
-from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_questions import QuestionOptions
 from culturekit.pipeline.cube.run import CubeRun
 from culturekit.pipeline.cube.scores import few_prompts
-from culturekit.pipeline.scores.faithfulness_stage import faithfulness_stage
 from culturekit.pipeline.steps.image_stages import quality_stage
 from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage
 from culturekit.pipeline.steps.vqascore_stage import vqascore_stage
@@ -87,22 +87,20 @@ def score_of(run: CubeRun, wanted: Faithfulness) -> Stage:
         for model in run.names
         for folder in (f"quality-{model}", *(scorer_folder(number + 1, model) for number in range(len(wanted.scorers))))
     ]
-    return faithfulness_stage(
-        {f"images-{model}": run.images(model) for model in run.names},
-        QuestionOptions(
-            wanted.denominator,
-            MeanOptions(by=BY, confidence=run.recipe.scores.confidence, benchmark=run.recipe.scores.benchmark),
-        ),
-        judgments={
+    given = QuestionReads(
+        Numbered({f"images-{model}": run.images(model) for model in run.names}),
+        Numbered({
             f"{judge}-{model}": run.workdir / f"{judge}-{model}/judgments.parquet"
             for model in run.names
             for judge in judges
-        },
-        quality={folder: table_of(run, folder) for folder in scorers},
-        questions=None if wanted.questions is None else run.workdir / "questions/questions.parquet",
-        prompts=run.prompts,
-        name=FAITHFULNESS,
-    )
+        }),
+        None if wanted.questions is None else run.workdir / "questions/questions.parquet",
+        Numbered({folder: table_of(run, folder) for folder in scorers}),
+        run.prompts,
+    )  # fmt: skip
+    scores = run.recipe.scores
+    means = MeanOptions(BY, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
+    return faithfulness(given, QuestionOptions(wanted.denominator, means), name=FAITHFULNESS)
 
 
 def table_of(run: CubeRun, folder: str) -> Path:

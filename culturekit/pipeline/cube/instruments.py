@@ -3,10 +3,10 @@
 from culturekit.config.recipe_parts import Instrument
 from culturekit.families.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
+from culturekit.families.stability import StabilityReads, stability
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.scores.stability_stage import stability_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.stages.stage import Stage
@@ -43,4 +43,5 @@ def stability_of(run: CubeRun) -> list[Stage]:
     if not run.recipe.instruments:
         return []
     others = {one.name: run.workdir / f"scores-by-{one.name}/scores.parquet" for one in run.recipe.instruments}
-    return [stability_stage({MAIN: run.workdir / "scores/scores.parquet", **others}, name="stability")]
+    tables = Files({MAIN: run.workdir / "scores/scores.parquet", **others})
+    return [stability(StabilityReads(tables), name="stability")]

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
-from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders
+from culturekit.families.inputs import ImageTables, PairFolders, ProbabilityFolders, VectorFolder, VectorFolders
+from culturekit.families.realism import RealismReads, realism
+from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.index.embedding.embed_table import EmbedSource
-from culturekit.metrics.scoring.image_levels import MeanOptions
-from culturekit.metrics.scoring.score_realism import RealismOptions
 from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.scores.realism_stage import RealismFiles, realism_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.registry import parse_spec
@@ -66,14 +65,15 @@ def realism_of(run: CubeRun, wanted: Realism, real: Path) -> Stage:
     if wanted.classes is not None or parse_spec(wanted.encoder).name == INCEPTION:
         beside = "vectors-{}" if wanted.classes is None else classes("{}")
         probs = {f"probs-{name}": folder / beside.format(name) / "probabilities.npy" for name in run.names}
-    files = RealismFiles(
-        real=folder / f"vectors-{REAL}",
-        fake={f"vectors-{name}": folder / f"vectors-{name}" for name in run.names},
-        images={f"images-{name}": run.images(name) for name in run.names},
+    given = RealismReads(
+        VectorFolder(folder / f"vectors-{REAL}"),
+        VectorFolders({f"vectors-{name}": folder / f"vectors-{name}" for name in run.names}),
+        ImageTables({f"images-{name}": run.images(name) for name in run.names}),
         references=real,
         prompts=run.prompts,
-        probs=probs,
+        probs=ProbabilityFolders(probs),
     )
+    by = (("concept",),) if wanted.per_concept else ()
     options = RealismOptions(
         k=wanted.k,
         splits=wanted.splits,
@@ -81,9 +81,9 @@ def realism_of(run: CubeRun, wanted: Realism, real: Path) -> Stage:
         most=wanted.images,
         balanced=True,
         fewest=wanted.fewest,
-        means=MeanOptions(by=(("concept",),) if wanted.per_concept else (), confidence=recipe.scores.confidence),
+        means=RealismMeans(by, scheme="", groups={}, confidence=recipe.scores.confidence),
     )
-    return realism_stage(files, options, name=REALISM)
+    return realism(given, options, name=REALISM)
 
 
 def spread_of(run: CubeRun, wanted: Realism) -> Stage:

@@ -13,9 +13,13 @@ from culturekit.annotate.export import ExportOptions, export_project
 from culturekit.annotate.importing import import_answers
 from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.items import Item, items_of_images, items_of_rows
-from culturekit.annotate.offered_answers import OF_SPACE, own_offers, space_offers, wanted_lists
-from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.shipped_schemes import load_scheme, scheme_file
+from culturekit.annotate.offered_answers import (
+    OF_SPACE,
+    own_offers,
+    space_offers,
+    wanted_lists,
+)
+from culturekit.annotate.scheme import Scheme, load_scheme, scheme_file
 from culturekit.errors import UsageError
 from culturekit.families.public_files import prompts_table, space_table
 from culturekit.families.value_files import roles

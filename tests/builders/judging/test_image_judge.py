@@ -13,7 +13,7 @@ from PIL import Image as Pictures
 
 from culturekit.builders.judging.image_judge import judge_images, judge_wording
 from culturekit.builders.judging.image_questions import ImageQuestion
-from culturekit.builders.judging.picture_files import read_picture
+from culturekit.builders.judging.shown_images import read_picture
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS

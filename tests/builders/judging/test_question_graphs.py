@@ -12,7 +12,8 @@ from culturekit.builders.judging.question_graph import QuestionGraph, depth_of, 
 from culturekit.builders.judging.question_graphs import ask_for_graphs
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import ParseFailure
+from culturekit.llm.row_automaton import read_reply
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table, write_table

@@ -104,7 +104,7 @@ def test_a_draw_keeps_quotas_and_depends_on_the_seed_and_not_on_the_order(work: 
 
 
 def test_the_better_known_are_drawn_more_often() -> None:
-    from culturekit.builders.prompting.draw import draw_per_group
+    from culturekit.builders.prompting.selection import draw_per_group
 
     space = cspace(*(artifact(n, popularity=1.0 if n <= 5 else 0.1) for n in range(1, 51)))
     drawn = Counter(q for seed in range(200) for q in draw_per_group(space, per=5, seed=seed)["artifact_id"])

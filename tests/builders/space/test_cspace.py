@@ -9,8 +9,10 @@ from culturekit.builders.popularity import Sitelinks
 from culturekit.builders.space.cspace import release
 from culturekit.builders.space.public_cube import read_public_cube
 from culturekit.builders.space.release_files import read_formats
+from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept, Root
+from culturekit.kg.exchange.graph_files import read_triples
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
@@ -201,6 +203,26 @@ def test_a_release_is_written_in_every_form_by_concept_and_with_checksums(work: 
     assert all(hashlib.sha256((work.out / name).read_bytes()).hexdigest() == sha for name, sha in listed.items())
     back = read_public_cube(work.out / "cube.json").space
     assert back.select("artifact_id", "name", "subconcept").rows() == [("Q5", "=cmd()", "clothing")]
+
+
+@pytest.mark.parametrize(("form", "suffix"), [("ntriples", ".nt"), ("turtle", ".ttl"), ("json-ld", ".jsonld")])
+def test_a_release_is_read_back_from_triples(work: Work, tmp_path: Path, form: str, suffix: str) -> None:
+    rows = [kept("Q5", "Q155", label='=c"m\\d()\r\n', p495=["Q155", "Q17"]), kept("Q6", "Q17", sitelinks=3)]
+    release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [ART], Sitelinks(), read_formats(form))
+    space = pl.read_parquet(work.out / "cspace.parquet")
+    graph = read_triples(work.out / f"cspace{suffix}")
+    read: dict[str, dict[str, str]] = {}
+    for subject, predicate, cell in graph:
+        read.setdefault(str(subject), {})[str(predicate).removeprefix(COLUMN)] = str(cell)
+    for row in space.iter_rows(named=True):
+        cells = read.pop(f"{ROW}{row['concept']}/{row['country']}/{row['artifact_id']}")
+        assert cells["item"].endswith(f"/{row['qid']}")
+        assert cells["path"] == " ".join(row["path"])
+        assert float(cells["popularity"]) == row["popularity"]
+        texts = {name: cell for name, cell in row.items() if isinstance(cell, str)}
+        assert {name: cells[name] for name in texts} == texts
+    assert read == {}
+    assert (work.out / f"splits/art{suffix}").read_bytes() == (work.out / f"cspace{suffix}").read_bytes()
 
 
 def test_a_form_that_is_none_is_refused() -> None:

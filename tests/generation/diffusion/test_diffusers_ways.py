@@ -12,8 +12,8 @@ from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.diffusion.diffusers_calls import guidance_of
 from culturekit.generation.diffusion.diffusers_options import Options
-from culturekit.generation.diffusion.diffusers_prompts import guidance_of
 from tests.generation.diffusion.tiny_pipelines import prompts_of, script, tiny
 
 torch: Any = pytest.importorskip("torch")

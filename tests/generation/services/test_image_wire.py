@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.picture_store import PictureStore, set_apart
-from culturekit.generation.services.gemini_sizes import shape_of_size
+from culturekit.generation.services.google_image_client import shape_of_size
 from culturekit.generation.services.image_question import Made, calls_of, question_of
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.llm.client import Reply
 from culturekit.llm.journal.keys import key_of
-from culturekit.llm.reading.reply_reading import ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import ParseFailure
+from culturekit.llm.row_automaton import read_reply
 from culturekit.storage.digests import digest_bytes
 
 PICTURE = base64.b64encode(b"a picture").decode()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.qvs import score_qvs
-from culturekit.index.diagnosis.ceiling import CEILING, ceiling_matches
+from culturekit.index.diagnosis.diagnosis import CEILING, ceiling_matches
 from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED, ShuffleOptions, shuffle_pictures, shuffled
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES

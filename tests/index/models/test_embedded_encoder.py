@@ -7,8 +7,14 @@ from PIL import Image
 
 from culturekit.errors import UsageError
 from culturekit.index.encoders import ENCODERS
-from culturekit.index.models.embedded_encoder import EmbeddedEncoder, described
-from culturekit.index.models.picture_statistics import block_means, edge_planes, opponent_planes, ring_means_and_spread
+from culturekit.index.models.embedded_encoder import (
+    EmbeddedEncoder,
+    block_means,
+    described,
+    edge_planes,
+    opponent_planes,
+    ring_means_and_spread,
+)
 
 ENCODER = EmbeddedEncoder()
 

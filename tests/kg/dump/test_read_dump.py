@@ -32,7 +32,7 @@ FORMS = (".json", ".json.gz", ".json.bz2", ".json.zst")
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_dump, "SMALLEST_RANGE", 700)
     monkeypatch.setattr(read_dump, "LARGEST_RANGE", 700)
-    monkeypatch.setattr("culturekit.kg.dump.stream_runs.RUN_BYTES", 900)
+    monkeypatch.setattr("culturekit.kg.dump.read_dump.RUN_BYTES", 900)
 
 
 def packed(suffix: str, pieces: list[bytes]) -> bytes:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.llm.pace.retry_hints import LONGEST_HINT, wait_of
+from culturekit.llm.failures import LONGEST_HINT, wait_of
 
 NOW = 1_790_000_000.25
 INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo"}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from culturekit.llm.client import Request
-from culturekit.llm.reading.reply_codes import CODES, ReplyCode
-from culturekit.llm.reading.reply_reading import Answer, ParseFailure, read_reply
+from culturekit.llm.reading.reply_codes import CODES, ParseFailure, ReplyCode
+from culturekit.llm.row_automaton import Answer, read_reply
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.metrics import STANDARD_KERNELS, vendi
-from culturekit.metrics.diversity.crossing_kernel import CrossingKernel
 from culturekit.metrics.diversity.deflation import Deflated, deflate
 from culturekit.metrics.diversity.label_classes import classes_of
-from culturekit.metrics.diversity.label_spectra import effective_numbers, from_sums
-from culturekit.metrics.diversity.nested_kernel import NestedKernel, nests
-from culturekit.metrics.diversity.spectral_sums import largest_eigenvalue, power_sum, tsallis_sums
+from culturekit.metrics.diversity.label_kernels import CrossingKernel, NestedKernel, nests
+from culturekit.metrics.diversity.label_spectra import (
+    effective_numbers,
+    from_sums,
+    largest_eigenvalue,
+    power_sum,
+    tsallis_sums,
+)
 from tests.metrics.diversity.dense_oracle import INFINITY, crossing_codes, dense_of_codes, nested_codes, score_of
 
 ORDERS = (0.1, 0.5, 0.9, 0.999999, 1.0, 1.000001, 1.05, 1.1, 1.11, 1.5, 2.0, 2.5, 3.0, 8.0, 50.0, INFINITY)

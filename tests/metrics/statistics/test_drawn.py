@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from culturekit.families.agreement import cohen_of, counts_of, drawn_statistics, statistics_of
 from culturekit.metrics import correlate
 from culturekit.metrics.statistics import draws
-from culturekit.metrics.statistics.chance_corrected import LEVELS, Level
+from culturekit.metrics.statistics.chance_corrected import LEVELS, Level, drawn_cohen
 from culturekit.metrics.statistics.clustering import clustered
 from culturekit.metrics.statistics.correlations import CORRELATIONS, STATISTICS, Correlation, many_draws
-from culturekit.metrics.statistics.drawn_agreement import drawn_cohen
 from culturekit.metrics.statistics.draws import times_drawn
 from culturekit.metrics.statistics.resampling import bootstrap
 

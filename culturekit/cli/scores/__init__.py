@@ -1,1 +1,0 @@
-"""The commands under `culturekit score`, one module per family of metrics."""

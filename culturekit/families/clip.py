@@ -1,0 +1,295 @@
+"""From vectors of images and texts to CLIPScore, of prompts, regions and objects."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.errors import UsageError
+from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.image_levels import MeanOptions, cells_of, check_levels, mean_rows, placed, row_of, target_of
+from culturekit.families.inputs import VectorFolder, roles_of
+from culturekit.families.vector_files import images_with_prompts, one_identity
+from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.realism.image_texts import clip_score
+from culturekit.metrics.realism.score_levels import (
+    PRESENCE_THRESHOLDS,
+    consistency_interval,
+    objects_present,
+    yes_by_score,
+)
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
+from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["CLIP", "TEXTS", "ClipOptions", "ClipReads", "ClipScores", "clip", "score_clip"]
+
+TEXTS: Mapping[str, tuple[str, str, float]] = {
+    "prompt": ("clip_score", "prompt_id", 100.0),
+    "region": ("region_clip_score", "group", 1.0),
+    "country": ("region_clip_score", "country", 1.0),
+    "object": ("object_clip_score", "concept", 1.0),
+}
+"""What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale."""
+
+YES, NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
+
+
+def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
+    """Read thresholds as they are typed: `0.21` for every model, `MODEL=0.25` for one."""
+    found: dict[str, float] = {}
+    for text in texts:
+        model, _, number = text.rpartition("=")
+        try:
+            found[model] = float(number)
+        except ValueError as error:
+            raise argument_error("threshold", "a cosine such as 0.21, or MODEL=0.25", text) from error
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ClipReads:
+    """Vectors of images and of texts from one encoder, and what is known of the images."""
+
+    vectors: Annotated[VectorFolder, Field(description="Folder of vectors of images, ids their image ids.")]
+    texts: Annotated[VectorFolder, Field(description="Folder of vectors of texts, by the same encoder.")]
+    images: Annotated[Path, Field(description="Table of the images.")]
+    prompts: Annotated[
+        Path | None,
+        Field(description="Prompts of the images, where their table lacks country or object."),
+        Typed(after="of"),
+    ] = None
+    annotations: Annotated[
+        Path | None,
+        Field(description="Answers of people about the images; adds how often they said yes, by score."),
+        Typed(after="percentile"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClipOptions:
+    """What to score, and how.
+
+    `thresholds` are by model, "" being every other one; the encoder is what made the vectors.
+    """
+
+    texts: Annotated[
+        Literal["prompt", "region", "country", "object"],
+        Field(description="What the texts are of; their ids are prompt ids, regions, countries or objects (concepts)."),
+        Typed("of"),
+    ] = "prompt"
+    thresholds: Annotated[
+        Mapping[str, float],
+        Field(description="Cosine from which an object counts as shown, or MODEL=0.25 for one model. [0.21]"),
+        Typed("threshold", gather=thresholds_of),
+    ] = field(default_factory=lambda: {"": PRESENCE_THRESHOLDS["geode"]})
+    percentile: Annotated[float, Field(ge=0, le=100, description="Of the consistency of objects.")] = 10.0
+    criterion: Annotated[str, Field(description="Of the annotations: the question asked.")] = "object"
+    width: Annotated[float, Field(ge=0.0001, description="Of a bucket of scores.")] = 0.01
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+    means: MeanOptions = MeanOptions(benchmark="clip")
+
+
+def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
+    """Score images against their prompts, regions or objects: CLIPScore, objects shown, consistency."""
+    encoder = one_identity(given.vectors.folder, given.texts.folder)
+    options = replace(options, encoder=encoder, means=options.means.known())
+
+    def score(work: Work) -> Scored:
+        images = images_with_prompts(given.images, given.prompts, work.scratch)
+        people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
+        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=options)
+        if people is not None:
+            write_table(work.out, YES_BY_SCORE, answer.curve)
+        return answer.scored
+
+    return family_stage("clip", roles_of(given), kept(options), score, name=name)
+
+
+CLIP = Family(
+    clip,
+    metrics=described("clip_score object_clip_score object_consistency object_presence region_clip_score"),
+    example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipScores:
+    """Scores, and how often people said yes by score (YES_BY_SCORE; empty without annotations)."""
+
+    scored: Scored
+    curve: pl.DataFrame
+
+
+def score_clip(
+    vectors: LabelledVectors,
+    texts: LabelledVectors,
+    table: pl.DataFrame,
+    annotations: pl.DataFrame | None = None,
+    *,
+    options: ClipOptions,
+) -> ClipScores:
+    """Score every image against its text, per model, all together and at each level.
+
+    Texts of objects add the share of images whose object counts as shown, and the consistency of objects: the mean
+    over objects of a low percentile.
+
+    Args:
+        vectors: of images, ids their image ids.
+        texts: vectors of texts from the same encoder; ids as TEXTS says.
+        table: conforms to IMAGES.
+        annotations: conforms to ANNOTATIONS, items being images; may be none.
+        options: what to score, and how.
+
+    Raises:
+        UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
+    """
+    check_choice("texts", options.texts, tuple(TEXTS))
+    check_levels(options.means.by)
+    left_out: Counter[str] = Counter()
+    images = scored_images(vectors, texts, table, options, left_out)
+    metric, _, scale = TEXTS[options.texts]
+    target = target_of(images, options.means)
+    params = {"encoder": dict(options.encoder), "scale": scale, "texts": options.texts}
+    scores, values = mean_rows(images, metric, options.means, params, target=target)
+    if options.texts == "object":
+        for rows, behind in object_rows(images, options, params, target):
+            scores += rows
+            values += behind
+    curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
+    if annotations is not None:
+        curve = curve_of(images, annotations, metric, options, left_out)
+    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
+    return ClipScores(scored(scores, values, left_out=counts), curve)
+
+
+def scored_images(
+    vectors: LabelledVectors,
+    texts: LabelledVectors,
+    table: pl.DataFrame,
+    options: ClipOptions,
+    left_out: Counter[str],
+) -> pl.DataFrame:
+    """Give the images that have a text, with their score as `value`."""
+    metric, column, scale = TEXTS[options.texts]
+    images = placed(vectors.ids, table, options.means, what="vectors of images", left_out=left_out)
+    if len(set(texts.ids)) < len(texts.ids):
+        twice = Counter(texts.ids).most_common(1)[0][0]
+        raise UsageError("an id stands twice among the texts", found=repr(twice))
+    known = pl.DataFrame({"text": range(len(texts.ids)), column: list(texts.ids)}).cast({column: pl.String})
+    found = images.join(known, on=column, how="inner", maintain_order="left")
+    left_out["images without a text"] += images.height - found.height
+    if found.is_empty():
+        raise UsageError(
+            f"no image has a text for {metric}",
+            expected=f"ids of texts that stand in the column {column} of images",
+            found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
+        )
+    own = np.asarray(vectors.vectors)[found["row"].to_numpy()]
+    other = np.asarray(texts.vectors)[found["text"].to_numpy()]
+    return found.with_columns(value=pl.Series(clip_score(own, other, scale=scale)))
+
+
+def object_rows(
+    images: pl.DataFrame, options: ClipOptions, params: Mapping[str, object], target: Target
+) -> list[tuple[list[Row], list[Row]]]:
+    """Write presence and consistency of objects."""
+    thresholds = [
+        (model, options.thresholds.get(model, options.thresholds.get("")))
+        for model in images["model"].unique().sort().to_list()
+    ]
+    answers = []
+    for model, threshold in thresholds:
+        if threshold is None:
+            raise argument_error("thresholds", f"given for {model!r}, or for every model", dict(options.thresholds))
+        own = images.filter(model=model)
+        present = pl.Series(objects_present(own["value"].to_numpy(), threshold=threshold)).cast(pl.Float64)
+        told = {**params, "threshold": threshold}
+        shown = own.with_columns(value=present)
+        answers.append(mean_rows(shown, "object_presence", options.means, told, target=target, share=True))
+    rows: list[Row] = []
+    for place, cell in cells_of(images, options.means.by):
+        if place.get("concept") is not None:
+            # A single object: its percentile is no mean over objects.
+            continue
+        answer = consistency_interval(
+            cell["value"].to_numpy(),
+            objects=cell["concept"].to_list(),
+            percentile=options.percentile,
+            confidence=options.means.confidence,
+        )
+        told = {**params, "percentile": options.percentile, "target": "images"}
+        told |= {"scheme": options.means.scheme} if place.get("group") else {}
+        rows.append(
+            row_of({**place, "benchmark": options.means.benchmark, "metric": "object_consistency"}, answer, told)
+        )
+    return [*answers, (rows, [])]
+
+
+def curve_of(
+    images: pl.DataFrame, annotations: pl.DataFrame, metric: str, options: ClipOptions, left_out: Counter[str]
+) -> pl.DataFrame:
+    """Say how often annotators of each pool said yes, by score, for each model."""
+    asked = checked(annotations, ANNOTATIONS).filter(criterion=options.criterion)
+    if asked.is_empty():
+        found = ", ".join(annotations["criterion"].unique().sort().to_list()) or "no annotations"
+        raise UsageError(f"no annotation is of the criterion {options.criterion!r}", found=found)
+    answers = asked.with_columns(yes=yes_or_no())
+    left_out["annotations that say neither yes nor no"] += answers["yes"].null_count()
+    known = answers.filter(pl.col("yes").is_not_null()).join(
+        images.select("image_id", "model", score="value"), left_on="item_id", right_on="image_id", how="inner"
+    )
+    left_out["annotations of images without a score"] += answers["yes"].count() - known.height
+    rows = []
+    for cell in known.sort("model", "annotator_region", "item_id", "annotator").partition_by(
+        "model", "annotator_region", maintain_order=True
+    ):
+        buckets = yes_by_score(
+            cell["score"].to_numpy(),
+            cell["yes"].to_numpy(),
+            images=cell["item_id"].to_list(),
+            annotators=cell["annotator"].to_list(),
+            width=options.width,
+            confidence=options.means.confidence,
+        )
+        place = {"metric": metric, "model": cell["model"][0], "pool": cell["annotator_region"][0]}
+        rows += [{**place, **bucket_row(each)} for each in buckets]
+    return pl.DataFrame(rows, schema=YES_BY_SCORE.schema)
+
+
+def yes_or_no() -> pl.Expr:
+    """Read an answer from the value (1 or 0) or the choice (yes or no); null for anything else."""
+    choice = pl.col("choice").str.strip_chars().str.to_lowercase()
+    return (
+        pl.when(pl.col("value").is_in([0.0, 1.0]))
+        .then(pl.col("value") == 1)
+        .when(choice.is_in(YES))
+        .then(statement=True)
+        .when(choice.is_in(NO))
+        .then(statement=False)
+        .otherwise(None)
+    )
+
+
+def bucket_row(bucket: Any) -> Row:  # noqa: ANN401 - a YesBucket
+    """Write a bucket; a limit that is not known is null."""
+    return {
+        "low": bucket.low,
+        "score": bucket.score,
+        "rate": bucket.rate,
+        "ci_low": None if np.isnan(bucket.ci_low) else bucket.ci_low,
+        "ci_high": None if np.isnan(bucket.ci_high) else bucket.ci_high,
+        "images": bucket.images,
+        "answers": bucket.answers,
+    }

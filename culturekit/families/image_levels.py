@@ -1,0 +1,199 @@
+"""Where images belong: model, prompt, object, country, region; and the levels at which they are scored."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.errors import UsageError
+from culturekit.families.country_groups import country_groups
+from culturekit.families.family import Typed
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.realism.image_means import mean_interval, share_interval
+from culturekit.metrics.scoring.scored import Row
+from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
+from culturekit.records.schemas import IMAGES
+from culturekit.storage.digests import canonical_json
+
+__all__ = [
+    "LEVELS",
+    "Level",
+    "MeanOptions",
+    "cells_of",
+    "check_levels",
+    "mean_rows",
+    "placed",
+    "prompts_of",
+    "row_of",
+    "target_of",
+    "value_rows",
+]
+
+LEVELS: Mapping[str, str] = {"region": "group", "country": "country", "concept": "concept"}
+"""What images can be parted by -> the column of scores that holds it."""
+
+Level = tuple[str, ...]
+"""What images are parted by at a level; nothing for all together."""
+
+
+def level_of(text: str) -> Level:
+    """Read a level as it is typed: `region`, or `region,concept`."""
+    return tuple(part.strip() for part in text.split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOptions:
+    """How means over images are made: at which levels besides all together, and what their intervals speak about.
+
+    Without a `target` it is `population` where every model has 20 prompts, else `these`. `model` is that of images of
+    which no table says it.
+    """
+
+    by: Annotated[
+        tuple[Level, ...],
+        Field(
+            description="Score at this level too: region, country, concept (the object), or several as region,concept; "
+            "repeat it for more levels."
+        ),
+        Typed(read=level_of),
+    ] = ()
+    scheme: Annotated[str, Field(description="Scheme that groups countries into regions, shipped or of --groups.")] = (
+        "un-m49-subregion"
+    )
+    groups: Annotated[
+        Path | Mapping[str, str] | None,
+        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
+    ] = None
+    target: Annotated[
+        Target | None,
+        Field(
+            description="What intervals speak about: images of these prompts, or other prompts. [others, if 20 or more]"
+        ),
+    ] = None
+    confidence: float = CONFIDENCE
+    model: str = "images"
+    benchmark: str = "realism"
+
+    @property
+    def regions(self) -> Mapping[str, str]:
+        """The region of each country."""
+        return self.groups if isinstance(self.groups, Mapping) else country_groups(self.scheme, self.groups)
+
+    def known(self) -> Self:
+        """Give them as a manifest keeps them: the regions, not the name of their file."""
+        return replace(self, groups=self.regions)
+
+
+def check_levels(by: Sequence[Level]) -> None:
+    """Refuse levels that are not known, or given twice."""
+    for level in by:
+        if not level or set(level) - set(LEVELS) or len(set(level)) < len(level):
+            raise argument_error("by", f"levels of {', '.join(LEVELS)}, each once", ",".join(level))
+    if len({frozenset(level) for level in by}) < len(by):
+        raise argument_error("by", "levels, each given once", " ".join(",".join(level) for level in by))
+
+
+def placed(
+    ids: Sequence[str],
+    images: pl.DataFrame | None,
+    options: MeanOptions,
+    *,
+    what: str,
+    left_out: Counter[str],
+) -> pl.DataFrame:
+    """Say where each image belongs: row, image_id, model, prompt_id, repeat, concept, country, group; sorted by id.
+
+    Without a table every image is of one model. With one, images that are not in it are left out and counted.
+    """
+    schema = {"row": pl.Int64, "image_id": pl.String}
+    rows = pl.DataFrame({"row": range(len(ids)), "image_id": list(ids)}, schema=schema)
+    if rows["image_id"].is_duplicated().any():
+        twice = rows.filter(pl.col("image_id").is_duplicated())["image_id"].sort()[0]
+        raise UsageError(f"an id stands twice among the {what}", found=repr(twice))
+    if images is None:
+        columns = {name: pl.lit(None, IMAGES.columns[name].dtype) for name in ("prompt_id", "repeat")}
+        extra = {name: pl.lit(None, pl.String) for name in ("concept", "country")}
+        table = rows.with_columns(model=pl.lit(options.model), **columns, **extra)
+    else:
+        table = rows.join(known_columns(images), on="image_id", how="inner")
+        left_out[f"{what} of no known image"] += rows.height - table.height
+    regions = options.regions
+    region = pl.col("country").cast(pl.String).replace_strict(dict(regions), default=None, return_dtype=pl.String)
+    return table.with_columns(group=region if regions else pl.lit(None, pl.String)).sort("image_id")
+
+
+def known_columns(images: pl.DataFrame) -> pl.DataFrame:
+    """Keep what places an image; `concept` and `country` are empty where the table lacks them."""
+    problems = IMAGES.problems(images.select(name for name in images.columns if name in IMAGES.columns))
+    if problems:
+        raise UsageError(f"not a {IMAGES.name} table: {'; '.join(problems)}")
+    missing = [pl.lit(None, pl.String).alias(name) for name in ("concept", "country") if name not in images.columns]
+    return images.with_columns(missing).select("image_id", "model", "prompt_id", "repeat", "concept", "country")
+
+
+def target_of(images: pl.DataFrame, options: MeanOptions) -> Target:
+    """Choose one target for all scores of a run, so that they can be compared."""
+    if options.target is not None:
+        return options.target
+    known, none = pl.col("prompt_id").n_unique().alias("known"), pl.col("prompt_id").null_count().alias("none")
+    few = images.group_by("model").agg(known, none).filter(none=0).filter(pl.col("known") < FEWEST_PROMPTS)
+    return "these" if few.height else "population"
+
+
+def prompts_of(images: pl.DataFrame) -> list[str] | None:
+    """Give the prompt of each image; None where some have none, and each stands for itself."""
+    return None if images["prompt_id"].null_count() else images["prompt_id"].to_list()
+
+
+def cells_of(images: pl.DataFrame, by: Sequence[Level]) -> Iterator[tuple[Row, pl.DataFrame]]:
+    """Give the images of each model, all together and at each level, with their place; what has no place is in none."""
+    for level in ((), *by):
+        columns = ["model", *(LEVELS[name] for name in level)]
+        known = images.filter(pl.all_horizontal(pl.col(columns).is_not_null()))
+        for cell in known.sort(*columns, "image_id").partition_by(columns, maintain_order=True):
+            yield {name: cell[name][0] for name in columns}, cell
+
+
+def mean_rows(
+    images: pl.DataFrame,
+    metric: str,
+    options: MeanOptions,
+    params: Mapping[str, object],
+    *,
+    target: Target,
+    share: bool = False,
+) -> tuple[list[Row], list[Row]]:
+    """Average the column `value` of each model at each level, with the values; null values enter no mean."""
+    scores, values = [], []
+    for place, cell in cells_of(images, options.by):
+        known = cell.filter(pl.col("value").is_not_null())
+        place = {**place, "benchmark": options.benchmark, "metric": metric}
+        told = {**params, "target": target} | ({"scheme": options.scheme} if place.get("group") else {})
+        if known.height:
+            average = share_interval if share else mean_interval
+            answer: Interval = average(
+                known["value"].to_numpy(), clusters=prompts_of(known), target=target, confidence=options.confidence
+            )
+            scores.append(row_of(place, answer, told))
+            values += value_rows(place, cell, told)
+    return scores, values
+
+
+def row_of(place: Mapping[str, Any], answer: Interval, params: Mapping[str, object]) -> Row:
+    """Write one score at its place."""
+    return statistic_row(**place, answer=answer, params=params)
+
+
+def value_rows(place: Mapping[str, Any], images: pl.DataFrame, params: Mapping[str, object]) -> list[Row]:
+    """Write the values behind one score: image_id, prompt_id, repeat and value of each image."""
+    told = {**place, "params": canonical_json(dict(params)).decode()}
+    return [
+        {**told, "item": item, "prompt_id": prompt, "repeat": repeat, "value": value}
+        for item, prompt, repeat, value in images.select("image_id", "prompt_id", "repeat", "value").iter_rows()
+    ]

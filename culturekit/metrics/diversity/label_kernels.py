@@ -1,0 +1,226 @@
+"""Label kernels whose labels nest, or cross: what can be asked about their spectrum without computing it.
+
+Labels that nest, such as the countries of a continent, make every question a few sums over the classes. Labels cross
+where an artifact has its name in two countries, or a country lies in two continents.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culturekit.metrics.diversity.deflation import NONE, Deflated
+from culturekit.metrics.diversity.label_classes import combined
+
+__all__ = ["CrossingKernel", "NestedKernel", "nests"]
+
+Numbers: TypeAlias = NDArray[Any]
+"""float64 or complex128."""
+
+BLOCK = 2_000_000
+"""How many numbers are worked on at a time."""
+
+NULL = 1e-12
+"""Eigenvalues of a Gram matrix that are smaller, relatively, are rounding noise."""
+
+
+def nests(kernel: Deflated) -> bool:
+    """Tell whether no fine label is shared, and each label of the next level lies in one label of the coarsest."""
+    *coarse, finest = kernel.labels.T
+    if (finest != NONE).any():
+        return False
+    if len(coarse) < 2:
+        return True
+    outer, inner = coarse
+    shared = inner != NONE
+    place = np.empty(int(inner.max(initial=0)) + 1, np.int64)
+    place[inner[shared]] = outer[shared]
+    return bool((place[inner[shared]] == outer[shared]).all())
+
+
+class NestedKernel:
+    """D + sum of w2·u u' over countries + sum of w1·v v' over continents, D diagonal and positive.
+
+    Each rank-one block is added by the matrix determinant lemma: with g the sum of mass/(t + d) over the classes of
+    a country, and h the sum of g/(1 + w2·g) over the countries of a continent, log det(I + A/t) is the sum of
+    log1p(d/t), log1p(w2·g) and log1p(w1·h).
+    """
+
+    def __init__(self, kernel: Deflated) -> None:
+        """Order the classes by continent and country, and find where each begins."""
+        columns = list(kernel.labels[:, :-1].T)
+        outer, inner = columns if len(columns) == 2 else (np.full(len(kernel.mass), NONE), columns[0])
+        wide, near = kernel.weights[:-1] if len(columns) == 2 else (0.0, kernel.weights[0])
+        # Sums are taken in an order that the names of labels have no part in, as far as that is cheap.
+        order = np.lexsort((kernel.mass, kernel.diagonal, inner, outer))
+        outer, inner = outer[order], inner[order]
+        self.mass, self.diagonal = kernel.mass[order], kernel.diagonal[order]
+        self.inner = np.flatnonzero(np.append(True, (np.diff(inner) != 0) | (np.diff(outer) != 0)))
+        self.outer = np.flatnonzero(np.append(True, np.diff(outer[self.inner]) != 0))
+        self.near = np.where(inner[self.inner] == NONE, 0.0, near)
+        self.wide = np.where(outer[self.inner][self.outer] == NONE, 0.0, wide)
+        self.rank = len(self.mass)
+        inside = np.add.reduceat(self.mass, self.inner)
+        around = np.add.reduceat(inside, self.outer)
+        self.trace = float(self.diagonal.sum() + self.near @ inside + self.wide @ around)
+        self.least = float(self.diagonal.min())
+        steps = np.diff(self.inner, append=self.rank)
+        rows = self.near * inside + np.repeat(self.wide * around, np.diff(self.outer, append=len(self.inner)))
+        self.most = float((self.diagonal + np.repeat(rows, steps)).max())
+
+    def resolvent(self, t: Numbers) -> Numbers:
+        """Compute the sum of λ/(λ + t) over the eigenvalues, for t (n,), real or complex, not minus an eigenvalue."""
+        answer = np.empty(len(t), np.result_type(t, np.float64))
+        step = max(1, BLOCK // self.rank)
+        for start in range(0, len(t), step):
+            answer[start : start + step] = self.resolvent_block(t[start : start + step, None])
+        return answer
+
+    def resolvent_block(self, t: Numbers) -> Numbers:
+        """Compute the sum for t, (n, 1), from derivatives by log t of the three kinds of logarithms."""
+        sums = self.diagonal + t
+        shares = self.mass / sums
+        answer = (self.diagonal / sums).sum(axis=1)
+        g = np.add.reduceat(shares, self.inner, axis=1)
+        slope = np.add.reduceat(shares / sums, self.inner, axis=1)
+        factor = 1 + self.near * g
+        answer = answer + t[:, 0] * (self.near * slope / factor).sum(axis=1)
+        h = np.add.reduceat(g / factor, self.outer, axis=1)
+        slope = np.add.reduceat(slope / factor**2, self.outer, axis=1)
+        return np.asarray(answer + t[:, 0] * (self.wide * slope / (1 + self.wide * h)).sum(axis=1))
+
+    def below(self, x: float) -> bool:
+        """Tell whether all eigenvalues are below x: x·I - A is positive definite, pivot by pivot."""
+        sums = x - self.diagonal
+        if not sums.min() > 0:
+            return False
+        g = np.add.reduceat(self.mass / sums, self.inner)
+        factor = 1 - self.near * g
+        if not factor.min() > 0:
+            return False
+        return bool((self.wide * np.add.reduceat(g / factor, self.outer)).max() < 1)
+
+
+class CrossingKernel:
+    """D + U W U', with a column of U for each shared label, of which the finest labels are eliminated beforehand.
+
+    With M(t) = U'(D + t)^-1 U one needs the determinant of S(t) = I + W^½ M W^½, as small as the number of countries
+    and continents. Classes with d = 0 add G/t to M, with G of low rank: in the eigenvectors of G, and with the
+    square root of t taken out on its range, nothing blows up as t goes to 0.
+    """
+
+    def __init__(self, kernel: Deflated) -> None:
+        """Part the labels into those that are eliminated and those that make the determinant."""
+        from scipy import sparse
+
+        finest, bare = kernel.labels[:, -1], kernel.diagonal == 0
+        impure = np.zeros(int(finest.max(initial=0)) + 2, np.bool_)
+        # The sum over classes that an eliminated label needs is simple only where none has a diagonal.
+        impure[finest[~bare]] = True
+        gone = (finest != NONE) & ~impure[finest]
+        incidence, scale = columns_of(kernel, gone)
+        self.positive, self.diagonal = kernel.mass[~bare], kernel.diagonal[~bare]
+        self.single = outer_products(incidence[~bare])
+        label = np.unique(finest[gone], return_inverse=True)[1]
+        shape = (label.max(initial=-1) + 1, len(gone))
+        groups = sparse.csr_array((kernel.mass[gone], (label, np.flatnonzero(gone))), shape)
+        sums = groups @ incidence
+        self.grouped = outer_products(sums)
+        self.group_mass = np.asarray(groups.sum(axis=1)).ravel()
+        self.group_values = kernel.weights[-1] * self.group_mass
+        gram = incidence[bare].T @ (incidence[bare] * kernel.mass[bare][:, None])
+        gram = (gram - sums.T @ (sums / self.group_mass[:, None])).toarray()
+        self.scale = scale
+        self.gram = gram * np.outer(scale, scale)
+        values, vectors = np.linalg.eigh(self.gram)
+        self.range = values > NULL * max(float(values.max(initial=0)), 1e-300)
+        self.strength = np.where(self.range, values, 0.0)
+        self.vectors = vectors * scale[:, None]
+        self.rank = len(self.diagonal) + len(self.group_values) + int(self.range.sum())
+        self.trace = float(kernel.diagonal.sum() + kernel.mass @ ((kernel.labels != NONE) @ np.array(kernel.weights)))
+        self.least = min(1e-11, float(kernel.mass.min()))
+        self.most = most(kernel)
+
+    def resolvent(self, t: Numbers) -> Numbers:
+        """Compute the sum of λ/(λ + t) over the eigenvalues, for t (n,), real or complex, not minus an eigenvalue."""
+        answer = np.empty(len(t), np.result_type(t, np.float64))
+        step = max(1, BLOCK // (self.rank + self.gram.size))
+        for start in range(0, len(t), step):
+            answer[start : start + step] = self.resolvent_block(t[start : start + step])
+        return answer
+
+    def resolvent_block(self, t: Numbers) -> Numbers:
+        """Compute the sum from the derivatives by log t of three kinds of logarithms; the last is of a determinant."""
+        plain = (self.diagonal / (self.diagonal + t[:, None])).sum(axis=1)
+        plain = plain + (self.group_values / (self.group_values + t[:, None])).sum(axis=1)
+        if not len(self.gram):
+            return np.asarray(plain)
+        regular, slope = self.inner_products(t)
+        root = np.where(self.range, np.sqrt(t)[:, None], 1.0)
+        around = root[:, :, None] * root[:, None, :]
+        scaled = around * (self.vectors.T @ regular @ self.vectors)
+        change = around * (self.vectors.T @ slope @ self.vectors)
+        diagonal = np.arange(len(self.gram))
+        scaled[:, diagonal, diagonal] += np.where(self.range, t[:, None], 1.0) + self.strength
+        change[:, diagonal, diagonal] += self.strength
+        return np.asarray(plain + np.trace(np.linalg.solve(scaled, change), axis1=1, axis2=2))
+
+    def inner_products(self, t: Numbers) -> tuple[Numbers, Numbers]:
+        """Give M(t) less G/t, and the same of -t·M'(t), both (len(t), n_columns, n_columns)."""
+        near = self.positive[:, None] / (self.diagonal[:, None] + t)
+        far = 1 / (self.group_mass[:, None] * (self.group_values[:, None] + t))
+        regular = self.single @ near + self.grouped @ far
+        near *= t / (self.diagonal[:, None] + t)
+        far *= t / (self.group_values[:, None] + t)
+        slope = self.single @ near + self.grouped @ far
+        shape = (len(t), *self.gram.shape)
+        return regular.T.reshape(shape), slope.T.reshape(shape)
+
+    def below(self, x: float) -> bool:
+        """Tell whether all eigenvalues are below x: x·I - A is positive definite."""
+        if not x > max(float(self.diagonal.max(initial=0)), float(self.group_values.max(initial=0))):
+            return False
+        near = self.positive / (x - self.diagonal)
+        far = 1 / (self.group_mass * (x - self.group_values))
+        inner = (self.single @ near + self.grouped @ far).reshape(self.gram.shape)
+        small = np.eye(len(self.gram)) - self.scale[:, None] * inner * self.scale - self.gram / x
+        return bool(np.linalg.eigvalsh(small).min(initial=1.0) > 0)
+
+
+def columns_of(kernel: Deflated, gone: NDArray[np.bool_]) -> tuple[Any, NDArray[np.float64]]:
+    """Give the incidence of classes and shared labels that stay, sparse, and the root of the weight of each label."""
+    from scipy import sparse
+
+    levels = kernel.labels.shape[1]
+    kept = kernel.labels != NONE
+    kept[gone, -1] = False
+    rows, level = np.nonzero(kept)
+    labels, column = np.unique(combined([level, kernel.labels[rows, level]]), return_inverse=True)
+    scale = np.empty(len(labels))
+    scale[column] = np.sqrt(np.array(kernel.weights))[level] if levels else 0.0
+    incidence = sparse.csr_array((np.ones(len(rows)), (rows, column)), (len(kept), len(labels)))
+    return incidence, scale
+
+
+def outer_products(rows: Any) -> Any:  # noqa: ANN401 - sparse matrices of scipy
+    """Give the outer product of each row of a sparse matrix, (n, c), with itself as a column, (c·c, n)."""
+    from scipy import sparse
+
+    n, c = rows.shape
+    length = np.diff(rows.indptr)
+    row = np.repeat(np.arange(n), length)
+    left = np.repeat(np.arange(rows.nnz), length[row])
+    first = np.cumsum(length[row]) - length[row]
+    right = rows.indptr[row[left]] + np.arange(len(left)) - first[left]
+    place = rows.indices[left].astype(np.int64) * c + rows.indices[right]
+    return sparse.csr_array((rows.data[left] * rows.data[right], (place, row[left])), (c * c, n))
+
+
+def most(kernel: Deflated) -> float:
+    """Bound the eigenvalues by the largest ratio of A·x to x, for x the roots of the masses."""
+    rows = kernel.diagonal.copy()
+    for weight, column in zip(kernel.weights, kernel.labels.T, strict=True):
+        shared = column != NONE
+        sums = np.bincount(column[shared], weights=kernel.mass[shared], minlength=1)
+        rows[shared] += weight * sums[column[shared]]
+    return float(rows.max())

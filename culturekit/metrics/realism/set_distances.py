@@ -1,0 +1,202 @@
+"""The distance between two sets of features: Fréchet (FID), and kernel (unbiased squared MMD, cubic kernel; KID)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.realism.distances import Floats, Numbers
+from culturekit.metrics.realism.features import Features, blocks, check_same_width, feature_rows
+from culturekit.metrics.statistics.clustering import check_confidence
+from culturekit.metrics.statistics.intervals import Interval
+
+__all__ = ["frechet_distance", "kernel_distance", "kernel_distance_interval"]
+
+BLOCK = 2048
+
+
+def frechet_distance(a: ArrayLike, b: ArrayLike) -> float:
+    """Give |μa - μb|² + tr(Sa) + tr(Sb) - 2 tr((Sa Sb)^½), covariances with ddof = 1 (Heusel et al. 2017).
+
+    The last trace is the sum of the square roots of the eigenvalues of Sa Sb. With Sa = Ra'Ra and Sb = Rb'Rb these
+    roots are the singular values of Ra Rb'. They come from the factors, never from a covariance, whose rounding
+    a square root would magnify: so few images (two are enough), or features that depend on each other, are no
+    special case. The estimate is biased upwards by an amount that shrinks with n: compare equal n only.
+
+    Args:
+        a: float, (n, dim), n at least 2.
+        b: float, (m, dim), m at least 2.
+
+    Returns:
+        The distance, a square, at least 0.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
+    check_same_width(("a", first), ("b", second))
+    (mean, factor), (other_mean, other_factor) = gaussian(first), gaussian(second)
+    roots = np.linalg.svd(factor @ other_factor.T, compute_uv=False)
+    spread = np.square(factor).sum() + np.square(other_factor).sum()
+    return max(0.0, float(np.square(mean - other_mean).sum() + spread - 2 * roots.sum()))
+
+
+def gaussian(rows: Features) -> tuple[Floats, Floats]:
+    """Give the mean, (dim,), and R with R'R the covariance, (at most dim, dim), in bounded memory."""
+    mean = np.asarray(sum(block.sum(axis=0, dtype=np.float64) for _, block in blocks(rows)) / len(rows))
+    factor = np.empty((0, rows.shape[1]))
+    for _, block in blocks(rows):
+        factor = np.asarray(np.linalg.qr(np.concatenate([factor, block - mean]), mode="r"))
+    return mean, factor / np.sqrt(len(rows) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSums:
+    """Sums of the kernel over pairs of one set, and over pairs of both.
+
+    Attributes:
+        own: float64, (n,): of each item, the sum over the others of its set.
+        across: float64, (n,): of each item, the sum over the other set.
+    """
+
+    own: Floats
+    across: Floats
+
+
+def kernel_distance(a: ArrayLike, b: ArrayLike) -> float:
+    """Give the unbiased squared MMD of two whole sets with k(x, y) = (x·y / dim + 1)³ (Bińkowski et al. 2018).
+
+    Unbiased at every n, it may be a little below 0 where the sets are alike. There are no subsets and no
+    randomness. Memory does not grow with the number of pairs.
+
+    Args:
+        a: float, (n, dim), n at least 2.
+        b: float, (m, dim), m at least 2.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
+    check_same_width(("a", first), ("b", second))
+    return squared_mmd(*kernel_sums(first, second))
+
+
+def kernel_distance_interval(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    a_clusters: ArrayLike | None = None,
+    b_clusters: ArrayLike | None = None,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Give `kernel_distance` with an interval from the jackknife of a U-statistic, whole clusters left out.
+
+    Both sets are taken as samples. The variance is the sum of the two jackknife variances, which is not below the
+    true one on average, and the limits are those of t. Near 0, where the two sets are alike, the distance
+    scatters less than its jackknife says: such an interval is too wide rather than too narrow.
+
+    Args:
+        a: as for `kernel_distance`.
+        b: as for `kernel_distance`.
+        a_clusters: int, (n,): what each item belongs to, such as the prompt of an image; without, each is its own.
+        b_clusters: int, (m,).
+        confidence: how often such intervals are to hold the true distance.
+
+    Returns:
+        Limits are NaN where a set has a single cluster; n counts the items of a.
+    """
+    from scipy.special import stdtrit
+
+    check_confidence(confidence)
+    first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
+    check_same_width(("a", first), ("b", second))
+    sums = kernel_sums(first, second)
+    parts = [
+        left_out_values(rows, clusters, own, other)
+        for rows, clusters, own, other in (
+            (first, codes("a_clusters", a_clusters, len(first)), *sums),
+            (second, codes("b_clusters", b_clusters, len(second)), *sums[::-1]),
+        )
+    ]
+    value, variances = squared_mmd(*sums), np.array([jackknife_variance(part) for part in parts])
+    freedom = min(map(len, parts)) - 1
+    margin = float(stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(variances.sum())) if freedom > 0 else np.nan
+    return Interval(value, value - margin, value + margin, len(first), "population")
+
+
+def codes(name: str, clusters: ArrayLike | None, n: int) -> Numbers:
+    """Number clusters from 0."""
+    if clusters is None:
+        return np.arange(n)
+    keys = np.asarray(clusters)
+    if keys.shape != (n,):
+        raise argument_error(name, f"one per row, of length {n}", f"shape {keys.shape}")
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+
+
+def kernel(x: Features, y: Features) -> Floats:
+    """Evaluate the kernel for all pairs, float64 (n, m)."""
+    product = np.matmul(x.astype(np.float64, copy=False), y.astype(np.float64, copy=False).T)
+    product /= x.shape[1]
+    product += 1
+    return np.asarray(product * product * product)
+
+
+def kernel_sums(a: Features, b: Features) -> tuple[KernelSums, KernelSums]:
+    """Sum the kernel over all pairs, item by item, in blocks."""
+    own = [np.zeros(len(a)), np.zeros(len(b))]
+    across = [np.zeros(len(a)), np.zeros(len(b))]
+    for rows, totals in zip((a, b), own, strict=True):
+        for start in range(0, len(rows), BLOCK):
+            part = slice(start, start + BLOCK)
+            values = kernel(rows[part], rows[part])
+            np.fill_diagonal(values, 0)
+            totals[part] += values.sum(axis=1)
+            for later in range(start + BLOCK, len(rows), BLOCK):
+                other = slice(later, later + BLOCK)
+                values = kernel(rows[part], rows[other])
+                totals[part] += values.sum(axis=1)
+                totals[other] += values.sum(axis=0)
+    for start in range(0, len(a), BLOCK):
+        for later in range(0, len(b), BLOCK):
+            part, other = slice(start, start + BLOCK), slice(later, later + BLOCK)
+            values = kernel(a[part], b[other])
+            across[0][part] += values.sum(axis=1)
+            across[1][other] += values.sum(axis=0)
+    return KernelSums(own[0], across[0]), KernelSums(own[1], across[1])
+
+
+def squared_mmd(a: KernelSums, b: KernelSums) -> float:
+    """Put the sums together."""
+    n, m = len(a.own), len(b.own)
+    return float(a.own.sum() / (n * (n - 1)) + b.own.sum() / (m * (m - 1)) - 2 * a.across.sum() / (n * m))
+
+
+def left_out_values(rows: Features, clusters: Numbers, own: KernelSums, other: KernelSums) -> Floats:
+    """Give the distance without each cluster of one set in turn, float64 (clusters,); few items left give none."""
+    n, m = len(own.own), len(other.own)
+    sizes = np.bincount(clusters)
+    left = n - sizes
+    if left.min() < 2:
+        return np.empty(0)
+    without = own.own.sum() - 2 * np.bincount(clusters, own.own) + within(rows, clusters, sizes)
+    across = own.across.sum() - np.bincount(clusters, own.across)
+    return np.asarray(without / (left * (left - 1)) + other.own.sum() / (m * (m - 1)) - 2 * across / (left * m))
+
+
+def within(rows: Features, clusters: Numbers, sizes: Numbers) -> Floats:
+    """Sum the kernel over the pairs of each cluster, float64 (clusters,)."""
+    totals = np.zeros(len(sizes))
+    order = np.argsort(clusters, kind="stable")
+    for cluster, members in enumerate(np.split(order, np.cumsum(sizes)[:-1])):
+        if len(members) > 1:
+            values = kernel(rows[members], rows[members])
+            totals[cluster] = values.sum() - np.trace(values)
+    return totals
+
+
+def jackknife_variance(values: Floats) -> float:
+    """Give the jackknife's variance from the values without each cluster."""
+    return float((len(values) - 1) * values.var()) if len(values) > 1 else np.nan

@@ -1,1 +1,0 @@
-"""The stages that score one family of metrics each: they read tables and folders, and hand arrays on."""
