@@ -50,7 +50,7 @@ def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run:
 def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Path) -> None:
     answers = []
     for path in sorted(run.glob("matches-*/matches.parquet")):
-        images = read_table(path, MATCHES).gather_every(2)
+        images = read_table(path, MATCHES).filter(pl.int_range(pl.len()) % 4 < 2)
         answers.append(audits_of(dict(zip(images["image_id"], images["country"], strict=True))))
     file = tmp_path / "audits.parquet"
     pl.concat(answers).write_parquet(file)
