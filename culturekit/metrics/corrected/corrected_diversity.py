@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -85,12 +85,10 @@ def vendi_corrected(
     check_choice("method", method, ("audit", "references"))
     options = checked_options(weights, q, size, confidence)
     check_one_model(matches)
+    asked: Any = {"weights": options.weights, "pool": pool, "sample": sample, "design": design}
     if options.weights[2] > 0 and q == 2:
-        return pair_diversity(
-            matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool, sample=sample,
-            design=design,
-        )  # fmt: skip
-    counts = audited_counts(matches, audit, weights=options.weights, pool=pool, sample=sample, design=design)
+        return pair_diversity(matches, audit, size=size, confidence=confidence, **asked)
+    counts = audited_counts(matches, audit, **asked)
     diversity = mean_of_labels(counts.parents, options)
     by_audit = correct_counts(counts, diversity, confidence=confidence, rng=rng)
     if method == "references":
