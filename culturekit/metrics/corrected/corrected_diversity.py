@@ -72,9 +72,8 @@ def vendi_corrected(
         pool: whose answers count, when several pools of people answered.
         references: for `references`: columns `mapped`, `true`: labels of held-out reference images, on the
             level of the kernel.
-        sample: AUDIT_SAMPLE, the images that people were asked about. Answers outside of it, and parts of it without
-            answers, are refused; without it the audit is held against an even draw only.
-        design: `unknown` takes an audit of images that nobody drew evenly, of which the interval promises nothing.
+        sample: AUDIT_SAMPLE, the drawn images: answers about others, and parts without answers, are refused.
+        design: `unknown` takes answers about images that nobody drew evenly; the interval then promises nothing.
 
     Returns:
         The corrected diversity, its interval, and how many images were audited.
