@@ -10,11 +10,13 @@ from typing import Self, TypeVar
 import pytest
 from hypothesis import settings
 
+from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
 from culturekit.storage.locks import hold
 from tests.effort import PROFILE
 
@@ -59,6 +61,11 @@ class HeardProgress:
 
     def tell(self, totals: str) -> None:
         self.units.append(totals)
+
+
+def stages_of(recipe: AnyRecipe, root: Path) -> list[Stage]:
+    """Give the stages of a run that is to be."""
+    return [step.stage for step in wired(recipe, root).steps]
 
 
 @pytest.fixture

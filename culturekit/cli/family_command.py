@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass, replace
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, Family, declared
+from culturekit.families.family import Declared, Family, dataclasses_of, declared
 from culturekit.families.inputs import Input
 
 __all__ = ["family_command"]
@@ -18,13 +18,10 @@ __all__ = ["family_command"]
 FLAGS: dict[str, tuple[Any, Any]] = {"also": (Also, None), "wait": (Wait, False), "as_json": (AsJson, False)}
 DIVIDED: dict[str, tuple[Any, Any]] = {"workers": (Workers, None), "engine": (EngineSpec, "local")}
 
-POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
 
 def family_command(family: Family) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
-    hints = get_type_hints(family.stage)
-    kinds = [hints[each.name] for each in signature(family.stage).parameters.values() if each.kind in POSITIONAL]
+    kinds = dataclasses_of(family)
     flags = {**{name: flag for name, flag in DIVIDED.items() if getattr(family, name)}, **FLAGS}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type

@@ -14,7 +14,7 @@ from culturekit.cli.stages import as_data, few_malformed, line_about, run_one, s
 from culturekit.records.work import QUARANTINED
 
 if TYPE_CHECKING:
-    from culturekit.config.recipe import Recipe
+    from culturekit.config.kinds import AnyRecipe
     from culturekit.pipeline.run_stage import StageRun
 
 __all__ = ["demo", "plan", "report", "run"]
@@ -46,11 +46,11 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a recipe; what is finished and still answers is reused, what was cut goes on."""
-    from culturekit.config.load import find_recipe, load_recipe
+    from culturekit.config.load import find_recipe, load_any_recipe
 
     path = find_recipe(str(recipe))
     run_all(
-        load_recipe(path, settings or ()).going_on(go_on),
+        load_any_recipe(path, settings or ()).going_on(go_on),
         workdir or RUNS / path.stem,
         until=until,
         workers=workers,
@@ -80,7 +80,7 @@ def demo(
 
 
 def run_all(
-    recipe: "Recipe",
+    recipe: "AnyRecipe",
     workdir: Path,
     *,
     until: str | None,
@@ -91,6 +91,7 @@ def run_all(
     as_json: bool,
 ) -> None:
     """Run a recipe and print what came of it, the report last."""
+    from culturekit.config.kinds import recipe_kind
     from culturekit.pipeline.run_recipe import run_recipe
     from culturekit.pipeline.workers.engines import engine_for
 
@@ -112,17 +113,17 @@ def run_all(
         )
     page, card = workdir / "report/report.html", workdir / "card/README.md"
     if as_json:
-        last = {"report": shown(page)} if recipe.models else {"card": shown(card) if recipe.card else None}
+        last = {"report": shown(page)} if recipe.evaluated else {"card": shown(card) if recipe.makes_card else None}
         print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], **last}))
         leave_if_set_aside(runs, strict=strict)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
     typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
-    if (workdir / "scores").is_dir():
-        print_headline(workdir)
+    for line in recipe_kind(recipe.recipe).headline(workdir):
+        print(line)
     if runs[-1].name == "report":
         print(f"report: {shown(page)}")
-    elif not recipe.models and any(stage_run.name == "card" for stage_run in runs):
+    elif not recipe.evaluated and any(stage_run.name == "card" for stage_run in runs):
         print(f"card: {shown(card)}")
     leave_if_set_aside(runs, strict=strict)
 
@@ -146,15 +147,6 @@ def shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
 
 
-def print_headline(workdir: Path) -> None:
-    """Print the headline scores."""
-    from culturekit.pipeline.steps.report_stage import folders_of
-    from culturekit.report.headline import headline_lines
-
-    for line in headline_lines(folders_of(workdir)):
-        print(line)
-
-
 def plan(
     recipe: RecipeName,
     settings: Settings = None,
@@ -166,13 +158,13 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Say what a run would do, cost and take; nothing is sent, and without a pilot nothing is written."""
-    from culturekit.config.load import find_recipe, load_recipe
+    from culturekit.config.load import find_recipe, load_any_recipe
     from culturekit.pipeline.planning.model_pilots import pilot_models
     from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
     from culturekit.pipeline.workers.local_engine import LocalEngine
 
     path = find_recipe(str(recipe))
-    wanted, folder = load_recipe(path, settings or ()), workdir or RUNS / path.stem
+    wanted, folder = load_any_recipe(path, settings or ()), workdir or RUNS / path.stem
     if pilot:
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(workers) as engine:
             pilot_models(wanted, folder, engine=engine, progress=progress, on_start=progress.stage)

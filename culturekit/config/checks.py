@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, check_options
+from culturekit.families.named_in_recipe import check_named
 from culturekit.generation.folder.folder_detection import stated_list
 from culturekit.generation.folder.folder_options import FOLDER, Options, folder_of
 from culturekit.kg.concepts import concept_path, shipped_concepts
@@ -26,6 +27,7 @@ __all__ = [
     "hand_path",
     "knows_truth",
     "scorable",
+    "scorable_metrics",
     "seeing",
     "unique_names",
 ]
@@ -128,6 +130,16 @@ def existing_concept(name: str) -> str:
         names = shipped_concepts()
         raise ValueError(f"there is no concept {name!r}{closest(name, names)}, or the path of a root config")
     return name
+
+
+def scorable_metrics(stated: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Accept families that exist, whose tables a run makes, with options that they take."""
+    for name, options in stated.items():
+        try:
+            check_named(name, options)
+        except UsageError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return stated
 
 
 def seeing(judge: str) -> str:

@@ -15,6 +15,7 @@ PICTURES_ONLY = ("embedded", "inception")
 EVALUATING = (
     "references", "encoder", "mapping", "images", "quality", "faithfulness", "tags", "audit", "annotations",
     "diagnosis", "instruments", "scores", "realism", "within", "gaps",
+    "metrics",
 )  # fmt: skip
 """The keys that say how models are evaluated."""
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote_plus
 
+from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.records.literal_keys import key_problem, masked
 from culturekit.storage.package_data import shipped, shipped_names
-from culturekit.storage.yaml_model import validate
+from culturekit.storage.yaml_model import closest, validate
 from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, dotted, parse_yaml, read_yaml
 
-__all__ = ["find_recipe", "load_recipe", "shipped_recipes"]
+__all__ = ["find_recipe", "load_any_recipe", "load_recipe", "shipped_recipes"]
 
 ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
 CLIENT_KEY = re.compile(r"(?<=[?&]api_key=)\$\{[A-Za-z_][A-Za-z0-9_]*\}(?=&|$)")
@@ -46,7 +47,7 @@ def find_recipe(name: str) -> Path:
 
 
 def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
-    """Read a recipe and set `key=value` pairs over it; all problems are raised together.
+    """Read a recipe of the kind `cube` and set `key=value` pairs over it; all problems are raised together.
 
     A key that is written out is refused alone and first: no other message may repeat it.
 
@@ -55,6 +56,21 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
         >>> recipe.images.repeats
         5
     """
+    return validate(recipe_source(path, settings), Recipe)
+
+
+def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:
+    """Read a recipe of any kind: the key `recipe` says which model it is held against."""
+    source = recipe_source(path, settings)
+    named = source.value.get("recipe") if isinstance(source.value, dict) else None
+    if isinstance(named, str) and named not in RECIPES.names():
+        wrong = problem_at(source, ("recipe",), f"{named!r} is not accepted{closest(named, RECIPES.names())}")
+        raise ConfigError([*source.problems, wrong])
+    return validate(source, recipe_kind(named).model if isinstance(named, str) else Recipe)
+
+
+def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
+    """Read the text of a recipe with its settings, and refuse keys that are written out."""
     source = read_yaml(path)
     for key, count in Counter(setting.partition("=")[0] for setting in settings).items():
         if count > 1:
@@ -64,7 +80,7 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     keys = list(written_out(source))
     if keys:
         raise ConfigError(keys)
-    return validate(replace(source, problems=(*source.problems, *unfilled(source))), Recipe)
+    return replace(source, problems=(*source.problems, *unfilled(source)))
 
 
 def unfilled(source: YamlSource) -> Iterator[Problem]:

@@ -1,10 +1,16 @@
 """A recipe: one YAML file that says everything a run depends on."""
 
+from dataclasses import replace
+from typing import Self
+
 from pydantic import model_validator
 
 from culturekit.config.fitting import misfits
 from culturekit.config.published import check_sources
 from culturekit.config.recipe_fields import RecipeFields
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.generation.folder.folder_options import FOLDER
+from culturekit.registry import parse_spec
 
 __all__ = ["Recipe"]
 
@@ -12,7 +18,32 @@ __all__ = ["Recipe"]
 class Recipe(RecipeFields):
     """The CUBE evaluation, from the dump, or from a cultural space that was published, to the report."""
 
-    def going_on(self, wanted: bool) -> "Recipe":
+    @property
+    def names_artifacts(self) -> bool:
+        """Whether references go by the names of artifacts: the prompts of a file need not name each of them."""
+        folder = self.references is not None and parse_spec(self.references.backend).name == FOLDER
+        return folder or self.prompts.file is not None
+
+    def backend_of(self, model: str) -> str:
+        """Name the backend of a model; pictures that show nothing are simulated."""
+        return next((each.backend for each in self.models if each.name == model), "simulated")
+
+    @property
+    def scoring(self) -> QvsOptions:
+        """How what is shown is scored: diversity within countries has a stage of its own."""
+        return replace(self.scores, within="none")
+
+    @property
+    def asks_few(self) -> bool:
+        """Whether the prompts are the same few for everybody, as those are that leave the culture open."""
+        return self.images.kinds == ("underspecified",) and self.scores.target == "these"
+
+    @property
+    def makes_card(self) -> bool:
+        """Whether a data card is among what the run makes."""
+        return self.card is not None
+
+    def going_on(self, wanted: bool) -> Self:
         """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
         if not wanted:
             return self

@@ -1,6 +1,6 @@
 """What a recipe says, key by key."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,10 +13,12 @@ from culturekit.config.checks import (
     existing_dump,
     existing_hand,
     scorable,
+    scorable_metrics,
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.gaps import Gaps
+from culturekit.config.kinds import AnyRecipe
 from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
@@ -29,16 +31,15 @@ from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.choices import Included, ReleaseFormat
-from culturekit.storage.yaml_model import StrictModel, not_empty
+from culturekit.storage.yaml_model import not_empty
 
 __all__ = ["RecipeFields"]
 
 
-class RecipeFields(StrictModel):
+class RecipeFields(AnyRecipe):
     """The keys of a recipe; each is checked by itself, and `fitting` checks that they fit together."""
 
     recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
-    seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
     cspace: Annotated[
         Annotated[str, AfterValidator(existing_space)] | None,
         Field(description="A cultural space: .parquet, .csv or public CUBE .json, in place of all that makes one."),
@@ -102,3 +103,11 @@ class RecipeFields(StrictModel):
     realism: Realism | None = None
     within: Within | None = None
     gaps: Gaps | None = None
+    metrics: Annotated[
+        dict[str, dict[str, Any]],
+        AfterValidator(scorable_metrics),
+        Field(
+            default_factory=dict,
+            description="Further families of scores by name, each with its options; other packages may bring some.",
+        ),
+    ]

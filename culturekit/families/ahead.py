@@ -20,12 +20,11 @@ from culturekit.families.vector_files import vector_inputs
 from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.composite import Reduce, faithfulness
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
-from culturekit.metrics.ahead.dimensions import check_tau
-from culturekit.metrics.ahead.thresholds import DEFAULT_TAU, calibrate_tau
+from culturekit.metrics.ahead.dimensions import DEFAULT_TAU, calibrate_tau, check_tau
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.scoring.ahead_cells import Cells, compare_images, descriptor_matches, variety_of_prompts
 from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_images, pictured
-from culturekit.metrics.scoring.ladder_tables import ITEMS_SCHEMA, Climb, climbed
+from culturekit.metrics.scoring.ladder import ITEMS_SCHEMA, Climb, climbed
 from culturekit.metrics.scoring.scored import Scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS

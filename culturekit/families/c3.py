@@ -16,8 +16,7 @@ from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.inputs import VectorFolder, roles_of
 from culturekit.metrics.arguments import argument_error
-from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3
-from culturekit.metrics.captions.selection import keep_best
+from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
 from culturekit.metrics.scoring.scored import Row, Scored, scored

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -24,6 +25,7 @@ __all__ = [
     "Typed",
     "check_choices",
     "check_options",
+    "dataclasses_of",
     "declared",
     "described",
     "kept",
@@ -88,6 +90,8 @@ class Typed:
 
 PLAIN = Typed()
 
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -151,6 +155,12 @@ def declared(cls: type) -> Iterator[Declared]:
         known = [one for one in kinds if one is not NoneType]
         default = each.default if each.default_factory is MISSING else each.default_factory()
         yield Declared(each.name, known[0], NoneType in kinds, default, told, typed)
+
+
+def dataclasses_of(family: Family) -> list[type]:
+    """Give the dataclasses that the stage of a family takes: of what it reads, and of options where there are some."""
+    hints = get_type_hints(family.stage)
+    return [hints[each.name] for each in signature(family.stage).parameters.values() if each.kind in POSITIONAL]
 
 
 def check_options(options: object) -> None:

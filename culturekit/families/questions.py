@@ -113,6 +113,7 @@ ASKED = Family(
     metrics=described("dsg quality vqascore"),
     example="--images images/images.parquet --judgments judgments/judgments.parquet --questions questions.parquet "
     "--out scores",
+    check="score-questions",
 )
 
 

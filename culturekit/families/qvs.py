@@ -99,6 +99,7 @@ QVS = Family(
     qvs,
     metrics=described("quality qvs vs vs_best vs_worst"),
     example="--matches matches/matches.parquet --out scores",
+    check="score-qvs",
 )
 
 

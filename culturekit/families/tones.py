@@ -20,7 +20,7 @@ from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
 from culturekit.metrics.linguistic.skin_pixels import Detector
-from culturekit.metrics.linguistic.tone_intervals import SpreadKind, tone_spread_interval
+from culturekit.metrics.linguistic.tone_histograms import SpreadKind, tone_spread_interval
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.scored import Row, Scored, scored

@@ -28,8 +28,8 @@ class Place:
     line: int
 
     def __str__(self) -> str:
-        """Say it as a reader would look it up."""
-        return f"{self.file}, line {self.line} (member {self.member}, byte {self.offset})"
+        """Say it as a reader would look it up; what no dump says has no line."""
+        return f"{self.file}, line {self.line} (member {self.member}, byte {self.offset})" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ import importlib
 # No module is called like a public name: its import would put the module in the name's place.
 NAMES = {
     "ahead.composite": "exaggeration faithfulness",
-    "ahead.descriptor_scores": "DimensionScore align align_detail hallucination hallucination_detail",
-    "ahead.matching": "BestMatches best_matches",
-    "ahead.phrases": "PhraseLists normalise_phrase phrase_lists",
-    "ahead.thresholds": "DEFAULT_TAU PUBLISHED_TAUS calibrate_tau",
-    "ahead.variety": "descriptor_diversity semantic_diversity",
-    "captions.caption_alignment": "C3Alignment alignment_c3",
-    "captions.selection": "keep_best",
+    "ahead.descriptor_scores": "DimensionScore align align_detail descriptor_diversity hallucination "
+    "hallucination_detail semantic_diversity",
+    "ahead.dimensions": "DEFAULT_TAU PUBLISHED_TAUS calibrate_tau",
+    "ahead.matching": "BestMatches PhraseLists best_matches normalise_phrase phrase_lists",
+    "captions.caption_alignment": "C3Alignment alignment_c3 keep_best",
     "catalog": "CATALOG Metric",
     "corrected.audit_sampling": "audit_sample",
     "corrected.corrected_diversity": "vendi_corrected",
@@ -43,8 +41,7 @@ NAMES = {
     "linguistic.neutral_groups": "NeutralSpread neutral_similarity neutral_spread",
     "linguistic.picture_tones": "SkinTone skin_tone",
     "linguistic.question_pairs": "question_pair",
-    "linguistic.tone_histograms": "Spread tone_histogram tone_spread",
-    "linguistic.tone_intervals": "tone_spread_interval",
+    "linguistic.tone_histograms": "Spread tone_histogram tone_spread tone_spread_interval",
     "questions.graph_scores": "DSGScore dsg_score",
     "questions.yes_probabilities": "vqa_score",
     "realism.balanced_references": "balanced_sample",

@@ -10,40 +10,40 @@ from culturekit.metrics.ahead.descriptor_scores import (
     align_detail as align_detail,
 )
 from culturekit.metrics.ahead.descriptor_scores import (
+    descriptor_diversity as descriptor_diversity,
+)
+from culturekit.metrics.ahead.descriptor_scores import (
     hallucination as hallucination,
 )
 from culturekit.metrics.ahead.descriptor_scores import (
     hallucination_detail as hallucination_detail,
 )
-from culturekit.metrics.ahead.matching import BestMatches as BestMatches
-from culturekit.metrics.ahead.matching import best_matches as best_matches
-from culturekit.metrics.ahead.phrases import (
-    PhraseLists as PhraseLists,
+from culturekit.metrics.ahead.descriptor_scores import (
+    semantic_diversity as semantic_diversity,
 )
-from culturekit.metrics.ahead.phrases import (
-    normalise_phrase as normalise_phrase,
-)
-from culturekit.metrics.ahead.phrases import (
-    phrase_lists as phrase_lists,
-)
-from culturekit.metrics.ahead.thresholds import (
+from culturekit.metrics.ahead.dimensions import (
     DEFAULT_TAU as DEFAULT_TAU,
 )
-from culturekit.metrics.ahead.thresholds import (
+from culturekit.metrics.ahead.dimensions import (
     PUBLISHED_TAUS as PUBLISHED_TAUS,
 )
-from culturekit.metrics.ahead.thresholds import (
+from culturekit.metrics.ahead.dimensions import (
     calibrate_tau as calibrate_tau,
 )
-from culturekit.metrics.ahead.variety import (
-    descriptor_diversity as descriptor_diversity,
+from culturekit.metrics.ahead.matching import BestMatches as BestMatches
+from culturekit.metrics.ahead.matching import (
+    PhraseLists as PhraseLists,
 )
-from culturekit.metrics.ahead.variety import (
-    semantic_diversity as semantic_diversity,
+from culturekit.metrics.ahead.matching import best_matches as best_matches
+from culturekit.metrics.ahead.matching import (
+    normalise_phrase as normalise_phrase,
+)
+from culturekit.metrics.ahead.matching import (
+    phrase_lists as phrase_lists,
 )
 from culturekit.metrics.captions.caption_alignment import C3Alignment as C3Alignment
 from culturekit.metrics.captions.caption_alignment import alignment_c3 as alignment_c3
-from culturekit.metrics.captions.selection import keep_best as keep_best
+from culturekit.metrics.captions.caption_alignment import keep_best as keep_best
 from culturekit.metrics.catalog import CATALOG as CATALOG
 from culturekit.metrics.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
@@ -147,7 +147,7 @@ from culturekit.metrics.linguistic.tone_histograms import (
 from culturekit.metrics.linguistic.tone_histograms import (
     tone_spread as tone_spread,
 )
-from culturekit.metrics.linguistic.tone_intervals import tone_spread_interval as tone_spread_interval
+from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval as tone_spread_interval
 from culturekit.metrics.questions.graph_scores import DSGScore as DSGScore
 from culturekit.metrics.questions.graph_scores import dsg_score as dsg_score
 from culturekit.metrics.questions.yes_probabilities import vqa_score as vqa_score

@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from culturekit.config.recipe import Recipe
-from culturekit.errors import UsageError
-from culturekit.pipeline.before_first import check_before_first
-from culturekit.pipeline.cube.stages import cube_stages
+from culturekit.config.kinds import AnyRecipe, wired
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.llm.money.shared_budget import journal_for
+from culturekit.pipeline.planning.plan import state_of
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD
 from culturekit.records.work import Engine, Progress, Quiet
@@ -22,7 +22,7 @@ LOCK = ".lock"
 
 
 def run_recipe(
-    recipe: Recipe,
+    recipe: AnyRecipe,
     workdir: Path,
     *,
     engine: Engine,
@@ -43,7 +43,7 @@ def run_recipe(
         >>> [(stage.name, stage.state) for stage in done]
         [('graph', 'built')]
     """
-    planned = cube_stages(recipe, workdir)
+    planned = [step.stage for step in wired(recipe, workdir).steps]
     stages = stages_until(planned, until)
     check_before_first(stages, workdir)
     record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
@@ -74,3 +74,33 @@ def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:
             hint=f"Did you mean {near[0]!r}?" if near else "",
         )
     return stages[: ends[-1] + 1]
+
+
+def check_before_first(stages: Sequence[Stage], workdir: Path) -> None:
+    """Make sure that nothing is missing that a stage needs, hours before it is its turn.
+
+    A finished stage needs nothing any more; one that is next, and was asked for replies before, may have all of them.
+
+    Raises:
+        ConfigError: all that is missing, each once, with the stages that need it.
+    """
+    missing: dict[str, list[str]] = {}
+    for place, stage in enumerate(stages):
+        try:
+            stage.before()
+        except UsageError as error:
+            if needs_it(stages[:place], stage, workdir):
+                missing.setdefault(str(error), []).append(stage.name)
+    if missing:
+        raise ConfigError([Problem(problem, ", ".join(names)) for problem, names in missing.items()])
+
+
+def needs_it(earlier: Sequence[Stage], stage: Stage, workdir: Path) -> bool:
+    """Tell whether a stage is still to be done, and would not find out at once."""
+    undone: set[Path] = set()
+    for one in earlier:
+        if state_of(one, workdir / one.name, undone) != "done":
+            undone.add(workdir / one.name)
+    if state_of(stage, workdir / stage.name, undone) == "done":
+        return False
+    return bool(undone) or journal_for(workdir / stage.name) is None

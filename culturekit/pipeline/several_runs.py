@@ -15,9 +15,10 @@ from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
 from culturekit.report.several.page import collect_several, render_several
+from culturekit.stages import roles
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import write_table
 
 __all__ = ["several_runs_stage"]
 
@@ -101,7 +102,7 @@ def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
 
 def headline_values(run: RunFolders) -> pl.DataFrame:
     """Take the values behind the headline of each model: over all concepts, or of the only one."""
-    values = read_table(run.root / "scores/values.parquet", VALUES)
+    values = run.needed(roles.SCORES, VALUES)
     params = pl.Struct({"kernel": pl.String, "labels": pl.String})
     own = values.with_columns(p=pl.col("params").str.json_decode(params)).filter(
         pl.col("metric").is_in(COMPARED),

@@ -14,6 +14,7 @@ from culturekit.report.gaps import gap_lines
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
+from culturekit.report.metric_tables import metric_tables
 from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
 from culturekit.report.mosaic import mosaic_of
@@ -24,10 +25,10 @@ from culturekit.report.realism import realism_in
 from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.shots import collect_shots
-from culturekit.report.stage_names import GAPS
 from culturekit.report.trust import trust_in
 from culturekit.report.variety import variety_in, within_in
 from culturekit.report.verdict import verdict_on
+from culturekit.stages import roles
 from culturekit.version import VERSION
 
 __all__ = ["collect"]
@@ -42,7 +43,7 @@ def collect(run: RunFolders) -> ReportData:
     names = [line.model for line in models]
     looks = {model: looks_of(run, model) for model in names}
     prompts = tuple(prompt_lines(run, names, kernel=HEADLINE_KERNEL))
-    gaps = run.table(GAPS, SCORES)
+    gaps = run.read(roles.GAPS, SCORES)
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=f"Which of these {in_words(len(models))} models is lying?",
@@ -53,7 +54,7 @@ def collect(run: RunFolders) -> ReportData:
         shots=shots,
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
-        versions={"culturekit": VERSION, **run.manifest("scores").packages},
+        versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages},
         withheld=tuple(withheld(run)),
         trust=trust_in(run, scores),
         shares=shares_in(run, names),
@@ -76,6 +77,7 @@ def collect(run: RunFolders) -> ReportData:
         routes=routes_in(run, names),
         making=making_in(run, names),
         people=people_in(run),
+        metrics=tuple(metric_tables(run)),
     )
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))
 

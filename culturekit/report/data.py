@@ -12,6 +12,7 @@ from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.making import Making
+from culturekit.report.metric_tables import MetricTable
 from culturekit.report.missing import MissingLine
 from culturekit.report.model_lines import ModelLine
 from culturekit.report.mosaic import MosaicModel
@@ -69,6 +70,8 @@ class ReportData:
     variety: Variety | None = None
     within: WithinCountries | None = None
     people: People | None = None
+    metrics: tuple[MetricTable, ...] = ()
+    """Of the families that the recipe names besides."""
 
     @property
     def audited(self) -> bool:

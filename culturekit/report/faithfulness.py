@@ -8,11 +8,12 @@ import polars as pl
 
 from culturekit.records.schemas import ANSWER_COUNTS, SCORES
 from culturekit.report.faithfulness_differences import Apart, faithfulness_differences
-from culturekit.report.faithfulness_judges import Judge, judges_in, title_of
+from culturekit.report.faithfulness_judges import Judge, judges_in, scorers_of, title_of
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.questions_failed import QuestionLine, questions_failed
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import FAITHFULNESS
+from culturekit.stages import roles
+from culturekit.storage.manifest import Manifest
 
 __all__ = ["Faithfulness", "Instrument", "LookedAt", "faithfulness_in"]
 
@@ -94,18 +95,18 @@ NO_TEXTS = "No scorer compared image and text (faithfulness.scorers, such as cli
 
 def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | None:
     """Read the section; None for a run whose recipe asked for none."""
-    scores = run.table(FAITHFULNESS, SCORES)
+    scores = run.read(roles.FAITHFULNESS, SCORES)
     if scores is None:
         return None
-    counts = run.table(FAITHFULNESS, ANSWER_COUNTS) if has_judges(run) else None
+    counts = run.read(roles.FAITHFULNESS, ANSWER_COUNTS) if has_judges(run) else None
     params = pl.Struct(dict.fromkeys(("judge", "scorer", "target"), pl.String))
     rows = scores.with_row_index("row").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
     rows = rows.with_columns(by=pl.coalesce("judge", "scorer"))
     instruments = tuple(instruments_in(run, rows, counts, models))
     metrics = {instrument.metric for instrument in instruments}
-    missing = [NO_ANSWERS] if "dsg" not in metrics and not asked(run, "answers") else []
-    missing += [NO_VQASCORE] if "vqascore" not in metrics and not asked(run, "vqascore") else []
-    missing += [NO_TEXTS] if not any(stage.startswith("scorer-") for stage in run.stages) else []
+    missing = [NO_ANSWERS] if "dsg" not in metrics and not run.models_with(roles.ANSWERS) else []
+    missing += [NO_VQASCORE] if "vqascore" not in metrics and not run.models_with(roles.VQASCORE) else []
+    missing += [NO_TEXTS] if not any(run.variants(roles.SCORER, model) for model in run.models) else []
     missing += [] if counts is None else list(unscored(counts, metrics))
     worst, best, unasked = questions_failed(run, models)
     differences = tuple(faithfulness_differences(run, models))
@@ -125,12 +126,7 @@ def unscored(counts: pl.DataFrame, metrics: set[str]) -> Iterator[str]:
 
 def has_judges(run: RunFolders) -> bool:
     """Tell whether any model was asked about images."""
-    return asked(run, "answers") or asked(run, "vqascore")
-
-
-def asked(run: RunFolders, judge: str) -> bool:
-    """Tell whether a kind of judge looked at the images of some model."""
-    return any(f"{judge}-{model}" in run.stages for model in run.models)
+    return bool(run.models_with(roles.ANSWERS) or run.models_with(roles.VQASCORE))
 
 
 def instruments_in(
@@ -167,8 +163,7 @@ def figures_of(rows: pl.DataFrame, models: Sequence[str]) -> dict[str, Figure | 
 def looked_at(run: RunFolders, counts: pl.DataFrame | None, metric: str, by: str, model: str) -> LookedAt:
     """Count what became of a model's images under a judge; a scorer gives each image a value, or a reason."""
     if metric == "quality":
-        folder = folder_of_scorer(run, by, model)
-        manifest = None if folder is None else run.manifest(folder)
+        manifest = manifest_of_scorer(run, by, model)
         dropped = 0 if manifest is None else sum(manifest.drops.values())
         return LookedAt(0 if manifest is None else manifest.counts["quality"], 0, 0, 0, dropped)
     ended: Counter[str] = Counter()
@@ -176,18 +171,17 @@ def looked_at(run: RunFolders, counts: pl.DataFrame | None, metric: str, by: str
         own = counts.filter(pl.col("concept").is_null(), pl.col("model") == model, pl.col("judge") == by)
         for outcome, number in own.filter(task=metric).select("outcome", "judgments").iter_rows():
             ended[OUTCOMES.get(outcome, "failed")] += number
-    stage = f"{'answers' if metric == 'dsg' else metric}-{model}"
-    dropped = sum(run.manifest(stage).drops.values()) if stage in run.stages else 0
+    judged = run.found(roles.ANSWERS if metric == "dsg" else roles.VQASCORE, model)
+    dropped = 0 if judged is None else sum(judged.drops.values())
     return LookedAt(ended["answered"], ended["refused"], ended["unparsed"], ended["failed"], dropped)
 
 
-def folder_of_scorer(run: RunFolders, scorer: str, model: str) -> str | None:
-    """Find the folder of a scorer's values by the names in its manifest."""
-    for stage in run.stages:
-        if stage == f"quality-{model}" or (stage.startswith("scorer-") and stage.split("-", 2)[2] == model):
-            parameters = run.manifest(stage).notes.get("parameters", {})
-            name, encoder = parameters.get("name"), parameters.get("encoder")
-            label = f"{name}:{encoder}@{str(parameters.get('weights', ''))[:8]}" if encoder else name
-            if label == scorer or scorer in (run.manifest(stage).options.get("scorer"), parameters.get("name")):
-                return stage
+def manifest_of_scorer(run: RunFolders, scorer: str, model: str) -> Manifest | None:
+    """Find the manifest of a scorer's values by the names in it."""
+    for manifest in scorers_of(run, model):
+        parameters = manifest.notes.get("parameters", {})
+        name, encoder = parameters.get("name"), parameters.get("encoder")
+        label = f"{name}:{encoder}@{str(parameters.get('weights', ''))[:8]}" if encoder else name
+        if label == scorer or scorer in (manifest.options.get("scorer"), name):
+            return manifest
     return None

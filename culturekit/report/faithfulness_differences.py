@@ -9,7 +9,7 @@ from culturekit.records.schemas import SCORES
 from culturekit.report.faithfulness_judges import title_of
 from culturekit.report.figures import Figure
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import FAITHFULNESS_COMPARISON
+from culturekit.stages import roles
 
 __all__ = ["Apart", "faithfulness_differences"]
 
@@ -41,7 +41,7 @@ class Apart:
 
 def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Iterator[Apart]:
     """Give the differences of every two models over all their prompts, judge by judge, the largest first."""
-    table = run.table(FAITHFULNESS_COMPARISON, SCORES)
+    table = run.read(roles.FAITHFULNESS_COMPARISON, SCORES)
     if table is None:
         return
     of = pl.Struct(dict.fromkeys(("judge", "scorer"), pl.String))

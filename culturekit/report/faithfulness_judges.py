@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 from culturekit.storage.manifest import Manifest
 
 __all__ = ["Judge", "judges_in", "title_of"]
@@ -62,17 +63,19 @@ def title_of(metric: str, by: str) -> str:
 
 def judges_in(run: RunFolders, models: Sequence[str]) -> Iterator[Judge]:
     """List everybody who judged, once each."""
-    stages = [("questions", "questions")] if "questions" in run.stages else []
+    judged = [("questions", run.found(roles.QUESTIONS))]
     for model in models:
-        stages += [(task, f"{task}-{model}") for task in ("answers", "vqascore") if f"{task}-{model}" in run.stages]
-        stages += [("scorer", stage) for stage in run.stages if is_scorer(stage, model)]
-    found = [judge_of(task, run.manifest(stage)) for task, stage in stages]
-    yield from dict.fromkeys(found)
+        judged += [("answers", run.found(roles.ANSWERS, model)), ("vqascore", run.found(roles.VQASCORE, model))]
+        judged += [("scorer", manifest) for manifest in scorers_of(run, model)]
+    yield from dict.fromkeys(judge_of(task, manifest) for task, manifest in judged if manifest is not None)
 
 
-def is_scorer(stage: str, model: str) -> bool:
-    """Tell whether a stage holds the quality of a model's images."""
-    return stage == f"quality-{model}" or (stage.startswith("scorer-") and stage.split("-", 2)[2] == model)
+def scorers_of(run: RunFolders, model: str) -> Iterator[Manifest]:
+    """Give the manifests of everything that compared a model's images with texts, or rated them."""
+    if run.has(roles.QUALITY, model):
+        yield run.manifest(roles.QUALITY, model)
+    for variant in run.variants(roles.SCORER, model):
+        yield run.manifest(roles.SCORER, model, variant)
 
 
 def judge_of(task: str, manifest: Manifest) -> Judge:

@@ -7,6 +7,7 @@ import polars as pl
 
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.thumbnails import thumbnail_name
+from culturekit.stages import roles
 
 __all__ = ["Tile", "looks_of", "reference_pictures", "tile"]
 
@@ -37,7 +38,7 @@ def looks_of(run: RunFolders, model: str) -> pl.DataFrame:
 def tile(model: str, row: dict[str, Any], thumbnails: dict[str, str]) -> Tile:
     """Describe an image; `thumbnails` learns which picture to copy under which name."""
     name = thumbnail_name(row["image_id"], row["width"], row["height"])
-    thumbnails[name] = f"images-{model}/{row['path']}"
+    thumbnails[name] = f"{roles.IMAGES.folder(model)}/{row['path']}"
     mapped = bool(row["mapped"])
     return Tile(
         image_id=row["image_id"],
@@ -69,7 +70,7 @@ def reference_pictures(run: RunFolders) -> dict[str, tuple[str, str]]:
     return {
         row["truth_artifact_id"]: (
             thumbnail_name(row["image_id"], row["width"], row["height"]),
-            f"references/{row['path']}",
+            f"{roles.REFERENCES.folder()}/{row['path']}",
         )
         for row in first.iter_rows(named=True)
         if row["truth_artifact_id"] is not None

@@ -7,6 +7,7 @@ import polars as pl
 
 from culturekit.generation.comparability import Traits, traits_of
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
 __all__ = ["Making", "MakingLine", "making_in"]
 
@@ -55,7 +56,7 @@ def making_in(run: RunFolders, models: Sequence[str]) -> Making | None:
         told.append(facts(images, traits))
         versions.append(tuple(traits.versions))
     lines = tuple(lines_of(told))
-    backends = tuple(str(run.manifest(f"images-{model}").options["backend"]) for model in models)
+    backends = tuple(str(run.manifest(roles.IMAGES, model).options["backend"]) for model in models)
     return Making(tuple(models), backends, tuple(versions), lines)
 
 

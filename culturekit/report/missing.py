@@ -7,6 +7,7 @@ import polars as pl
 
 from culturekit.records.schemas import JUDGMENTS, QUALITY
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
 __all__ = ["MissingLine", "missing_lines"]
 
@@ -71,8 +72,8 @@ def line_of(
     made = images.filter(pl.col("status") == "ok")
     lost = images.filter(pl.col("status") != "ok").group_by("status").len().sort("status")
     nearest = run.matches(model).filter(pl.col("rank") == 1)
-    rated = run.table(f"quality-{model}", QUALITY)
-    said = run.table(f"tags-{model}", JUDGMENTS)
+    rated = run.read(roles.QUALITY, QUALITY, model)
+    said = run.read(roles.TAGS, JUDGMENTS, model)
     return MissingLine(
         model,
         images.height,

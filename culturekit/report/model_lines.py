@@ -7,6 +7,7 @@ import polars as pl
 
 from culturekit.report.figures import Figure, figure
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
 __all__ = ["HEADLINE_KERNEL", "ModelLine", "model_lines"]
 
@@ -38,15 +39,15 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
         mapped = figure(vs, labels="mapped")
         if mapped is None:
             continue
-        truth = run.manifest(f"truth-{model}").counts if model in run.truthful else {}
+        truth = run.manifest(roles.TRUTH, model).counts if model in run.truthful else {}
         yield ModelLine(
             model=model,
-            backend=str(run.manifest(f"images-{model}").options["backend"]),
-            images=run.manifest(f"images-{model}").counts["ok"],
+            backend=str(run.manifest(roles.IMAGES, model).options["backend"]),
+            images=run.manifest(roles.IMAGES, model).counts["ok"],
             mapped=mapped,
             corrected=figure(vs, labels="corrected"),
             truth=figure(vs, labels="truth") if model in run.truthful else None,
             quality=figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
             culture_free=truth.get("culture_free"),
-            similarity=run.manifest(f"matches-{model}").notes["similarity"],
+            similarity=run.manifest(roles.MATCHES, model).notes["similarity"],
         )

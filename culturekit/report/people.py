@@ -9,7 +9,7 @@ import polars as pl
 from culturekit.records.schemas import CHOICE_TABLE, RATING_TABLE, SCORES
 from culturekit.report.people_metrics import MetricLine, metric_lines
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import RATINGS
+from culturekit.stages import roles
 
 __all__ = ["AgreementLine", "DivergenceLine", "People", "RatingCell", "RatingGrid", "ThinnedLine", "people_in"]
 
@@ -135,17 +135,17 @@ class People:
 
 def people_in(run: RunFolders) -> People | None:
     """Collect what people said; None for a run in which nobody was asked."""
-    ratings, choices = run.table(RATINGS, RATING_TABLE), run.table(RATINGS, CHOICE_TABLE)
-    scores = run.table(RATINGS, SCORES)
+    ratings, choices = run.read(roles.RATINGS, RATING_TABLE), run.read(roles.RATINGS, CHOICE_TABLE)
+    scores = run.read(roles.RATINGS, SCORES)
     if ratings is None or choices is None or scores is None:
         return None
-    manifest = run.manifest(RATINGS)
+    manifest = run.manifest(roles.RATINGS)
     lines = list(divergence_lines(scores))
     said = read_answers(run)
     return People(
         caveat=str(manifest.notes.get("caveat", "")),
         pools_by=str(manifest.options["by"]),
-        encoder=str(run.manifest("index").options.get("encoder", "")),
+        encoder=str(run.manifest(roles.INDEX).options.get("encoder", "")),
         answers=said.height,
         items=said["item_id"].n_unique(),
         grids=tuple(sorted(grids(ratings, choices), key=lambda grid: grid.who != HOME)),
@@ -161,7 +161,7 @@ def people_in(run: RunFolders) -> People | None:
 
 def read_answers(run: RunFolders) -> pl.DataFrame:
     """Read which items were answered."""
-    return pl.read_parquet(run.root / RATINGS / "annotations.parquet", columns=["item_id"])
+    return pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
 
 
 def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[RatingGrid]:

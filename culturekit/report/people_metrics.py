@@ -8,7 +8,7 @@ import polars as pl
 
 from culturekit.records.schemas import SCORES
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import META
+from culturekit.stages import roles
 
 __all__ = ["MetricLine", "correlation_chart", "metric_lines"]
 
@@ -41,7 +41,7 @@ class MetricLine:
 
 def metric_lines(run: RunFolders) -> Iterator[MetricLine]:
     """Read the correlations over all models together, or of the one model there is."""
-    scores = run.table(META, SCORES)
+    scores = run.read(roles.META, SCORES)
     if scores is None:
         return
     person = pl.Struct({"criterion": pl.String, "choice": pl.String, "pool": pl.String})

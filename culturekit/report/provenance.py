@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from culturekit.families.corrected import NOT_CORRECTED, counted_kernels
 from culturekit.records.work import NOT_COMPARABLE
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.storage.manifest import Manifest
+from culturekit.trail.upstream import manifest_of
 
 __all__ = ["Party", "StageLine", "caveats", "parties", "stage_line", "withheld"]
 
@@ -34,7 +37,7 @@ class StageLine:
 
 def stage_line(run: RunFolders, name: str) -> StageLine:
     """Describe a stage by its manifest."""
-    manifest = run.manifest(name)
+    manifest = manifest_of(run.root / name)
     return StageLine(
         folder=name,
         stage=manifest.stage,
@@ -48,12 +51,15 @@ def stage_line(run: RunFolders, name: str) -> StageLine:
 
 def parties(run: RunFolders) -> Iterator[Party]:
     """List who made, mapped and judged, as the manifests name them, each once."""
-    found = [party(run, "cultural space", "filter", "judge"), party(run, "mapping", "index", "encoder")]
+    found = [
+        party(run.found(roles.FILTER), "cultural space", "judge"),
+        party(run.found(roles.INDEX), "mapping", "encoder"),
+    ]
     for model in run.models:
-        options = run.manifest(f"images-{model}").options
+        options = run.manifest(roles.IMAGES, model).options
         told = {key: str(value) for key, value in options.items() if key in MADE_WITH and value is not None}
         found.append(Party(f"images of {model}", str(options["backend"]), told))
-    found += [party(run, "quality", f"quality-{model}", "scorer") for model in run.models]
+    found += [party(run.found(roles.QUALITY, model), "quality", "scorer") for model in run.models]
     seen: list[Party] = []
     for each in found:
         if each is not None and each not in seen:
@@ -64,9 +70,9 @@ def parties(run: RunFolders) -> Iterator[Party]:
 MADE_WITH = ("kinds", "repeats", "slots", "size", "format")
 
 
-def party(run: RunFolders, role: str, stage: str, key: str) -> Party | None:
+def party(manifest: Manifest | None, role: str, key: str) -> Party | None:
     """Read from the manifest of a stage who worked there; None where it does not say."""
-    notes = run.manifest(stage).notes if stage in run.stages else {}
+    notes = {} if manifest is None else manifest.notes
     if key not in notes:
         return None
     identity = notes.get("identity") or notes.get("parameters") or {}
@@ -75,16 +81,15 @@ def party(run: RunFolders, role: str, stage: str, key: str) -> Party | None:
 
 def withheld(run: RunFolders) -> Iterator[str]:
     """Say why kernels of models and concepts were not corrected."""
-    for reason, count in run.manifest("scores").drops.items():
+    for reason, count in run.manifest(roles.SCORES).drops.items():
         if reason.startswith(NOT_CORRECTED):
             yield f"{reason.removeprefix(NOT_CORRECTED)} ({counted_kernels(count)})"
 
 
 def caveats(run: RunFolders) -> tuple[str, ...]:
     """Collect what the parts of the run say must be known about them."""
-    stages = [name for name in run.stages if name in {"filter", "cspace", "index", "scores"}]
-    stages += [f"quality-{model}" for model in run.models]
-    stages += [name for model in run.models if (name := f"audit-{model}") in run.stages]
-    notes = [str(run.manifest(stage).notes.get("caveat", "")) for stage in stages]
-    notes += [str(each) for each in run.manifest("scores").notes.get(NOT_COMPARABLE, ())]
+    manifests = [run.found(role) for role in (roles.FILTER, roles.CSPACE, roles.INDEX, roles.SCORES)]
+    manifests += [run.found(role, model) for role in (roles.QUALITY, roles.AUDIT) for model in run.models]
+    notes = [str(manifest.notes.get("caveat", "")) for manifest in manifests if manifest is not None]
+    notes += [str(each) for each in run.manifest(roles.SCORES).notes.get(NOT_COMPARABLE, ())]
     return tuple(dict.fromkeys(filter(None, notes)))

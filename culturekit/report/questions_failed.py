@@ -7,7 +7,7 @@ import polars as pl
 
 from culturekit.records.schemas import QUESTION_RATES
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import FAITHFULNESS
+from culturekit.stages import roles
 
 __all__ = ["QUESTIONS_SHOWN", "QuestionLine", "questions_failed"]
 
@@ -31,9 +31,9 @@ def questions_failed(
     run: RunFolders, models: Sequence[str]
 ) -> tuple[tuple[QuestionLine, ...], tuple[QuestionLine, ...], int]:
     """Give the questions failed most and least often, each model counting alike, and how many have no answer at all."""
-    if not any(f"answers-{model}" in run.stages for model in run.models):
+    if not run.models_with(roles.ANSWERS):
         return (), (), 0
-    table = run.table(FAITHFULNESS, QUESTION_RATES)
+    table = run.read(roles.FAITHFULNESS, QUESTION_RATES)
     if table is None or table.is_empty():
         return (), (), 0
     own = table.filter(pl.col("model").is_in(list(models)))

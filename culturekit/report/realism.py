@@ -12,7 +12,8 @@ from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.records.schemas import SCORES
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import REALISM
+from culturekit.stages import roles
+from culturekit.stages.roles import Role
 
 __all__ = ["Cell", "RealismColumn", "RealismTable", "RealismTables", "cell_of", "realism_in", "scores_of", "words"]
 
@@ -76,7 +77,7 @@ class RealismTables:
 
 def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
     """Collect the scores of realism; None for a run without them."""
-    scores = scores_of(run, REALISM)
+    scores = scores_of(run, roles.REALISM)
     if scores is None or scores.is_empty():
         return None
     whole = scores.filter(pl.col("concept").is_null())
@@ -96,9 +97,9 @@ def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
     )
 
 
-def scores_of(run: RunFolders, stage: str) -> pl.DataFrame | None:
+def scores_of(run: RunFolders, role: Role) -> pl.DataFrame | None:
     """Read the scores of a stage with the number of each row."""
-    table = run.table(stage, SCORES)
+    table = run.read(role, SCORES)
     return None if table is None else table.with_row_index("row")
 
 
@@ -171,7 +172,7 @@ def cautions(
             f"{name} is no Inception: these distances are no FID and no KID, and compare with no published number. "
             "They compare the models of this page with each other, through the eyes of that encoder."
         )
-    caveat = run.manifest(f"vectors-{run.models[0]}").notes.get("caveat")
+    caveat = run.manifest(roles.VECTORS, run.models[0]).notes.get("caveat")
     if caveat:
         yield str(caveat)
     if "equal" in told:
@@ -192,7 +193,7 @@ def cautions(
         )
     else:
         yield "Real images: all that were given, in whatever proportion. What they lack counts as unreal."
-    fewest = run.manifest(REALISM).options.get("fewest")
+    fewest = run.manifest(roles.REALISM).options.get("fewest")
     if len(tables) > 1:
         yield f"A concept is scored where there are at least {fewest} images of the model and {fewest} real ones."
 
@@ -200,7 +201,8 @@ def cautions(
 def left_out(run: RunFolders, models: Sequence[str]) -> dict[str, int]:
     """Count what has no vector, and what entered no score."""
     found: dict[str, int] = {}
-    for stage in ("vectors-real", *(f"vectors-{model}" for model in models), REALISM):
-        for reason, count in run.manifest(stage).drops.items():
+    embedded = [run.manifest(roles.VECTORS, model) for model in (roles.REAL_IMAGES, *models)]
+    for manifest in (*embedded, run.manifest(roles.REALISM)):
+        for reason, count in manifest.drops.items():
             found[reason] = found.get(reason, 0) + count
     return dict(sorted(found.items()))

@@ -10,7 +10,7 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.records.schemas import DISAGREEMENTS, SCORES
 from culturekit.report.figures import Figure, figure
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import ROUTES
+from culturekit.stages import roles
 
 __all__ = ["AgreementLine", "Parting", "RankLine", "RouteTable", "TwoRoutes", "routes_in"]
 
@@ -100,12 +100,12 @@ class TwoRoutes:
 
 def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
     """Collect what a run says of its two routes; None for a run without tags."""
-    scores, apart = run.table(ROUTES, SCORES), run.table(ROUTES, DISAGREEMENTS)
+    scores, apart = run.read(roles.ROUTES, SCORES), run.read(roles.ROUTES, DISAGREEMENTS)
     if scores is None or apart is None:
         return None
     params = pl.Struct(dict.fromkeys(("kernel", "labels", "level", "scorer"), pl.String))
     rows = scores.with_row_index("row").with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    notes = [run.manifest(f"tags-{model}").notes for model in models]
+    notes = [run.manifest(roles.TAGS, model).notes for model in models]
     sample = notes[0].get("sample") if notes else None
     return TwoRoutes(
         judge=", ".join(dict.fromkeys(str(note["judge"]) for note in notes)),
@@ -114,7 +114,7 @@ def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
         agreement=tuple(agreement_lines(rows, models)),
         partings=tuple(partings(apart, models)),
         ranking=tuple(rank_lines(scores)),
-        left_out=run.manifest(ROUTES).drops,
+        left_out=run.manifest(roles.ROUTES).drops,
         caveats=tuple(dict.fromkeys(str(note["caveat"]) for note in notes)),
     )
 

@@ -9,6 +9,7 @@ import polars as pl
 from culturekit.report.looks import reference_pictures
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.thumbnails import thumbnail_name
+from culturekit.stages import roles
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables
 
 __all__ = ["Near", "Shot", "collect_shots"]
@@ -46,7 +47,7 @@ class Shot:
 
 def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]:
     """Give the shots of a run; `thumbnails` learns which pictures to copy under which names."""
-    tables = EvidenceTables(run.root / "cspace")
+    tables = EvidenceTables(run.folder(roles.CSPACE))
     prompts = run.prompts()
     space = run.space()
     looks = reference_pictures(run)
@@ -57,7 +58,7 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
         for image in shown.iter_rows(named=True):
             rows = matches.filter(pl.col("image_id") == image["image_id"], pl.col("rank") <= NEAREST).sort("rank")
             name = thumbnail_name(image["image_id"], image["width"], image["height"])
-            thumbnails[name] = f"images-{model}/{image['path']}"
+            thumbnails[name] = f"{roles.IMAGES.folder(model)}/{image['path']}"
             yield Shot(
                 image_id=image["image_id"],
                 model=model,

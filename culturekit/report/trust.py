@@ -7,6 +7,7 @@ import polars as pl
 
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 
 __all__ = ["BoundLine", "CountryLine", "HubLine", "StabilityLine", "Trust", "trust_in"]
 
@@ -86,7 +87,7 @@ def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
     return Trust(
         countries=tuple(country_lines(recognition)),
         hubs=tuple(hub_lines(hubs, run.models)),
-        skew=run.manifest("diagnosis").notes["neighbour_skew"],
+        skew=run.manifest(roles.DIAGNOSIS).notes["neighbour_skew"],
         bounds=tuple(bound_lines(scores, run.models)),
         stability=() if stability is None else tuple(stability_lines(stability)),
     )

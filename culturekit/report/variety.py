@@ -11,7 +11,7 @@ from culturekit.report.figures import Figure
 from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.realism import Cell, cell_of, parsed, scores_of, words
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.stage_names import SPREAD, WITHIN
+from culturekit.stages import roles
 
 __all__ = ["Variety", "VarietyColumn", "WithinCountries", "variety_in", "within_in"]
 
@@ -70,16 +70,16 @@ class WithinCountries:
 
 def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> Variety | None:
     """Put VS beside the measures of looks; None for a run without those."""
-    spread = scores_of(run, SPREAD)
+    spread = scores_of(run, roles.SPREAD)
     if spread is None or spread.is_empty():
         return None
     overall = [over_all(spread.filter(pl.col("metric") == metric)) for metric in TITLES]
     looks = [looks_column(own) for own in overall if own.height]
     diversity = list(diversity_columns(scores, models))
-    drops = dict(run.manifest(SPREAD).drops)
+    drops = dict(run.manifest(roles.SPREAD).drops)
     for model in models:
-        stage = f"pairs-{model}"
-        for reason, count in (run.manifest(stage).drops if stage in run.stages else {}).items():
+        measured = run.found(roles.PAIRS, model)
+        for reason, count in ({} if measured is None else measured.drops).items():
             drops[f"LPIPS: {reason}"] = drops.get(f"LPIPS: {reason}", 0) + count
     licences = {str(parsed(own["params"][0]).get("measure", {}).get("licence", "")) for own in overall if own.height}
     return Variety(
@@ -160,7 +160,7 @@ def disagreements(diversity: VarietyColumn, looks: Sequence[VarietyColumn]) -> I
 
 def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
     """Collect diversity within countries; None for a run without it."""
-    scores = scores_of(run, WITHIN)
+    scores = scores_of(run, roles.WITHIN)
     if scores is None or scores.is_empty():
         return None
     first = parsed(scores["params"][0])["q"]

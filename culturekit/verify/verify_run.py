@@ -1,11 +1,12 @@
 """A run, verified: the chain of hashes, then what tables say of one another, then score by score."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from culturekit.verify.chain import check_chain, fingerprint
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
-from culturekit.verify.run_tree import open_tree
+from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
 from culturekit.verify.tables.check_answers import check_answers
@@ -17,34 +18,47 @@ from culturekit.verify.tables.check_matches import check_matches
 from culturekit.verify.tables.check_quality import check_audits, check_quality
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
-from culturekit.verify.tables.check_report import check_reports
+from culturekit.verify.tables.check_report import check_report
 from culturekit.verify.tables.check_spending import check_spending
 from culturekit.verify.tables.check_tables import check_tables
-from culturekit.verify.tables.check_verdicts import check_verdicts
+from culturekit.verify.tables.check_verdicts import check_completion, check_filter
 
 __all__ = ["Verification", "verify_run"]
 
-CHECKS = (
+
+def each(area: str, check: Callable[[RunTree, FinishedStage, Ledger], None], *kinds: str) -> Callable[..., None]:
+    """Make what applies a check to every stage of some kinds; `area` stands before its findings."""
+
+    def go_through(tree: RunTree, ledger: Ledger) -> None:
+        for stage in tree.of_kind(*kinds):
+            with ledger.guarded(area, stage.name):
+                check(tree, stage, ledger)
+
+    return go_through
+
+
+CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     check_chain,
     check_recipe,
     check_tables,
     check_journals,
     check_spending,
-    check_verdicts,
-    check_judged,
+    each("replies", check_filter, "filter"),
+    each("replies", check_completion, "completion"),
+    each("replies", check_judged, "answers", "judge", "questions", "tag", "vqascore"),
     check_images,
-    check_truth,
-    check_quality,
-    check_audits,
-    check_answers,
-    check_matches,
-    check_ratings,
-    check_image_values,
+    each("truth", check_truth, "truth"),
+    each("quality", check_quality, "quality"),
+    each("audits", check_audits, "simulated-audit"),
+    each("judgments", check_answers, "answers"),
+    each("matches", check_matches, "map"),
+    each("ratings", check_ratings, "annotate-aggregate"),
+    each("values", check_image_values, "score-meta"),
     check_scores,
-    check_distributions,
-    check_reports,
+    each("distributions", check_distributions, "distribution"),
+    each("report", check_report, "report"),
 )
-"""In the order in which what they look at comes about."""
+"""In the order in which what they look at comes about; a stage is found by its kind, scores by `check_scores`."""
 
 
 @dataclass(frozen=True, slots=True)

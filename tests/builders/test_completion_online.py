@@ -78,10 +78,10 @@ def test_plan_pilot_budget_run_and_ledger(given: Path, server: RunningServer, tm
 
 
 def test_concurrency_and_batches_change_no_byte(given: Path, server: RunningServer, tmp_path: Path) -> None:
-    ways = {"one": ("--concurrency", "1"), "many": ("--concurrency", "64"), "batch": ("--batch",)}
+    ways: dict[str, tuple[int, list[str]]] = {"one": (1, []), "many": (64, []), "batch": (8, ["--batch"])}
     found = {}
-    for name, more in ways.items():
-        done = ran(completion_command(given, tmp_path / name, server, *more))
+    for name, (concurrency, more) in ways.items():
+        done = ran(completion_command(given, tmp_path / name, server, *more, concurrency=concurrency))
         assert done.returncode == 1, done.stderr
         found[name] = tables(tmp_path / name)
     assert sorted(found["one"]) == ["completed.parquet", "drops.parquet", "proposals.parquet", "rounds.parquet"]

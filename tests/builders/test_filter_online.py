@@ -101,10 +101,10 @@ def test_plan_pilot_budget_run_and_log(table: Path, server: RunningServer, tmp_p
 
 
 def test_concurrency_and_batches_change_no_byte(table: Path, server: RunningServer, tmp_path: Path) -> None:
-    ways = {"one": ("--concurrency", "1"), "many": ("--concurrency", "256"), "batch": ("--batch",)}
+    ways: dict[str, tuple[int, list[str]]] = {"one": (1, []), "many": (256, []), "batch": (16, ["--batch"])}
     found = {}
-    for name, more in ways.items():
-        done = ran(filter_command(table, tmp_path / name, server, *more, concurrency=16))
+    for name, (concurrency, more) in ways.items():
+        done = ran(filter_command(table, tmp_path / name, server, *more, concurrency=concurrency))
         assert done.returncode == 1, done.stderr
         found[name] = tables(tmp_path / name)
     assert list(found["one"]) == ["drops.parquet", "kept.parquet"]

@@ -7,9 +7,8 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
-from tests.conftest import SMALL
+from tests.conftest import SMALL, stages_of
 from tests.generation.folder.folder_worlds import prompts
 
 PAID = '  - {name: gpt, backend: "openai:gpt-image-1?quality=low", buying: {budget: 5, batch: true}}\n'
@@ -52,7 +51,7 @@ def test_a_recipe_plans_the_dollars_of_its_services(tmp_path: Path) -> None:
 def test_how_images_are_bought_is_no_part_of_what_decides_them(tmp_path: Path) -> None:
     def options(line: str) -> object:
         recipe = load_recipe(recipe_with(line, tmp_path))
-        return next(stage for stage in cube_stages(recipe, tmp_path) if stage.name == "images-gpt").options
+        return next(stage for stage in stages_of(recipe, tmp_path) if stage.name == "images-gpt").options
 
     assert options(PAID) == options(PAID.replace("budget: 5, batch: true", "concurrency: 3"))
     assert options(PAID) == options(PAID.replace("quality=low", "quality=low&image_price=1&rpm=5"))

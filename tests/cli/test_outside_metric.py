@@ -12,6 +12,8 @@ from tests.command_line import culturekit
 from tests.outside_packages import ABSTENTION, install
 from tests.verify.forging import change_table, read_json, reseal
 
+SMALL = Path(__file__).parents[1] / "fixtures/small.yaml"
+
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -86,3 +88,47 @@ def test_no_two_metrics_have_one_name(package: Path) -> None:
     (package / "family.py").write_text(text.replace('name="abstained"', 'name="qvs"'))
     answer = culturekit("metrics", "list")
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(SMALL.read_text(encoding="utf-8") + "metrics:\n  abstention: {fewest: 2}\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.usefixtures("package")
+def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path) -> None:
+    answer = culturekit("run", recipe, "--workdir", run_copy)
+    assert answer.returncode == 0, answer.stderr
+    rows = pl.read_parquet(run_copy / "metric-abstention/scores.parquet")
+    assert sorted(rows["model"]) == ["broad", "empty", "narrow"]
+    manifest = read_json(run_copy / "metric-abstention/manifest.json")
+    assert sorted(manifest["inputs"]) == ["matches-broad", "matches-empty", "matches-narrow"]
+    page = (run_copy / "report/report.html").read_text(encoding="utf-8")
+    assert "Share of images that the mapping is not sure of" in page
+    assert f"n = {rows['n'][0]}, row 0 of metric-abstention/scores.parquet" in page
+    verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
+    assert verdicts["exit_code"] == 0
+    of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-abstention"]
+    assert of_it == ["verified"] * rows.height
+
+
+@pytest.mark.parametrize(
+    ("stated", "problem"),
+    [
+        ("abstention: {fewest: 0}", "abstention: an option is wrong"),
+        ("abstention: {least: 2}", "there is no such option; expected confidence or fewest, found least"),
+        ("abstentoin: {}", "Did you mean 'abstention'?"),
+        ("c3: {}", "c3 cannot be scored in a recipe"),
+        ("pairs: {}", "pairs cannot be scored in a recipe"),
+        ("gaps: {}", "scheme: Field required"),
+    ],
+)
+@pytest.mark.usefixtures("package")
+def test_what_a_recipe_cannot_name_is_said_when_it_is_read(recipe: Path, stated: str, problem: str) -> None:
+    text = recipe.read_text(encoding="utf-8")
+    recipe.write_text(text.replace("abstention: {fewest: 2}", stated), encoding="utf-8")
+    answer = culturekit("plan", recipe)
+    assert answer.returncode == 2
+    assert problem in " ".join(answer.stderr.split())

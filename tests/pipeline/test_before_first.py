@@ -7,8 +7,8 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
 from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
-from culturekit.pipeline.planning.planned_stage import PlannedStage
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.stages.planned import PlannedStage
 from tests.conftest import SMALL, HeardProgress, HereEngine
 
 MISSING = {

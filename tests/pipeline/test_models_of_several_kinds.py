@@ -17,8 +17,8 @@ from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
 from culturekit.pipeline.planning.model_pilots import pilot_models
 from culturekit.pipeline.planning.plan import plan_recipe
-from culturekit.pipeline.planning.planned_stage import PlannedStage
 from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.stages.planned import PlannedStage
 from culturekit.storage.manifest import read_manifest
 from tests.conftest import HeardProgress, HereEngine
 from tests.generation.diffusion.tiny_pipelines import tiny

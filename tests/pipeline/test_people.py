@@ -12,14 +12,12 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.pipeline.cube.people import people_stages
-from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import HeardProgress, HereEngine
+from tests.conftest import HeardProgress, HereEngine, stages_of
 from tests.verify.forging import change_table, renew_inputs
 
 PEOPLE = Path(__file__).parents[1] / "fixtures/people.yaml"
@@ -173,8 +171,13 @@ def recipe(tmp_path: Path, **annotations: Any) -> Recipe:
     return load_recipe(own, [f"annotations={{{given}}}"])
 
 
+def people_stages(asked: Recipe, root: Path) -> list[Stage]:
+    names = {"rated-sample", "to-rate", "simulated-answers", "taken-in", "ratings", "meta"}
+    return [stage for stage in stages_of(asked, root) if stage.name in names]
+
+
 def names(asked: Recipe, root: Path) -> list[str]:
-    return [stage.name for stage in people_stages(CubeRun(asked, root))]
+    return [stage.name for stage in people_stages(asked, root)]
 
 
 def test_forms_wait_for_answers_and_answers_find_their_forms(tmp_path: Path) -> None:
@@ -186,7 +189,7 @@ def test_forms_wait_for_answers_and_answers_find_their_forms(tmp_path: Path) -> 
 
 def test_tables_that_were_imported_before_need_no_forms(tmp_path: Path, people_run: Path) -> None:
     asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", keep="[attention-failed]")
-    ratings, meta = people_stages(CubeRun(asked, tmp_path))
+    ratings, meta = people_stages(asked, tmp_path)
     assert (ratings.name, meta.name) == ("ratings", "meta")
     assert {"annotations", "items", "quarantine-0", "checks-0"} == set(ratings.inputs)
     assert ratings.options["keep"] == ("attention-failed",)
@@ -199,7 +202,7 @@ def test_a_recipe_without_the_key_is_what_it_was(tmp_path: Path) -> None:
     )
     plain = load_recipe(own)
     assert plain.annotations is None
-    assert not {"to-rate", "ratings", "meta"} & {stage.name for stage in cube_stages(plain, tmp_path)}
+    assert not {"to-rate", "ratings", "meta"} & {stage.name for stage in stages_of(plain, tmp_path)}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,7 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, annotations: dict[st
 
 def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -> None:
     asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", only="[XX]")
-    ratings = people_stages(CubeRun(asked, tmp_path))[0]
+    ratings = people_stages(asked, tmp_path)[0]
 
     with pytest.raises(UsageError, match="nobody is in a pool"):
         run_stage(ratings, tmp_path / "ratings", engine=HereEngine(), progress=HeardProgress())
@@ -231,7 +234,7 @@ def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -
 def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_run: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(people_run, tmp_path / "people"))
     asked = recipe(tmp_path, files=f"[{people_run}/simulated-answers/answers.json]", out_of_region=1, prompts=24)
-    for stage in people_stages(CubeRun(asked, run))[:-1]:
+    for stage in people_stages(asked, run)[:-1]:
         done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress(), replace=True)
         assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
     for name in ("taken-in/annotations", "ratings/rating_table"):

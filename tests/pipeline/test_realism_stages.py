@@ -9,13 +9,12 @@ import pytest
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.storage.digests import digest_file
 from culturekit.verify.verify_run import verify_run
-from tests.conftest import SMALL, HeardProgress
+from tests.conftest import SMALL, HeardProgress, stages_of
 from tests.verify.forging import change_table, reseal
 
 MORE = ["realism.encoder=embedded", "realism.fewest=20", "within.repeats=1", "diagnosis.floor_repeats=2"]
@@ -175,7 +174,7 @@ def test_real_images_may_be_a_folder_of_pictures(wider: Path, broken: Path, tmp_
 @pytest.mark.parametrize("key", ["within.repeats=1", "scores.within=country"])
 def test_images_that_name_a_country_already_are_not_made_again(tmp_path: Path, key: str) -> None:
     recipe = load_recipe(SMALL, ["images.kinds=[underspecified, within-country]", key])
-    stages = {stage.name: stage for stage in cube_stages(recipe, tmp_path)}
+    stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
     assert not any(name.startswith("within-") for name in stages)
     assert stages["within"].inputs["matches-broad"] == tmp_path / "matches-broad/matches.parquet"
     assert stages["scores"].options["within"] == "none"
@@ -185,13 +184,13 @@ def test_inception_gives_features_and_its_own_probabilities(tmp_path: Path) -> N
     weights = tmp_path / "fid.safetensors"
     weights.write_bytes(b"not looked at before it runs")
     recipe = load_recipe(SMALL, [f"realism.encoder=inception:{weights}?device=cpu"])
-    stages = {stage.name: stage for stage in cube_stages(recipe, tmp_path)}
+    stages = {stage.name: stage for stage in stages_of(recipe, tmp_path)}
     assert "give=features" in str(stages["vectors-broad"].options["encoder"])
     beside = tmp_path / "vectors-broad"
     assert stages["realism"].inputs["probs-broad-vectors"] == beside / "probabilities.npy"
     assert stages["realism"].inputs["probs-broad-ids"] == beside / "ids.parquet"
     other = load_recipe(SMALL, [f"realism.classes=inception:{weights}"])
-    apart = {stage.name: stage for stage in cube_stages(other, tmp_path)}
+    apart = {stage.name: stage for stage in stages_of(other, tmp_path)}
     assert "embedded" in str(apart["vectors-broad"].options["encoder"])
     assert apart["realism"].inputs["probs-broad-vectors"] == tmp_path / "classes-broad/probabilities.npy"
 

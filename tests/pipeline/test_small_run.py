@@ -9,16 +9,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.config.kinds import wired
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import MATCHES, TABLES
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage import Stage
+from culturekit.stages.run import Run
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
@@ -72,13 +72,15 @@ def test_one_worker_gives_the_same_bytes_as_two(small_recipe: Recipe, small_run:
 def test_stages_killed_in_their_last_moment_end_in_the_same_bytes(
     small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stages_done_twice(recipe: Recipe, workdir: Path) -> list[Stage]:
-        return [replace(stage, run=twice(stage.run)) for stage in cube_stages(recipe, workdir)]
+    def done_twice(recipe: Recipe, workdir: Path) -> Run:
+        found = wired(recipe, workdir)
+        steps = [replace(step, stage=replace(step.stage, run=twice(step.stage.run))) for step in found.steps]
+        return replace(found, steps=steps)
 
     more = ["release=[parquet,jsonl,csv,public]", "card=data_cards/cspace", "completion.rounds=2"]
     recipe = load_recipe(SMALL, more)
     run(recipe, tmp_path / "once", until="prompts")
-    monkeypatch.setattr("culturekit.pipeline.run_recipe.cube_stages", stages_done_twice)
+    monkeypatch.setattr("culturekit.pipeline.run_recipe.wired", done_twice)
     run(recipe, tmp_path / "twice", until="prompts")
     assert content(tmp_path / "twice") == content(tmp_path / "once")
     run(load_recipe(SMALL), tmp_path / "whole")

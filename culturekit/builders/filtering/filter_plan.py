@@ -26,6 +26,11 @@ class FilterPlan:
     dropped_by_rules: int
     cost: CostPlan
 
+    @property
+    def units(self) -> int:
+        """What is looked at."""
+        return self.candidates
+
 
 def plan_filter(
     source: TableSlices,

@@ -13,6 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.roles import SHUFFLED
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_writing import encoded
@@ -20,10 +21,7 @@ from culturekit.storage.seals import seal_pictures
 from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["SHUFFLED", "ShuffleOptions", "shuffle_pictures", "shuffled"]
-
-SHUFFLED = "floor-shuffled"
-"""The model that shuffled images stand under."""
+__all__ = ["ShuffleOptions", "shuffle_pictures", "shuffled"]
 
 IMAGES_PER_SHARD = 200
 

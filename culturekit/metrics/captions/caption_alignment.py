@@ -1,7 +1,7 @@
-"""The three alignments of a translated caption (Liu et al., On the Cultural Gap, equations 3 to 6)."""
+"""The three alignments of a translated caption (Liu et al., On the Cultural Gap, equations 3 to 6), and the best."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["STRATEGIES", "C3Alignment", "alignment_c3"]
+__all__ = ["STRATEGIES", "C3Alignment", "alignment_c3", "keep_best"]
 
 TERMS = ("text", "image", "object")
 
@@ -138,3 +138,31 @@ def mean_of_maxima(sides: NDArray[np.float64] | None, targets: NDArray[np.float6
         return math.nan
     best = (sides @ targets.T).max(axis=1)
     return math.fsum(best) / len(best)
+
+
+def keep_best(ids: Sequence[str], scores: ArrayLike, *, n: int) -> list[str]:
+    """Name the n items of the highest score, best first; items of equal score stand in order of their ids.
+
+    Args:
+        ids: what the items are called, each once.
+        scores: one per item, (len(ids),); an item whose score is NaN is never kept.
+        n: how many to keep; where there are fewer, all with a score are kept.
+
+    Returns:
+        The ids kept. They do not depend on the order of the items.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise argument_error("n", "a whole number of at least 0", n)
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise argument_error("scores", "a sequence of numbers", scores) from error
+    if values.shape != (len(ids),):
+        raise argument_error("scores", f"one per id, of shape ({len(ids)},)", f"shape {values.shape}")
+    if len(set(ids)) < len(ids):
+        raise argument_error("ids", "names, each given once", ids)
+    ranked = sorted((-value, name) for name, value in zip(ids, values.tolist(), strict=True) if not math.isnan(value))
+    return [name for _, name in ranked[:n]]

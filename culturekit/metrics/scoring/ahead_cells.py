@@ -9,9 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.ahead.matching import BestMatches, best_matches
-from culturekit.metrics.ahead.phrases import PhraseLists, normalise_phrase
-from culturekit.metrics.ahead.variety import evenness, gain, mean_of
+from culturekit.metrics.ahead.descriptor_scores import evenness, gain, mean_of
+from culturekit.metrics.ahead.matching import BestMatches, PhraseLists, best_matches, normalise_phrase
 from culturekit.metrics.scoring.ahead_tables import Described
 from culturekit.records.schemas import DESCRIPTOR_MATCHES
 

@@ -9,7 +9,7 @@ import polars as pl
 from culturekit.errors import UsageError
 from culturekit.metrics.ahead.composite import Reduce, exaggeration
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
-from culturekit.metrics.ahead.phrases import normalise_phrase
+from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
 

@@ -1,15 +1,26 @@
-"""What people say of the images of a run: forms out, answers in, tables of ratings, and metrics held against them."""
+"""What models and people say of the images of a run: whether they show what was asked for, and how people rate them."""
 
+from functools import partial
 from pathlib import Path
+
+import polars as pl
 
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.annotate.care import known_flags
 from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.annotations import Annotations
+from culturekit.config.faithfulness import Faithfulness
+from culturekit.config.recipe import Recipe
+from culturekit.families.faithfulness import faithfulness
+from culturekit.families.image_levels import MeanOptions
 from culturekit.families.inputs import Numbered, ValueTables
 from culturekit.families.meta import MetaOptions, MetaReads, meta
-from culturekit.pipeline.cube.run import CubeRun
+from culturekit.families.questions import QuestionOptions, QuestionReads
+from culturekit.pipeline.cube.counts import all_images, prompt_count
+from culturekit.pipeline.cube.scores import compared
+from culturekit.pipeline.cube.space import asking
+from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.annotate_stages import (
     AggregateFiles,
     ExportFiles,
@@ -17,87 +28,174 @@ from culturekit.pipeline.steps.annotate_stages import (
     export_stage,
     import_stage,
 )
+from culturekit.pipeline.steps.image_stages import quality_stage
+from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage, plan_answers, plan_graphs
 from culturekit.pipeline.steps.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
-from culturekit.report.stage_names import FAITHFULNESS, META, RATINGS
-from culturekit.stages.stage import Stage
+from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
+from culturekit.stages import roles
+from culturekit.stages.run import Run
 
-__all__ = ["people_stages"]
+__all__ = ["wire_faithfulness", "wire_people"]
 
-SAMPLE, TO_RATE, SIMULATED, ANSWERS = "rated-sample", "to-rate", "simulated-answers", "taken-in"
+BY = (("concept",), ("country",))
+"""The levels besides all prompts of a model."""
 
 
-def people_stages(run: CubeRun) -> list[Stage]:
-    """Hand out forms, take answers in, put them together, and hold metrics of single images against them."""
-    asked = run.recipe.annotations
-    if asked is None:
-        return []
-    stages = [*handed_out(run, asked), *taken_in(run, asked)]
-    if not asked.files and asked.simulated is None:
-        return stages
-    answers = answers_of(run, asked)
-    options = AggregateOptions(
-        asked.pools,
-        known_flags(asked.keep),
-        asked.confidence,
-        asked.resamples,
-        run.recipe.seed,
-        tuple(sorted(asked.only)),
+def wire_faithfulness(recipe: Recipe, run: Run) -> None:
+    """Ask whether images show what their prompts ask for: questions and answers, probabilities, further scorers."""
+    wanted = recipe.faithfulness
+    if wanted is None:
+        return
+    if wanted.questions is not None:
+        questions(recipe, run, wanted.questions)
+    for model in run.models:
+        if wanted.answers is not None:
+            answers(recipe, run, wanted, wanted.answers, model)
+        if wanted.vqascore is not None:
+            probabilities(recipe, run, wanted, wanted.vqascore, model)
+        for number, scorer in enumerate(wanted.scorers, start=1):
+            stage = quality_stage(run.table(roles.IMAGES, model), scorer=scorer, prompts=run.table(roles.PROMPTS))
+            plan = works(all_images(recipe, run, recipe.images), by=scorer, source=recipe.backend_of(model))
+            run.add(stage, roles.SCORER, model, str(number), plan=plan)
+    shown(recipe, run, wanted)
+    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON, [])
+
+
+def questions(recipe: Recipe, run: Run, writer: str) -> None:
+    """Turn the prompts that images are made from into questions: one request each."""
+    prompts, kinds, out = run.table(roles.PROMPTS), recipe.images.kinds, run.folder(roles.QUESTIONS)
+    stage = graphs_stage(prompts, writer, kinds=kinds, llm=asking(recipe, run, but=out))
+    exact = partial(plan_graphs, prompts, writer, kinds=kinds, batch=recipe.llm.batch)
+    count = partial(prompt_count, recipe, run, kinds)
+    run.add(stage, roles.QUESTIONS, plan=asks(writer, exact, "prompts", count=count, requests=count))
+
+
+def answers(recipe: Recipe, run: Run, wanted: Faithfulness, judge: str, model: str) -> None:
+    """Answer the questions about the images of a model: a request for each image and question."""
+    images, asked, out = run.table(roles.IMAGES, model), run.table(roles.QUESTIONS), run.folder(roles.ANSWERS, model)
+    stage = answers_stage(images, asked, judge, per_prompt=wanted.per_prompt, llm=asking(recipe, run, but=out))
+    exact = partial(plan_answers, images, asked, judge, per_prompt=wanted.per_prompt, batch=recipe.llm.batch)
+
+    def requests() -> int | None:
+        if not asked.is_file() or looked_at(recipe, run, wanted) is None:
+            return None
+        return pl.read_parquet(asked, columns=["prompt_id"]).height * per_prompt(recipe, wanted)
+
+    count = partial(looked_at, recipe, run, wanted)
+    slot = asks(judge, exact, "images", count=count, requests=requests)
+    run.add(stage, roles.ANSWERS, model, plan=slot)
+
+
+def probabilities(recipe: Recipe, run: Run, wanted: Faithfulness, judge: str, model: str) -> None:
+    """Ask how probable yes is, for each image of a model: one request each."""
+    images, prompts, out = run.table(roles.IMAGES, model), run.table(roles.PROMPTS), run.folder(roles.VQASCORE, model)
+    limit, llm = wanted.per_prompt, asking(recipe, run, but=out)
+    stage = vqascore_stage(images, judge, prompts=prompts, of=wanted.of, per_prompt=limit, llm=llm)
+    exact = partial(plan_vqascore, images, judge, prompts=prompts, per_prompt=limit, batch=recipe.llm.batch)
+    count = partial(looked_at, recipe, run, wanted)
+    slot = asks(judge, exact, "images", count=count, requests=count)
+    run.add(stage, roles.VQASCORE, model, plan=slot)
+
+
+def looked_at(recipe: Recipe, run: Run, wanted: Faithfulness) -> int | None:
+    """Count the images of a model that are looked at."""
+    prompts = prompt_count(recipe, run, recipe.images.kinds)
+    return None if prompts is None else prompts * per_prompt(recipe, wanted)
+
+
+def per_prompt(recipe: Recipe, wanted: Faithfulness) -> int:
+    """Count the images of a model and prompt that are looked at."""
+    made = recipe.images.repeats * recipe.images.slots
+    return made if wanted.per_prompt is None else min(made, wanted.per_prompt)
+
+
+def shown(recipe: Recipe, run: Run, wanted: Faithfulness) -> None:
+    """Score all models together; the quality that stands in qVS is a scorer beside the others."""
+    judgments: dict[str, Path] = {}
+    quality: dict[str, Path] = {}
+    for model in run.models:
+        judges = [role for role in (roles.ANSWERS, roles.VQASCORE) if run.has(role, model)]
+        judgments |= {role.folder(model): run.table(role, model) for role in judges}
+        quality[roles.QUALITY.folder(model)] = run.table(roles.QUALITY, model)
+        for variant in run.variants(roles.SCORER, model):
+            quality[roles.SCORER.folder(model, variant)] = run.table(roles.SCORER, model, variant)
+    given = QuestionReads(
+        Numbered(run.tables(roles.IMAGES)),
+        Numbered(judgments),
+        run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None,
+        Numbered(quality),
+        run.table(roles.PROMPTS),
     )
-    return [*stages, aggregate_stage(answers, options, name=RATINGS), meta_of(run, asked)]
+    scores = recipe.scores
+    means = MeanOptions(BY, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
+    run.add(faithfulness(given, QuestionOptions(wanted.denominator, means)), roles.FAITHFULNESS)
 
 
-def handed_out(run: CubeRun, asked: Annotations) -> list[Stage]:
+def wire_people(recipe: Recipe, run: Run) -> None:
+    """Hand out forms, import answers, put them together, and hold metrics of single images against them."""
+    asked = recipe.annotations
+    if asked is None:
+        return
+    handed_out(recipe, run, asked)
+    imported(recipe, run, asked)
+    if not asked.files and asked.simulated is None:
+        return
+    flags, only = known_flags(asked.keep), tuple(sorted(asked.only))
+    options = AggregateOptions(asked.pools, flags, asked.confidence, asked.resamples, recipe.seed, only)
+    run.add(aggregate_stage(answers_in(run, asked), options), roles.RATINGS)
+    held_against(recipe, run, asked)
+
+
+def handed_out(recipe: Recipe, run: Run, asked: Annotations) -> None:
     """Draw images and make their forms, where the tasks are those of the run itself."""
     if asked.tables or asked.project is not None:
-        return []
-    images = [run.images(name) for name in run.names]
-    sample = rated_sample_stage(images, run.prompts, count=asked.prompts, seed=run.recipe.seed, name=SAMPLE)
-    files = ExportFiles(images, run.prompts, sample=run.workdir / SAMPLE / "audit_sample.parquet", cspace=run.space)
+        return
+    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
+    sample = run.add(rated_sample_stage(images, prompts, count=asked.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
+    files = ExportFiles(images, prompts, sample=sample, cspace=run.table(roles.CSPACE))
     options = ExportOptions(Quotas(asked.in_region, asked.out_of_region))
-    return [sample, export_stage(files, asked.scheme, options, shortlist=12, seed=run.recipe.seed, name=TO_RATE)]
+    run.add(export_stage(files, asked.scheme, options, shortlist=12, seed=recipe.seed), roles.TO_RATE)
 
 
-def taken_in(run: CubeRun, asked: Annotations) -> list[Stage]:
-    """Take exports in: those of people, or of simulated people who answer first."""
-    if asked.tables:
-        return []
-    if asked.files:
-        project = run.workdir / TO_RATE if asked.project is None else Path(asked.project)
-        return [import_stage(project, [Path(name) for name in asked.files], pool=None, name=ANSWERS)]
-    if asked.simulated is None:
-        return []
-    project, truth = run.workdir / TO_RATE, [run.truth(name) for name in run.names]
-    answered = simulated_answers_stage(
-        project, truth, run.prompts, run.space, asked.simulated, seed=run.recipe.seed, name=SIMULATED
-    )
-    return [answered, import_stage(project, [run.workdir / SIMULATED / ANSWERS_FILE], pool=None, name=ANSWERS)]
+def imported(recipe: Recipe, run: Run, asked: Annotations) -> None:
+    """Import answers: those of people, or of simulated people who answer first."""
+    if asked.tables or not (asked.files or asked.simulated):
+        return
+    project, files = run.folder(roles.TO_RATE), [Path(name) for name in asked.files]
+    if asked.simulated is not None:
+        truth = list(run.tables(roles.TRUTH).values())
+        space, prompts = run.table(roles.CSPACE), run.table(roles.PROMPTS)
+        stage = simulated_answers_stage(project, truth, prompts, space, asked.simulated, seed=recipe.seed)
+        files = [run.add(stage, roles.SIMULATED_ANSWERS) / ANSWERS_FILE]
+    elif asked.project is not None:
+        project = Path(asked.project)
+    run.add(import_stage(project, files, pool=None), roles.IMPORTED)
 
 
-def answers_of(run: CubeRun, asked: Annotations) -> AggregateFiles:
+def answers_in(run: Run, asked: Annotations) -> AggregateFiles:
     """Name the answers, what they are about, and what of them was set aside."""
     if asked.tables:
         first, *more = [Path(name) for name in asked.files]
         return AggregateFiles.beside(first, more=more)
-    folder = run.workdir / ANSWERS
     return AggregateFiles(
-        folder / "annotations.parquet",
-        quarantine=(folder / "quarantine.parquet",),
-        checks=(folder / "annotation_checks.parquet",),
+        run.table(roles.IMPORTED),
+        quarantine=(run.table(roles.IMPORTED, file="quarantine.parquet"),),
+        checks=(run.table(roles.IMPORTED, file="annotation_checks.parquet"),),
     )
 
 
-def meta_of(run: CubeRun, asked: Annotations) -> Stage:
+def held_against(recipe: Recipe, run: Run, asked: Annotations) -> None:
     """Hold the scores of single images against what people said of them; faithfulness has its own."""
-    values = [] if run.recipe.faithfulness is None else [run.workdir / FAITHFULNESS / "values.parquet"]
+    faithful = [run.table(roles.FAITHFULNESS, file="values.parquet")] if run.has(roles.FAITHFULNESS) else []
     given = MetaReads(
-        ValueTables(values),
-        run.workdir / RATINGS / "annotations.parquet",
-        quality=Numbered([run.workdir / f"quality-{name}/quality.parquet" for name in run.names]),
-        matches=Numbered([run.matches(name) for name in run.names]),
-        prompts=run.prompts,
+        ValueTables(faithful),
+        run.table(roles.RATINGS),
+        quality=Numbered(list(run.tables(roles.QUALITY).values())),
+        matches=Numbered(list(run.tables(roles.MATCHES).values())),
+        prompts=run.table(roles.PROMPTS),
     )
     options = MetaOptions(
-        by=asked.pools, confidence=asked.confidence, resamples=asked.resamples, seed=run.recipe.seed,
+        by=asked.pools, confidence=asked.confidence, resamples=asked.resamples, seed=recipe.seed,
         choices=tuple(asked.choices), people_only=True,
     )  # fmt: skip
-    return meta(given, options, name=META)
+    run.add(meta(given, options), roles.META)

@@ -5,55 +5,80 @@ from dataclasses import replace
 from pathlib import Path
 
 from culturekit.builders.completing.completion import CompletionInputs
-from culturekit.builders.completing.completion_questions import CompletionLimits
-from culturekit.builders.prompting.prompt_options import PromptOptions
 from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Review
 from culturekit.kg.concepts import Concept, load_concept
+from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.complete_run import CompleteRun
-from culturekit.pipeline.cube.run import COMPLETION, REVIEW, CubeRun
 from culturekit.pipeline.filter_run import FilterRun
+from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.card_stage import card_stage
 from culturekit.pipeline.steps.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
+from culturekit.stages import roles
+from culturekit.stages.planned import PlannedStage, ToPlan
+from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 
-__all__ = ["completion_run", "filter_run", "space_stages"]
+__all__ = ["asking", "wire_space"]
 
 
-def space_stages(run: CubeRun) -> list[Stage]:
-    """List the stages that make the cultural space, or take in a published one, and the prompts."""
-    published = run.recipe.cspace
-    space = making_stages(run) if published is None else [taken_space_stage(Path(published))]
-    return [*space, asked_stage(run)]
-
-
-def asked_stage(run: CubeRun) -> Stage:
-    """Build the prompts, or take in those of a file."""
-    recipe = run.recipe
-    if recipe.prompts.file is not None:
-        return taken_prompts_stage(Path(recipe.prompts.file), run.space, recipe.images.kinds)
+def wire_space(recipe: Recipe, run: Run) -> None:
+    """Make the cultural space, or import a published one, and the prompts."""
     if recipe.cspace is not None:
-        return prompts_stage(run.space, prompt_options(run), seed=recipe.seed, released=Path(recipe.cspace))
-    return prompts_stage(run.space, prompt_options(run), seed=recipe.seed, concepts=scoped_concepts(recipe))
+        run.add(taken_space_stage(Path(recipe.cspace)), roles.CSPACE)
+        prompts = prompts_of(recipe, run, statements=None)
+    else:
+        prompts = prompts_of(recipe, run, statements=made(recipe, run))
+    run.add(prompts, roles.PROMPTS)
 
 
-def making_stages(run: CubeRun) -> list[Stage]:
-    """List the stages that make the cultural space from a dump."""
-    recipe, workdir = run.recipe, run.workdir
-    concepts = scoped_concepts(recipe)
+def made(recipe: Recipe, run: Run) -> Path:
+    """Make the cultural space from a dump; give the table that was released."""
+    concepts, dumps = scoped_concepts(recipe), [dump_path(name) for name in recipe.dump]
+    size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
+    graph = run.add(ingest_stage(dumps, recipe.ingest), roles.GRAPH, plan=size)
+    candidates = run.add(extract_stage(graph, concepts), roles.CANDIDATES)
+    kept = judged(recipe, run, tuple(concepts), candidates)
+    if recipe.review is not None:
+        kept = run.add(review_stage(kept, review_files(recipe.review)), roles.REVIEW)
     included = () if recipe.include is None else (recipe.include,)
-    return [
-        ingest_stage([dump_path(name) for name in recipe.dump], recipe.ingest),
-        extract_stage(workdir / "graph", concepts),
-        filter_run(run).stage(),
-        *([] if recipe.completion is None else [completion_run(run).stage(COMPLETION)]),
-        *([] if recipe.review is None else [review_stage(judged_table(run), review_files(recipe.review), name=REVIEW)]),
-        release_stage([released_from(run)], concepts, recipe.popularity, recipe.release, include=included),
-        *([] if recipe.card is None else [card_stage(workdir / "cspace", hand_path(recipe.card))]),
-    ]
+    run.add(release_stage([kept], concepts, recipe.popularity, recipe.release, include=included), roles.CSPACE)
+    if recipe.card is not None:
+        run.add(card_stage(run.folder(roles.CSPACE), hand_path(recipe.card)), roles.CARD)
+    return kept
+
+
+def judged(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
+    """Let a judge look through the candidates, and propose what they lack."""
+    graph, out = run.folder(roles.GRAPH), run.folder(roles.FILTER)
+    first = FilterRun(candidates, concepts, recipe.judge, out, graph, asking(recipe, run, but=out))
+    kept = run.add(first.stage(), roles.FILTER, plan=asks(recipe.judge, lambda _: first.plan(), "candidates"))
+    if recipe.completion is None:
+        return kept
+    out = run.folder(roles.COMPLETION)
+    inputs = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), graph)
+    then = CompleteRun(inputs, concepts, recipe.judge, out, recipe.completion, asking(recipe, run, but=out))
+
+    def planned(plan: ToPlan) -> PlannedStage:
+        """Plan the most that its rounds can ask, also before the names that go along are known."""
+        found, name = then.plan(), plan.stage.name
+        return PlannedStage(name, plan.state, found.cells, "pairs", None, None, found.requests, found.tokens, found.usd)
+
+    return run.add(then.stage(), roles.COMPLETION, plan=planned)
+
+
+def asking(recipe: Recipe, run: Run, *, but: Path) -> LlmOptions:
+    """Say how a stage asks for words; what the others have spent is taken from the budget that all share."""
+    wanted = recipe.faithfulness
+    folders = [run.folder(roles.FILTER), *([] if recipe.completion is None else [run.folder(roles.COMPLETION)])]
+    if wanted is not None:
+        judges = ((roles.ANSWERS, wanted.answers), (roles.VQASCORE, wanted.vqascore))
+        folders += [] if wanted.questions is None else [run.folder(roles.QUESTIONS)]
+        folders += [run.folder(role, model) for role, spec in judges if spec is not None for model in run.models]
+    return replace(recipe.llm.options(), beside=tuple(folder for folder in folders if folder != but))
 
 
 def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
@@ -64,53 +89,19 @@ def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
     return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
 
 
-def prompt_options(run: CubeRun) -> PromptOptions:
-    """Say which prompts to build; statements of the public layout are those of the run, unless others are named."""
-    prompts, stated = run.recipe.prompts.built(), run.recipe.prompts.statements
-    if not prompts.public_layout or stated is not None or run.recipe.cspace is not None:
-        return prompts
-    return replace(prompts, statements=str(released_from(run)))
-
-
-def released_from(run: CubeRun) -> Path:
-    """Name the table that is released: the one that people have reviewed, where they have."""
-    return run.workdir / REVIEW / "kept.parquet" if run.recipe.review is not None else judged_table(run)
+def prompts_of(recipe: Recipe, run: Run, *, statements: Path | None) -> Stage:
+    """Build the prompts, or import those of a file; the public layout has the run's statements unless others."""
+    cspace, prompts = run.table(roles.CSPACE), recipe.prompts.built()
+    if recipe.prompts.file is not None:
+        return taken_prompts_stage(Path(recipe.prompts.file), cspace, recipe.images.kinds)
+    if recipe.cspace is not None:
+        return prompts_stage(cspace, prompts, seed=recipe.seed, released=Path(recipe.cspace))
+    if prompts.public_layout and prompts.statements is None:
+        prompts = replace(prompts, statements=str(statements))
+    return prompts_stage(cspace, prompts, seed=recipe.seed, concepts=scoped_concepts(recipe))
 
 
 def review_files(review: Review) -> ReviewFiles:
     """Name what people sent back."""
     project = None if review.project is None else Path(review.project)
     return ReviewFiles(tuple(Path(name) for name in review.files), project, review.by, review.on)
-
-
-def judged_table(run: CubeRun) -> Path:
-    """Name the table of what a judge kept: the completed one, where there is one."""
-    folder = "filter/kept.parquet" if run.recipe.completion is None else f"{COMPLETION}/completed.parquet"
-    return run.workdir / folder
-
-
-def filter_run(run: CubeRun) -> FilterRun:
-    """Describe the filter of a run; the graph tells the judge what the classes of candidates are called."""
-    recipe, workdir = run.recipe, run.workdir
-    candidates, graph = workdir / "candidates/candidates.parquet", workdir / "graph"
-    llm = replace(recipe.llm.options(), beside=run.asking(besides="filter"))
-    return FilterRun(candidates, tuple(scoped_concepts(recipe)), recipe.judge, workdir / "filter", graph, llm)
-
-
-def completion_run(run: CubeRun) -> CompleteRun:
-    """Describe the completion of a run; it has of the budget what the filter has left."""
-    recipe, workdir = run.recipe, run.workdir
-    inputs = CompletionInputs(
-        workdir / "filter/kept.parquet",
-        workdir / "candidates/candidates.parquet",
-        workdir / "filter/drops.parquet",
-        workdir / "graph",
-    )
-    return CompleteRun(
-        inputs,
-        tuple(scoped_concepts(recipe)),
-        recipe.judge,
-        workdir / COMPLETION,
-        recipe.completion or CompletionLimits(),
-        replace(recipe.llm.options(), beside=run.asking(besides=COMPLETION)),
-    )

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from culturekit.config.recipe import Recipe
+from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import UsageError
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
 from culturekit.stages.stage import Stage
@@ -16,7 +15,7 @@ __all__ = ["pilot_models"]
 
 
 def pilot_models(
-    recipe: Recipe,
+    recipe: AnyRecipe,
     workdir: Path,
     *,
     engine: Engine,
@@ -28,13 +27,12 @@ def pilot_models(
     Raises:
         UsageError: no such model is there, or its prompts are not built yet.
     """
-    stages = [
-        stage for stage in cube_stages(recipe, workdir) if stage.kind == "generate" and "weights" in stage.options
-    ]
+    made = [step.stage for step in wired(recipe, workdir).steps if step.stage.kind == "generate"]
+    stages = [stage for stage in made if "weights" in stage.options]
     if not stages:
         raise UsageError(
             "a pilot times models that run on this machine, and the recipe has none",
-            found=", ".join(model.backend for model in recipe.models),
+            found=", ".join(str(one.options["backend"]) for one in made if one.options["model"] in recipe.evaluated),
         )
     tried = []
     for stage in stages:

@@ -1,48 +1,30 @@
 """What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from culturekit.config.recipe import Recipe
-from culturekit.pipeline.cube.run import CubeRun
-from culturekit.pipeline.cube.stages import cube_stages
+from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.pipeline.known_inputs import known_records
-from culturekit.pipeline.planning.faithfulness import planned_answers, planned_graphs, planned_vqascore
-from culturekit.pipeline.planning.planned_stage import PlannedStage, ToPlan
-from culturekit.pipeline.planning.questions import planned_completion, planned_filter
-from culturekit.pipeline.planning.tags import planned_tags
-from culturekit.pipeline.planning.work import planned_images, planned_work
+from culturekit.stages.planned import PlannedStage, ToPlan
 from culturekit.stages.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
 
 __all__ = ["plan_lines", "plan_recipe", "state_of", "total_of"]
 
-PLANNERS: Mapping[str, Callable[[ToPlan], PlannedStage]] = {
-    "filter": planned_filter,
-    "completion": planned_completion,
-    "generate": planned_images,
-    "questions": planned_graphs,
-    "answers": planned_answers,
-    "vqascore": planned_vqascore,
-    "tag": planned_tags,
-}
-"""Who plans the kinds of stages that may cost more than time."""
 
-
-def plan_recipe(recipe: Recipe, workdir: Path) -> list[PlannedStage]:
+def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
     """Plan every stage; nothing is sent and nothing is written."""
     planned: list[PlannedStage] = []
     undone: set[Path] = set()
-    for stage in cube_stages(recipe, workdir):
-        folder = workdir / stage.name
+    for step in wired(recipe, workdir).steps:
+        stage, folder = step.stage, workdir / step.stage.name
         state = state_of(stage, folder, undone)
         if state == "done":
             planned.append(PlannedStage(stage.name, state))
             continue
         settled = not undone or state != "to do"
         undone.add(folder)
-        planner = PLANNERS.get(stage.kind, planned_work)
-        planned.append(planner(ToPlan(stage, state, CubeRun(recipe, workdir), settled)))
+        planned.append(step.plan(ToPlan(stage, state, folder, settled)))
     return planned
 
 

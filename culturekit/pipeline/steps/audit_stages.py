@@ -16,7 +16,7 @@ from culturekit.storage.tables import read_table, write_table
 __all__ = ["simulated_audit_stage"]
 
 
-def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int, name: str) -> Stage:
+def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int) -> Stage:
     """Draw images, and have simulated raters label them."""
 
     def run(work: Work) -> Outcome:
@@ -34,7 +34,7 @@ def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit
 
     inputs = {"matches": matches, "truth": truth, "cspace": cspace}
     options = {"images": audit.images, **asdict(audit.raters)}
-    return Stage(name, "simulated-audit", 3, run, inputs, options, {"audit": seed})
+    return Stage("audit", "simulated-audit", 3, run, inputs, options, {"audit": seed})
 
 
 CAVEAT = "The audit was made by simulated raters, who know what the simulated models drew."

@@ -12,7 +12,7 @@ from culturekit.stages.stage import Stage
 __all__ = ["diagnosis_stage", "shuffle_stage"]
 
 
-def shuffle_stage(images: Path, options: ShuffleOptions, *, seed: int, name: str) -> Stage:
+def shuffle_stage(images: Path, options: ShuffleOptions, *, seed: int, name: str = "shuffled") -> Stage:
     """Shuffle the tiles of images: what they score then is the floor of a score."""
     return Stage(
         name,

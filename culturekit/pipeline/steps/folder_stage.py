@@ -125,7 +125,7 @@ def image_folder(
     return folder
 
 
-def stage_of(folder: ImageFolder, *, name: str, form: PictureFormat = "png") -> Stage:
+def stage_of(folder: ImageFolder, *, name: str = "images", form: PictureFormat = "png") -> Stage:
     """Take in the images of a folder."""
     trees = {"folder": folder.record}
     inputs = {"folder": folder.root, **country_files()}

@@ -39,7 +39,7 @@ def generate_stage(
     backend: str,
     model: str,
     seed: int,
-    name: str,
+    name: str = "images",
     cspace: Path | None = None,
     llm: LlmOptions = DEFAULTS,
 ) -> Stage:

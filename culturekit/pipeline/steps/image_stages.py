@@ -12,7 +12,7 @@ from culturekit.stages.stage import Stage
 __all__ = ["quality_stage", "truth_stage"]
 
 
-def truth_stage(images: Path, cspace: Path, *, name: str) -> Stage:
+def truth_stage(images: Path, cspace: Path, *, name: str = "truth") -> Stage:
     """Write down what simulated images really show."""
     inputs = {"images": images, "cspace": cspace}
     return Stage(

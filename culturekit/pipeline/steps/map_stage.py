@@ -11,7 +11,7 @@ from culturekit.stages.stage import Stage
 __all__ = ["map_stage"]
 
 
-def map_stage(given: MappingInputs, options: MappingOptions, *, name: str) -> Stage:
+def map_stage(given: MappingInputs, options: MappingOptions, *, name: str = "matches") -> Stage:
     """Map images to their nearest artifacts.
 
     Where the encoder lies now and who searches decide no match, so they are no part of what the result depends on.

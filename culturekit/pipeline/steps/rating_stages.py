@@ -28,7 +28,7 @@ ANSWERS_FILE = "answers.json"
 CAVEAT = "The ratings are by simulated people, who know what the simulated models drew."
 
 
-def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int, name: str) -> Stage:
+def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int) -> Stage:
     """Draw the images that people are to rate."""
 
     def run(work: Work) -> Outcome:
@@ -38,11 +38,11 @@ def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: i
         return Outcome({"audit_sample": sample.height, "prompts": sample["prompt_id"].n_unique()})
 
     inputs = {**roles("images", images), "prompts": prompts}
-    return Stage(name, "rated-sample", 1, run, inputs, {"prompts": count}, {"sample": seed})
+    return Stage("rated-sample", "rated-sample", 1, run, inputs, {"prompts": count}, {"sample": seed})
 
 
 def simulated_answers_stage(
-    project: Path, truth: list[Path], prompts: Path, cspace: Path, how: SimulatedPeople, *, seed: int, name: str
+    project: Path, truth: list[Path], prompts: Path, cspace: Path, how: SimulatedPeople, *, seed: int
 ) -> Stage:
     """Let simulated people fill in a project that was handed out."""
 
@@ -62,7 +62,7 @@ def simulated_answers_stage(
         return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
 
     inputs = {"project": project, **roles("truth", truth), "prompts": prompts, "cspace": cspace}
-    return Stage(name, "simulated-answers", 1, run, inputs, asdict(how), {"answers": seed})
+    return Stage("simulated-answers", "simulated-answers", 1, run, inputs, asdict(how), {"answers": seed})
 
 
 def handed_out(project: Path) -> list[dict[str, Any]]:

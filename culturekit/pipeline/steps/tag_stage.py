@@ -80,6 +80,11 @@ class TagPlan:
     unreadable: int
     cost: CostPlan | None
 
+    @property
+    def units(self) -> int:
+        """What is looked at."""
+        return self.images
+
 
 def plan_tag(images: Path, judge: str, out: Path, *, sample: ImageSample | None = None, batch: bool = False) -> TagPlan:
     """Plan, offline: every picture that is drawn is read, nothing is sent."""

@@ -8,6 +8,8 @@ import polars as pl
 
 from culturekit.generation.comparability import not_comparable, traits_of
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.stages.roles import Role
 from culturekit.storage.digests import canonical_json, digest
 
 __all__ = ["Apart", "Ground", "apart", "ground_of", "image_traits", "same_ground"]
@@ -48,28 +50,28 @@ class Apart:
 
 def ground_of(run: RunFolders, name: str) -> Ground:
     """Read from the manifests of a run what its scores stand on."""
-    matches, scores = run.manifest(f"matches-{run.models[0]}"), run.manifest("scores")
-    images = run.manifest(f"images-{run.models[0]}")
-    quality = f"quality-{run.models[0]}"
-    judged = run.manifest(quality).notes if quality in run.stages else {}
+    matches, scores = run.manifest(roles.MATCHES, run.models[0]), run.manifest(roles.SCORES)
+    images = run.manifest(roles.IMAGES, run.models[0])
+    quality = run.found(roles.QUALITY, run.models[0])
+    judged = {} if quality is None else quality.notes
     rules = {key: value for key, value in scores.options.items() if key not in {"pool", "seed", "required"}}
     asked = {key: images.options.get(key) for key in ("kinds", "repeats", "slots", "size")}
     told = {
-        "cultural space": content(run, "cspace", "cspace.parquet"),
+        "cultural space": content(run, roles.CSPACE),
         "index": matches.inputs["index"].sha256,
         "encoder": dict(matches.notes.get("identity") or {"name": matches.notes.get("encoder", "")}),
         "mapping": dict(matches.options),
         "labels of the scores": rules,
-        "prompts": content(run, "prompts", "prompts.parquet"),
+        "prompts": content(run, roles.PROMPTS),
         "images": asked,
         "quality scorer": {"scorer": judged.get("scorer", "none"), **(judged.get("parameters") or {})},
     }
     return Ground(name, {key: digest(value) for key, value in told.items()}, {k: shown(v) for k, v in told.items()})
 
 
-def content(run: RunFolders, stage: str, table: str) -> str:
+def content(run: RunFolders, role: Role) -> str:
     """Name a table by its content."""
-    return run.manifest(stage).outputs[table].sha256 if stage in run.stages else "not in this run"
+    return run.manifest(role).outputs[run.table(role).name].sha256 if run.has(role) else "not in this run"
 
 
 def shown(value: object) -> str:

@@ -14,6 +14,7 @@ from culturekit.report.render import environment, policy_of, template_text
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.several.ground import Apart, Ground, apart, ground_of, image_traits
 from culturekit.report.verdict import Verdict, verdict_on
+from culturekit.stages import roles
 from culturekit.version import VERSION
 
 __all__ = ["RunPart", "SeveralData", "collect_several", "render_several"]
@@ -77,7 +78,7 @@ def part(name: str, run: RunFolders) -> RunPart:
     """Read the headline of one run."""
     models = tuple(sorted(model_lines(run, run.scores()), key=lambda line: -line.mapped.value))
     verdict = verdict_on(models, floor=run.floor())
-    return RunPart(name, models, verdict, caveats(run), run.manifest("scores").sha256)
+    return RunPart(name, models, verdict, caveats(run), run.manifest(roles.SCORES).sha256)
 
 
 def render_several(data: SeveralData) -> str:

@@ -19,15 +19,8 @@ FEWEST_BATCHES = 20
 CONFIDENCE = 0.95
 
 
-def check_distributions(tree: RunTree, ledger: Ledger) -> None:
-    """Count every table of distributions again."""
-    for stage in tree.of_kind("distribution"):
-        with ledger.guarded(CHECK, stage.name):
-            check_stage(tree, stage, ledger)
-
-
-def check_stage(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
-    """Compare one table with the counts of nearest matches."""
+def check_distributions(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Compare a table of distributions with the counts of nearest matches."""
     sources = [tree.source(stage, role) for role in stage.manifest.inputs]
     if None in sources:
         ledger.note(CHECK, stage.name, "its matches are not here")

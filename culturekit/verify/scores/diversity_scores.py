@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage
 from culturekit.verify.scores.averages import Answer, mean, of_population, of_these, t_answer
-from culturekit.verify.scores.image_batches import Collection, collection_of
+from culturekit.verify.scores.image_batches import Collection, collection_of, whole_answer
 from culturekit.verify.scores.labelled_images import DiversityTables
 from culturekit.verify.scores.score_rows import compare_row, wrong_row
 from culturekit.verify.scores.vendi import kernel_name, kernel_of, order_of, vendi_of_kernels
-from culturekit.verify.scores.whole_collections import whole_answer
 
 __all__ = ["RepeatMeans", "ValuesByScore", "check_diversity", "over_repeats", "values_by_score"]
 

@@ -1,16 +1,180 @@
-"""Scores of DSG, VQAScore and quality, worked out again from what judges said and scorers gave."""
+"""Scores of DSG, VQAScore and quality, recomputed from what judges said of each image and scorers gave it."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from culturekit.storage.manifest import read_manifest
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer, Mean, t_answer
-from culturekit.verify.scores.judged_images import JudgedImages, Place, judged_images
 from culturekit.verify.scores.score_rows import SCORES_FILE, compare_row
 
-__all__ = ["check_faithfulness"]
+__all__ = ["JudgedImages", "Place", "check_faithfulness", "judged_images"]
+
+USED = ("ok", "repaired")
+ANSWERS = {"yes": True, "no": False}
+EDGE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an image belongs."""
+
+    model: str
+    prompt: str | None
+    concept: str | None
+    country: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedImages:
+    """Images by id, and what each was given: (metric, judge or scorer) -> image -> value."""
+
+    places: Mapping[str, Place]
+    values: Mapping[tuple[str, str], Mapping[str, float]]
+
+
+def judged_images(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> JudgedImages | None:
+    """Work everything out again; None where an input is not here as it was."""
+    found: dict[str, list[Path]] = {}
+    for role in stage.manifest.inputs:
+        path = tree.source(stage, role)
+        if path is None or path.suffix != ".parquet":
+            return None
+        found.setdefault(path.stem, []).append(path)
+    places = places_of(found["images"], found.get("prompts", []))
+    judgments = [row for path in found.get("judgments", []) for row in pl.read_parquet(path).to_dicts()]
+    judgments = [row for row in judgments if row["image_id"] in places]
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    graphs = graphs_of(found.get("questions", []))
+    denominator = str(stage.manifest.options.get("denominator", "all"))
+    for judge, answers in answers_by_judge(judgments).items():
+        values["dsg", judge] = dsg_values(answers, places, graphs, denominator)
+    for judge, rows in vqa_by_judge(judgments).items():
+        values["vqascore", judge] = dict(vqa_values(rows, judge, stage, ledger))
+    labelled = stage.manifest.stage == "score-faithfulness"
+    for path in found.get("quality", []):
+        for scorer, image, value in pl.read_parquet(path).select("scorer", "image_id", "value").iter_rows():
+            if image in places and math.isfinite(value):
+                values.setdefault(("quality", label_of(path, scorer) if labelled else scorer), {})[image] = value
+    return JudgedImages(places, values)
+
+
+def places_of(images: Sequence[Path], prompts: Sequence[Path]) -> dict[str, Place]:
+    """Read where images belong that were made; what their table does not say, their prompt does."""
+    asked: dict[str, dict[str, Any]] = {}
+    for path in prompts:
+        asked |= {row["prompt_id"]: row for row in pl.read_parquet(path).to_dicts()}
+    places = {}
+    for path in images:
+        for row in pl.read_parquet(path).to_dicts():
+            if row["status"] != "ok":
+                continue
+            own = asked.get(row["prompt_id"], {})
+            concept, country = (row.get(name) or own.get(name) for name in ("concept", "country"))
+            places[row["image_id"]] = Place(row["model"], row["prompt_id"], concept, country)
+    return places
+
+
+def graphs_of(paths: Sequence[Path]) -> dict[str, dict[str, list[str]]]:
+    """Read the questions of each prompt, and what each depends on."""
+    graphs: dict[str, dict[str, list[str]]] = {}
+    for path in paths:
+        for prompt, question, above in pl.read_parquet(path).select("prompt_id", "question_id", "parents").iter_rows():
+            graphs.setdefault(prompt, {})[question] = above
+    return graphs
+
+
+def answers_by_judge(judgments: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[str, bool]]]:
+    """Gather answers by judge and image; one that failed, or is neither yes nor no, is none."""
+    found: dict[str, dict[str, dict[str, bool]]] = {}
+    for row in judgments:
+        if row["task"] == "dsg":
+            own = found.setdefault(row["judge"], {}).setdefault(row["image_id"], {})
+            said = ANSWERS.get((row["choice"] or "").strip().lower())
+            if row["outcome"] in USED and said is not None:
+                own[row["item"]] = said
+    return found
+
+
+def dsg_values(
+    answers: Mapping[str, Mapping[str, bool]],
+    places: Mapping[str, Place],
+    graphs: Mapping[str, Mapping[str, Sequence[str]]],
+    denominator: str,
+) -> dict[str, float]:
+    """Score images: a question counts that was answered yes, unless a parent was answered no."""
+    values = {}
+    for image, said in answers.items():
+        graph = graphs.get(places[image].prompt or "", {})
+        if not graph or not set(graph) <= set(said):
+            continue
+        valid = [question for question, above in graph.items() if all(said[parent] for parent in above)]
+        yes = sum(said[question] for question in valid)
+        values[image] = yes / (len(valid) if denominator == "valid" else len(graph))
+    return values
+
+
+def vqa_by_judge(judgments: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Gather probabilities of yes by judge."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in judgments:
+        if row["task"] == "vqascore":
+            found.setdefault(row["judge"], []).append(row)
+    return found
+
+
+def vqa_values(
+    rows: Sequence[dict[str, Any]], judge: str, stage: FinishedStage, ledger: Ledger
+) -> Iterator[tuple[str, float]]:
+    """Average the probabilities of each image; each is held against the listing that it was read from."""
+    by_image: dict[str, list[float | None]] = {}
+    for row in rows:
+        usable = row["outcome"] in USED and row["value"] is not None
+        by_image.setdefault(row["image_id"], []).append(row["value"] if usable else None)
+        listed = weighed(row["raw"], whole="of=vocabulary" in judge) if usable else None
+        if listed is not None and abs(listed - row["value"]) > EDGE:
+            ledger.broken(
+                "judgments", f"{stage.name}, image {row['image_id']}", "P(Yes) is not what the listing gives",
+                expected=listed, found=row["value"],
+            )  # fmt: skip
+    for image, values in by_image.items():
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            yield image, math.fsum(known) / len(known)
+
+
+def weighed(raw: str, *, whole: bool) -> float | None:
+    """Weigh yes against no, or against everything, in a listing of tokens; None for what is no such listing."""
+    try:
+        tokens = [(item["token"], math.exp(min(item["logprob"], 0.0))) for item in json.loads(raw)["tokens"]]
+    except (ValueError, KeyError, TypeError):
+        return None
+    yes, no = (math.fsum(share for token, share in tokens if letters(token) == word) for word in ("yes", "no"))
+    if whole:
+        return min(yes, 1.0)
+    return yes / (yes + no) if yes + no else None
+
+
+def letters(token: str) -> str:
+    """Keep the letters of a token, in small."""
+    return "".join(letter for letter in token if letter.isalpha() and letter not in "\u0120\u010a").lower()
+
+
+def label_of(path: Path, scorer: str) -> str:
+    """Name a scorer with the encoder that the manifest of its values names."""
+    manifest = read_manifest(path.parent)
+    parameters = {} if manifest is None else manifest.notes.get("parameters", {})
+    name = str(parameters.get("name") or scorer)
+    weights = str(parameters.get("weights", ""))[:8]
+    return f"{name}:{parameters['encoder']}@{weights}" if parameters.get("encoder") else name
+
 
 FEWEST = 20
 """Prompts that may speak for others."""

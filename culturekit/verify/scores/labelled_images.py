@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.stages.roles import FLOORS, MATCHES
 from culturekit.verify.run_tree import FinishedStage, RunTree
 
 __all__ = ["DiversityTables", "diversity_tables"]
@@ -64,7 +65,7 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
 
 def group_of(role: str) -> str:
     """Say what the input of a role is."""
-    if role == "ceiling" or role.startswith("matches-floor-"):
+    if role in {"ceiling", *map(MATCHES.folder, FLOORS)}:
         return "limits"
     kind = role.partition("-")[0]
     names = {"matches": "mapped", "truth": "truth", "quality": "quality", "images": "images"}

@@ -14,10 +14,9 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.people_answers import Answer, read_answers
-from culturekit.verify.scores.people_correlations import CORRELATIONS
 from culturekit.verify.scores.score_rows import close, wrong_row
 
-__all__ = ["check_agreement", "check_meta"]
+__all__ = ["CORRELATIONS", "check_agreement", "check_meta"]
 
 Row: TypeAlias = dict[str, Any]
 DRAWN = "; its limits are draws that are not drawn again"
@@ -213,3 +212,48 @@ def same_params(text: str, params: Mapping[str, Any]) -> bool:
     """Tell whether params are those of a row, but for what was left out."""
     stated = {name: value for name, value in json.loads(text).items() if name != "images_left_out"}
     return stated == dict(params)
+
+
+Pairs: TypeAlias = Sequence[tuple[float, float]]
+
+
+def pearson(pairs: Pairs) -> float:
+    """Divide the covariance by both deviations."""
+    if not pairs:
+        return math.nan
+    x, y = zip(*pairs, strict=True)
+    centre_x, centre_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
+    own = math.fsum((one - centre_x) ** 2 for one in x), math.fsum((one - centre_y) ** 2 for one in y)
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        return math.nan
+    return math.fsum((a - centre_x) * (b - centre_y) for a, b in pairs) / math.sqrt(own[0] * own[1])
+
+
+def spearman(pairs: Pairs) -> float:
+    """Correlate ranks."""
+    if not pairs:
+        return math.nan
+    x, y = zip(*pairs, strict=True)
+    return pearson(list(zip(ranks(x), ranks(y), strict=True)))
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Rank values, ties in the middle."""
+    ordered = sorted(values)
+    places: dict[float, list[int]] = {}
+    for place, value in enumerate(ordered, start=1):
+        places.setdefault(value, []).append(place)
+    return [(places[value][0] + places[value][-1]) / 2 for value in values]
+
+
+def kendall(pairs: Pairs) -> float:
+    """Count pairs of items that both order alike, less those that they do not; ties are left out on either side."""
+    surplus = apart_x = apart_y = 0
+    for (a, b), (c, d) in combinations(pairs, 2):
+        surplus += ((a > c) - (a < c)) * ((b > d) - (b < d))
+        apart_x += a != c
+        apart_y += b != d
+    return surplus / math.sqrt(apart_x * apart_y) if apart_x and apart_y else math.nan
+
+
+CORRELATIONS: Mapping[str, Callable[[Pairs], float]] = {"spearman": spearman, "kendall": kendall, "pearson": pearson}

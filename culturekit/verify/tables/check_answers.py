@@ -15,14 +15,12 @@ CHECK = "judgments"
 USED = ("ok", "repaired")
 
 
-def check_answers(tree: RunTree, ledger: Ledger) -> None:
-    """Go through every stage in which a vision model answered questions."""
-    for stage in tree.of_kind("answers"):
-        with ledger.guarded(CHECK, stage.name):
-            rows = pl.read_parquet(stage.folder / "judgments.parquet").to_dicts()
-            ledger.count("answers compared with their replies", len(rows))
-            check_replies(stage, rows, ledger)
-            check_asked(tree, stage, rows, ledger)
+def check_answers(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Look at a stage in which a vision model answered questions."""
+    rows = pl.read_parquet(stage.folder / "judgments.parquet").to_dicts()
+    ledger.count("answers compared with their replies", len(rows))
+    check_replies(stage, rows, ledger)
+    check_asked(tree, stage, rows, ledger)
 
 
 def check_replies(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger) -> None:

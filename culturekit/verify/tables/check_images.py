@@ -99,15 +99,13 @@ def against_prompt(
     ]
 
 
-def check_truth(tree: RunTree, ledger: Ledger) -> None:
+def check_truth(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     """Work out what simulated images really show from what their tables say was drawn."""
-    for stage in tree.of_kind("truth"):
-        with ledger.guarded("truth", stage.name):
-            images, space = tree.source(stage, "images"), tree.source(stage, "cspace")
-            if images is None or space is None:
-                ledger.note("truth", stage.name, "its images or cultural space are not here")
-                continue
-            compare_truth(stage, images, space, ledger)
+    images, space = tree.source(stage, "images"), tree.source(stage, "cspace")
+    if images is None or space is None:
+        ledger.note("truth", stage.name, "its images or cultural space are not here")
+        return
+    compare_truth(stage, images, space, ledger)
 
 
 def compare_truth(stage: FinishedStage, images: Path, space: Path, ledger: Ledger) -> None:

@@ -17,25 +17,18 @@ __all__ = ["check_judged"]
 
 CHECK = "replies"
 TABLES = {"questions": "question_graphs"}
-KINDS = ("tag", "judge", "answers", "vqascore", "questions")
 ROUNDING = 1e-6
 ASKED = ("question_id", "text", "kind", "fact")
 
 
-def check_judged(tree: RunTree, ledger: Ledger) -> None:
-    """Go through every stage that put questions about images or prompts."""
-    for stage in tree.of_kind(*KINDS):
-        with ledger.guarded(CHECK, stage.name):
-            table = TABLES.get(stage.manifest.stage, "judgments")
-            rows = pl.read_parquet(stage.folder / f"{table}.parquet").to_dicts()
-            answered = [row for row in rows if row["outcome"] in ANSWERED]
-            check_raw(tree, stage, table, answered, ledger)
-            if stage.manifest.stage == "questions":
-                check_graphs(stage, answered, ledger)
-            elif stage.manifest.stage == "judge":
-                check_choices(stage, answered, ledger)
-            elif stage.manifest.stage == "tag":
-                check_tags(stage, answered, ledger)
+def check_judged(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Look at a stage that put questions about images or prompts."""
+    table = TABLES.get(stage.manifest.stage, "judgments")
+    rows = pl.read_parquet(stage.folder / f"{table}.parquet").to_dicts()
+    answered = [row for row in rows if row["outcome"] in ANSWERED]
+    check_raw(tree, stage, table, answered, ledger)
+    if stage.manifest.stage in READ_AGAIN:
+        READ_AGAIN[stage.manifest.stage](stage, answered, ledger)
 
 
 def check_raw(tree: RunTree, stage: FinishedStage, table: str, rows: list[dict[str, Any]], ledger: Ledger) -> None:
@@ -150,3 +143,7 @@ def check_tags(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger)
                 CHECK, f"{stage.name}/judgments.parquet ({row['image_id']})", "the tag is not what its reply says",
                 expected=(answer.get("shown"), most), found=(row["choice"], value, score),
             )  # fmt: skip
+
+
+READ_AGAIN = {"questions": check_graphs, "judge": check_choices, "tag": check_tags}
+"""By the kind of the stage, what reads its raw replies again."""

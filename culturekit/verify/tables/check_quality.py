@@ -25,15 +25,8 @@ def range_of(scorer: str) -> tuple[float, float]:
     return next((limits for name, limits in RANGES.items() if scorer.startswith(name)), (-math.inf, math.inf))
 
 
-def check_quality(tree: RunTree, ledger: Ledger) -> None:
-    """Go through every table of quality: the values themselves are a model's, and are not worked out again."""
-    for stage in tree.of_kind("quality"):
-        with ledger.guarded("quality", stage.name):
-            check_stage(tree, stage, ledger)
-
-
-def check_stage(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
-    """Compare one table of quality with its images."""
+def check_quality(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Compare a table of quality with its images: the values themselves are a model's, and are not recomputed."""
     where = f"{stage.name}/quality.parquet"
     table = pl.read_parquet(stage.folder / "quality.parquet")
     for scorer, image, value in table.select("scorer", "image_id", "value").iter_rows():
@@ -60,20 +53,18 @@ def check_stage(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
         )  # fmt: skip
 
 
-def check_audits(tree: RunTree, ledger: Ledger) -> None:
-    """Go through every simulated audit: each answer is of a sampled image and names what there is."""
-    for stage in tree.of_kind("simulated-audit"):
-        with ledger.guarded("audits", stage.name):
-            matches, space = tree.source(stage, "matches"), tree.source(stage, "cspace")
-            audits = pl.read_parquet(stage.folder / "audits.parquet").to_dicts()
-            sample = set(pl.read_parquet(stage.folder / "audit_sample.parquet")["image_id"])
-            if matches is None or space is None:
-                ledger.note("audits", stage.name, "its matches or cultural space are not here")
-                continue
-            known = set(pl.read_parquet(matches)["image_id"])
-            places = set(pl.read_parquet(space).select("artifact_id", "country", "continent").iter_rows())
-            check_answers(stage, audits, sample, known, places, ledger)
-            check_perfect_raters(tree, stage, audits, ledger)
+def check_audits(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Look at a simulated audit: each answer is of a sampled image and names what there is."""
+    matches, space = tree.source(stage, "matches"), tree.source(stage, "cspace")
+    audits = pl.read_parquet(stage.folder / "audits.parquet").to_dicts()
+    sample = set(pl.read_parquet(stage.folder / "audit_sample.parquet")["image_id"])
+    if matches is None or space is None:
+        ledger.note("audits", stage.name, "its matches or cultural space are not here")
+        return
+    known = set(pl.read_parquet(matches)["image_id"])
+    places = set(pl.read_parquet(space).select("artifact_id", "country", "continent").iter_rows())
+    check_answers(stage, audits, sample, known, places, ledger)
+    check_perfect_raters(tree, stage, audits, ledger)
 
 
 def check_answers(

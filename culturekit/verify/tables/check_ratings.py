@@ -19,17 +19,15 @@ Place: TypeAlias = tuple[Any, ...]
 """Scheme, question, pool, model, concept, country; of a share also the choice."""
 
 
-def check_ratings(tree: RunTree, ledger: Ledger) -> None:
-    """Go through the tables of every stage that put answers together."""
-    for stage in tree.of_kind("annotate-aggregate"):
-        with ledger.guarded(CHECK, stage.name):
-            behind = answers_behind(tree, stage)
-            if behind is None:
-                ledger.note(CHECK, stage.name, "the answers behind its tables are not here: not verifiable")
-                continue
-            compare(stage, "rating_table", means_of(behind), ledger)
-            compare(stage, "choice_table", shares_of(behind), ledger)
-            check_answers(stage, behind, ledger)
+def check_ratings(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Recompute the tables of a stage that put answers together."""
+    behind = answers_behind(tree, stage)
+    if behind is None:
+        ledger.note(CHECK, stage.name, "the answers behind its tables are not here: not verifiable")
+        return
+    compare(stage, "rating_table", means_of(behind), ledger)
+    compare(stage, "choice_table", shares_of(behind), ledger)
+    check_answers(stage, behind, ledger)
 
 
 def cells(behind: PeopleAnswers, wanted: Iterable[Answer]) -> dict[Place, dict[str, list[Answer]]]:

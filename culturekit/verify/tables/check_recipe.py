@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from culturekit.stages.roles import IMAGES, SCORES, shows_nothing
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import RECIPE, RunTree
 
@@ -33,17 +34,17 @@ def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, ob
     manifests = {name: stage.manifest for name, stage in tree.stages.items()}
     models = {model["name"]: model["backend"] for model in recipe.get("models", [])}
     for name, backend in models.items():
-        made = manifests.get(f"images-{name}")
+        made = manifests.get(IMAGES.folder(name))
         if made is not None and made.stage == "generate" and "seed" in recipe:
             if made.seeds and made.seeds.get("images") != recipe["seed"]:
                 yield f"the seed of {name}", made.seeds.get("images"), recipe["seed"]
             if not same_backend(str(made.options.get("backend")), str(backend)):
                 yield f"the backend of {name}", made.options.get("backend"), backend
     for name in manifests:
-        model = name.removeprefix("images-")
-        if model != name and not model.startswith("floor-") and models and model not in models:
+        _, _, model = name.partition(IMAGES.folder(""))
+        if IMAGES.folder(model) == name and not shows_nothing(model) and models and model not in models:
             yield "the list of models", f"{model} among them", ", ".join(models)
-    scores = manifests.get("scores")
+    scores = manifests.get(SCORES.folder())
     asked = recipe.get("scores") or {}
     if scores is not None:
         for key in sorted(set(asked) & set(scores.options)):

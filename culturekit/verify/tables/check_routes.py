@@ -11,8 +11,7 @@ from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.diversity_scores import check_diversity, values_by_score
 from culturekit.verify.scores.qvs_scores import check_terms
-from culturekit.verify.scores.route_agreement import Pair, kappa_answer, share_answer
-from culturekit.verify.scores.route_images import Sides, read_sides, scored_tables
+from culturekit.verify.scores.route_images import Pair, Sides, kappa_answer, read_sides, scored_tables, share_answer
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row, wrong_row
 from culturekit.verify.scores.stability import ranking_rows
 from culturekit.verify.scores.vendi import LEVELS, order_of, spelled

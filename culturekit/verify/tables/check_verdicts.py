@@ -20,7 +20,7 @@ from culturekit.verify.tables.stored_replies import (
     replies_of_stage,
 )
 
-__all__ = ["check_verdicts"]
+__all__ = ["check_completion", "check_filter", "stored"]
 
 CHECK = "replies"
 VERDICTS = {"keep", "remove", "review"}
@@ -40,15 +40,10 @@ class SaidOnce:
 Said: TypeAlias = Mapping[tuple[object, ...], list[SaidOnce]]
 
 
-def check_verdicts(tree: RunTree, ledger: Ledger) -> None:
-    """Go through every filter and every completion."""
-    for stage in tree.of_kind("filter"):
-        with ledger.guarded(CHECK, stage.name):
-            check_candidates(tree, stage, ledger)
-            check_filter(stage, ledger)
-    for stage in tree.of_kind("completion"):
-        with ledger.guarded(CHECK, stage.name):
-            check_completion(tree, stage, ledger)
+def check_filter(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Make sure that every candidate was kept or dropped, nothing else was, and the judge said so."""
+    check_candidates(tree, stage, ledger)
+    check_replies(stage, ledger)
 
 
 def check_candidates(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
@@ -75,7 +70,7 @@ def strangers(ended: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([unknown, ended.filter(ended.is_duplicated())])
 
 
-def check_filter(stage: FinishedStage, ledger: Ledger) -> None:
+def check_replies(stage: FinishedStage, ledger: Ledger) -> None:
     """Compare every verdict of the judge with the replies about its row."""
     rows = list(judged_rows(stage))
     path = stored(stage, len(rows), "verdicts", ledger)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.qvs import score_qvs
 from culturekit.index.diagnosis.diagnosis import CEILING, ceiling_matches
-from culturekit.index.diagnosis.shuffled_pictures import SHUFFLED, ShuffleOptions, shuffle_pictures, shuffled
+from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures, shuffled
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.records.schemas import ARTIFACTS, IMAGES, MATCHES
 from culturekit.records.work import Work
+from culturekit.stages.roles import SHUFFLED
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.picture_writing import encoded
 from culturekit.storage.tables import read_table, write_table

@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +11,6 @@ from hypothesis import strategies as st
 from culturekit.kg.looking.graph_stats import graph_stats
 from culturekit.kg.looking.stats_text import stats_lines
 from tests.kg.worlds import Said, make_graph
-
-networkx = pytest.importorskip("networkx")
 
 statements = st.lists(
     st.builds(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import cosine_similarity
 
 from culturekit.errors import UsageError
 from culturekit.metrics import BestMatches, PhraseLists, align, best_matches, normalise_phrase, phrase_lists
@@ -31,7 +32,6 @@ class Draw:
 
     def cosines(self, cell: int) -> NDArray[np.float64]:
         """The similarities of one cell by scikit-learn, (n_pred, n_ref)."""
-        cosine_similarity = pytest.importorskip("sklearn.metrics.pairwise").cosine_similarity
 
         said, asked = listed(self.predictions, cell), listed(self.references, self.groups[cell])
         if len(said) == 0:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import hinge_loss
 
 from culturekit.errors import UsageError
 from culturekit.metrics import exaggeration, faithfulness
@@ -70,7 +71,6 @@ def test_faith_rises_with_alignment_and_falls_with_the_others(align: float, hal:
 @pytest.mark.parametrize("seed", range(5))
 def test_exaggeration_is_a_mean_of_hinges(seed: int) -> None:
     """Scikit-learn's hinge loss of a decision is max(0, 1 - y f): with y = -1 and f = excess - 1 it is the excess."""
-    hinge_loss = pytest.importorskip("sklearn.metrics").hinge_loss
 
     rng = np.random.default_rng(seed)
     scores, real = rng.random((6, 15)), rng.random(15)

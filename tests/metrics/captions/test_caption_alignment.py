@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.metrics.pairwise import cosine_similarity
 
 from culturekit.errors import UsageError
 from culturekit.metrics import C3Alignment, alignment_c3, keep_best
@@ -27,7 +28,6 @@ def drawn(seed: int) -> dict[str, Vectors]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_terms_are_means_of_maxima_of_scikit_learns_cosines(seed: int) -> None:
-    cosine_similarity = pytest.importorskip("sklearn.metrics.pairwise").cosine_similarity
 
     vectors = drawn(seed)
     found = alignment_c3(**vectors)

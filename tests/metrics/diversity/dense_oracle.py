@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from culturekit.verify.scores.vendi import NOISE, effective, kernel_of
+
 __all__ = ["INFINITY", "crossing_codes", "dense_of_codes", "nested_codes", "score_of"]
 
 INFINITY = float("inf")
@@ -11,23 +13,15 @@ INFINITY = float("inf")
 
 def dense_of_codes(codes: np.ndarray, weights: Sequence[float]) -> np.ndarray:
     """Compute the eigenvalues of K/N from the whole kernel."""
-    kernel = sum(
-        weight * np.equal.outer(column, column).astype(float) for weight, column in zip(weights, codes.T, strict=True)
-    )
-    return np.linalg.eigvalsh(np.asarray(kernel) / len(codes))
+    return np.linalg.eigvalsh(kernel_of(codes, weights) / len(codes))
 
 
 def score_of(eigenvalues: np.ndarray, q: float) -> float:
-    """Score a spectrum; eigenvalues below 1e-11 are zero."""
-    positive = eigenvalues[eigenvalues > 1e-11]
-    if q == 1:
-        return float(np.exp(-np.sum(positive * np.log(positive))))
-    if q == INFINITY:
-        return float(1 / positive.max())
-    if abs(q - 1) < 0.1:
-        return float(np.exp(np.log1p(np.sum(positive * np.expm1((q - 1) * np.log(positive)))) / (1 - q)))
-    top = positive.max()
-    return float(np.exp((q * np.log(top) + np.log(np.sum((positive / top) ** q))) / (1 - q)))
+    """Score a spectrum as the verification does; near 1, where its sum of powers loses digits, by logarithms."""
+    if q == 1 or abs(q - 1) >= 0.1:
+        return float(effective(eigenvalues, q))
+    positive = eigenvalues[eigenvalues > NOISE]
+    return float(np.exp(np.log1p(np.sum(positive * np.expm1((q - 1) * np.log(positive)))) / (1 - q)))
 
 
 def nested_codes(

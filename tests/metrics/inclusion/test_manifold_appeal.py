@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from culturekit.errors import UsageError
 from culturekit.metrics import appeal_and_similarity, appeal_in_manifold
-from culturekit.metrics.inclusion.real_manifold import inside_manifold, neighbour_radii
+from culturekit.metrics.inclusion.manifold_appeal import inside_manifold, neighbour_radii
 from tests.metrics.inclusion.task_worlds import drawn_task1, judgement, task1
 
 

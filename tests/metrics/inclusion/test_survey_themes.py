@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
+from statsmodels.stats import inter_rater
 
 from culturekit.errors import UsageError
 from culturekit.metrics import Themes, survey_themes
 from culturekit.records.schemas import SURVEY_CODES
-
-inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
 
 PLACES = ("Africa", "Europe", "Africa", "SouthEastAsia", "Europe", "Africa")
 

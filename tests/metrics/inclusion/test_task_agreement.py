@@ -6,12 +6,11 @@ from collections import defaultdict
 import numpy as np
 import polars as pl
 import pytest
+from statsmodels.stats import inter_rater
 
 from culturekit.errors import UsageError
 from culturekit.metrics import task2_agreement, triplet_agreement
 from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, judgement, task1, task2
-
-inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
 
 
 def agreement_by_hand(rows: list[tuple[str, str, str]], pool: str | None) -> tuple[float, float, int]:

@@ -8,7 +8,7 @@ from scipy.stats import t
 
 from culturekit.errors import UsageError
 from culturekit.metrics import tone_spread, tone_spread_interval
-from culturekit.metrics.linguistic.tone_intervals import SpreadKind
+from culturekit.metrics.linguistic.tone_histograms import SpreadKind
 
 MILD = np.array([0.2, 0.18, 0.15, 0.12, 0.1, 0.08, 0.07, 0.05, 0.03, 0.02])
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from culturekit.metrics import PRDC
+from culturekit.verify.scores.realism_scores import shares
 
 __all__ = ["oracle_prdc", "squares"]
 
@@ -17,15 +18,5 @@ def squares(a: Any, b: Any) -> Any:
 
 
 def oracle_prdc(real: Any, fake: Any, *, k: int) -> PRDC:
-    """Follow the definitions word by word."""
-    of_real, of_fake = (
-        np.array([sorted(np.delete(row, i))[k - 1] for i, row in enumerate(squares(x, x))]) for x in (real, fake)
-    )
-    across = squares(real, fake)
-    inside = across < of_real[:, None]
-    return PRDC(
-        precision=float(inside.any(axis=0).mean()),
-        recall=float((across < of_fake).any(axis=1).mean()),
-        density=float(inside.sum() / (k * len(fake))),
-        coverage=float((across.min(axis=1) < of_real).mean()),
-    )
+    """Take the shares that the verification counts from all distances."""
+    return PRDC(*shares(np.asarray(real), np.asarray(fake), k))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics.pairwise import cosine_similarity
 
 from culturekit.errors import UsageError
 from culturekit.metrics import (
@@ -24,7 +25,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 @pytest.mark.parametrize("seed", range(5))
 def test_clip_score_is_scikit_learns_cosine_clamped_per_pair(seed: int) -> None:
-    cosine_similarity = pytest.importorskip("sklearn.metrics.pairwise").cosine_similarity
     rng = np.random.default_rng(seed)
     images, texts = rng.normal(size=(2, 30, 7)) * rng.uniform(0.01, 100, size=(2, 30, 1))
     expected = np.maximum(100 * cosine_similarity(images, texts).diagonal(), 0)

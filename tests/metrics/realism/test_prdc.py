@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prdc import compute_prdc
 
 from culturekit.errors import UsageError
 from culturekit.metrics import PRDC, Neighbourhoods, in_manifold, neighbourhoods, prdc, squared_radii, unduplicated
@@ -20,7 +21,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def by_package(real: Any, fake: Any, k: int) -> PRDC:
-    compute_prdc = pytest.importorskip("prdc").compute_prdc
     with contextlib.redirect_stdout(io.StringIO()):
         found = compute_prdc(real_features=real, fake_features=fake, nearest_k=k)
     return PRDC(*(float(found[name]) for name in ("precision", "recall", "density", "coverage")))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from culturekit.errors import UsageError
 from culturekit.metrics import frechet_distance, kernel_distance, kernel_distance_interval
 from culturekit.metrics.realism import features, set_distances
+from culturekit.verify.scores.realism_scores import squared_mmd
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -85,19 +86,11 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (parts.low, parts.high) == pytest.approx((whole[2].low, whole[2].high), rel=1e-9)
 
 
-def naive_mmd(a: Any, b: Any) -> float:
-    def kernel(x: Any, y: Any) -> float:
-        return float((np.dot(x, y) / len(x) + 1) ** 3)
-
-    own = [np.mean([kernel(x, y) for i, x in enumerate(s) for j, y in enumerate(s) if i != j]) for s in (a, b)]
-    return float(own[0] + own[1] - 2 * np.mean([kernel(x, y) for x in a for y in b]))
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_kernel_distance_is_that_of_a_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = two_sets(seed, n=int(rng.integers(2, 20)), m=int(rng.integers(2, 20)), dim=int(rng.integers(1, 9)))
-    assert kernel_distance(a, b) == pytest.approx(naive_mmd(a, b), rel=1e-9)
+    assert kernel_distance(a, b) == pytest.approx(squared_mmd(a, b), rel=1e-9)
     assert kernel_distance(b, a) == pytest.approx(kernel_distance(a, b), rel=1e-9)
 
 
@@ -117,8 +110,8 @@ def test_the_kernel_distance_has_no_bias_where_the_frechet_distance_has() -> Non
 
 def naive_jackknife(a: Any, b: Any, codes: Any) -> tuple[float, float]:
     """Leave out each cluster of a, then each row of b, and recompute."""
-    first = [naive_mmd(a[codes != code], b) for code in np.unique(codes)]
-    second = [naive_mmd(a, np.delete(b, row, axis=0)) for row in range(len(b))]
+    first = [squared_mmd(a[codes != code], b) for code in np.unique(codes)]
+    second = [squared_mmd(a, np.delete(b, row, axis=0)) for row in range(len(b))]
     return tuple((len(values) - 1) * float(np.var(values)) for values in (first, second))  # type: ignore[return-value]
 
 
@@ -129,7 +122,7 @@ def test_the_interval_is_that_of_a_jackknife_by_hand() -> None:
     codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 3])
     answer = kernel_distance_interval(a, b, a_clusters=codes)
     margin = t.ppf(0.975, 3) * math.sqrt(sum(naive_jackknife(a, b, codes)))
-    assert answer.value == pytest.approx(naive_mmd(a, b))
+    assert answer.value == pytest.approx(squared_mmd(a, b))
     assert (answer.low, answer.high) == pytest.approx((answer.value - margin, answer.value + margin))
     order = np.random.default_rng(0).permutation(12)
     again = kernel_distance_interval(a[order], b, a_clusters=[f"prompt {codes[i]}" for i in order])

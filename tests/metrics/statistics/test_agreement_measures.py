@@ -3,10 +3,13 @@
 import math
 from typing import Literal
 
+import krippendorff
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn import metrics as sklearn_metrics
+from statsmodels.stats import inter_rater
 
 from culturekit.errors import UsageError
 from culturekit.metrics import (
@@ -18,10 +21,6 @@ from culturekit.metrics import (
     unanimous_agreement,
 )
 from culturekit.metrics.statistics.chance_corrected import LEVELS, Level
-
-sklearn_metrics = pytest.importorskip("sklearn.metrics")
-inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
-krippendorff = pytest.importorskip("krippendorff")
 
 WEIGHTS: tuple[Literal["none", "linear", "quadratic"], ...] = ("none", "linear", "quadratic")
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=40)

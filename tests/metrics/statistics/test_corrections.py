@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats import multitest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import benjamini_hochberg, holm
 from culturekit.metrics.statistics.corrections import corrected
-
-multitest = pytest.importorskip("statsmodels.stats.multitest")
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 

@@ -3,11 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats import proportion
 
 from culturekit.errors import UsageError
 from culturekit.metrics import proportion_interval
-
-proportion = pytest.importorskip("statsmodels.stats.proportion")
 
 
 @given(st.integers(1, 400), st.floats(0, 1), st.sampled_from([0.8, 0.95, 0.99]))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats import inter_rater
 
 from culturekit.errors import UsageError
 from culturekit.metrics import cohen_kappa
@@ -36,7 +37,6 @@ def test_kappa_is_cohens_and_its_interval_the_jackknife_written_down(rows: list[
 
 
 def test_kappa_is_that_of_statsmodels() -> None:
-    inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
     rng = np.random.default_rng(3)
     a = rng.integers(0, 4, 200)
     b = np.where(rng.random(200) < 0.7, a, rng.integers(0, 4, 200))

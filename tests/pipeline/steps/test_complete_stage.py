@@ -11,13 +11,12 @@ from culturekit.builders.completing.completion_questions import CompletionLimits
 from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.cube.stages import cube_stages
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.complete_stage import complete_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.completion_world import dish, world
-from tests.conftest import SMALL, HeardProgress, HereEngine
+from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
 from tests.faults.filter_kills import ROOT, environment
 from tests.llm.server.running import server_process
 
@@ -61,10 +60,10 @@ def by_name(stages: list[Stage]) -> dict[str, Stage]:
 
 
 def test_a_recipe_completes_between_filter_and_release_where_it_says_so(tmp_path: Path) -> None:
-    without = by_name(cube_stages(load_recipe(SMALL), tmp_path))
+    without = by_name(stages_of(load_recipe(SMALL), tmp_path))
     assert "completion" not in without
     assert without["cspace"].inputs["kept"] == tmp_path / "filter/kept.parquet"
-    stages = by_name(cube_stages(load_recipe(SMALL, ["completion.rounds=2"]), tmp_path))
+    stages = by_name(stages_of(load_recipe(SMALL, ["completion.rounds=2"]), tmp_path))
     assert stages["completion"].options["limits"]["rounds"] == 2  # type: ignore[index]
     assert stages["cspace"].inputs["kept"] == tmp_path / "completion/completed.parquet"
 

@@ -1,7 +1,6 @@
 """Tables of a report page as the verification reads them."""
 
-from culturekit.verify.tables.check_report import columns_of
-from culturekit.verify.tables.report_tables import tables_of
+from culturekit.verify.tables.check_report import columns_of, tables_of
 
 PAGE = """<div data-kernel="country"><table><caption>c</caption>
 <tr><th rowspan="2">model</th><th colspan="2">all prompts</th></tr><tr><th>mapped</th><th>true</th></tr>

@@ -1,0 +1,77 @@
+"""Which kinds of recipes there are: the key `recipe` of a YAML file names one, and plugins may add some."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from culturekit.registry import Entry, Registry
+from culturekit.stages.run import Run
+from culturekit.storage.yaml_model import StrictModel
+
+__all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
+
+
+class AnyRecipe(StrictModel):
+    """What recipes of all kinds say: which kind they are, and a seed."""
+
+    recipe: Annotated[str, Field(description="Which published system.")]
+    seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """The names of the models that are evaluated, where the recipe has the key `models`."""
+        return tuple(model.name for model in getattr(self, "models", ()))
+
+    @property
+    def makes_card(self) -> bool:
+        """Whether a data card is among what the run makes."""
+        return False
+
+    def going_on(self, wanted: bool) -> Self:
+        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
+        return self
+
+
+def no_headline(_: Path) -> Iterable[str]:
+    """Say nothing of a finished run."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeKind:
+    """A kind of recipe.
+
+    Attributes:
+        model: what may stand in its file.
+        wire: adds the stages of a run.
+        headline: says in a few lines what came of a run in a folder, as far as it went.
+    """
+
+    model: type[AnyRecipe]
+    wire: Callable[[Any, Run], None]
+    headline: Callable[[Path], Iterable[str]] = no_headline
+
+
+RECIPES: Registry[RecipeKind] = Registry(
+    "kind of recipe",
+    [
+        Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is"),
+    ],
+)
+"""Where each kind is; it is imported when a recipe names it."""
+
+
+def recipe_kind(name: str) -> RecipeKind:
+    """Find a kind of recipe by its name."""
+    found: RecipeKind = (entry := RECIPES.find(name)).load(RECIPES.kind, entry.factory)
+    return found
+
+
+def wired(recipe: AnyRecipe, root: Path) -> Run:
+    """Wire a recipe: the stages of its run, and where each of them will lie."""
+    run = Run(root, recipe.evaluated)
+    recipe_kind(recipe.recipe).wire(recipe, run)
+    return run

@@ -1,0 +1,84 @@
+"""A family that a recipe names: its options are checked, and what it reads is found by the names of its fields."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from culturekit.errors import UsageError
+from culturekit.families.family import Declared, Family, dataclasses_of, declared
+from culturekit.families.inputs import Files
+from culturekit.families.listing import family_named
+from culturekit.stages.stage import Stage
+
+__all__ = ["TABLES_OF_A_RUN", "bound_stage", "check_named"]
+
+TABLES_OF_A_RUN = ("images", "matches", "prompts", "quality", "values")
+"""The fields that a family in a recipe can read: tables of all models, the prompts, the values behind the scores."""
+
+
+def check_named(name: str, stated: Mapping[str, Any]) -> None:
+    """Make sure that a recipe can name a family, with these options.
+
+    Raises:
+        UsageError: there is no such family, it reads what runs do not make, or an option breaks its rule.
+    """
+    family = family_named(name)
+    reads = [each for each in declared(dataclasses_of(family)[0]) if each.help]
+    lacking = [each.name for each in reads if each.default is MISSING and each.name not in TABLES_OF_A_RUN]
+    if not family.metrics or lacking or not any(each.name in TABLES_OF_A_RUN for each in reads):
+        raise UsageError(
+            f"{name} cannot be scored in a recipe", found=f"it reads {', '.join(each.name for each in reads)}",
+            expected=f"a metric that reads {' or '.join(TABLES_OF_A_RUN)}",
+            hint=f"Run it by itself: culturekit score {name}",
+        )  # fmt: skip
+    options_of(family, stated)
+
+
+def options_of(family: Family, stated: Mapping[str, Any]) -> list[Any]:
+    """Make the options of a family of what a recipe states."""
+    classes = dataclasses_of(family)[1:]
+    known = [{each.name: each for each in declared(cls) if each.help} for cls in classes]
+    strange = sorted(set(stated) - {name for names in known for name in names})
+    if strange:
+        accepted = " or ".join(sorted(name for names in known for name in names)) or "none"
+        raise UsageError("there is no such option", found=", ".join(strange), expected=accepted)
+    try:
+        return [
+            TypeAdapter(cls).validate_python({name: stated[name] for name in names if name in stated})
+            for cls, names in zip(classes, known, strict=True)
+        ]
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise UsageError("an option is wrong", found=problems) from error
+
+
+def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int) -> Stage:
+    """Make the stage of a family in a run.
+
+    Args:
+        name: of the family.
+        stated: its options, as the recipe has them; a seed that it does not state is that of the recipe.
+        tables: the files of each of TABLES_OF_A_RUN, by role.
+        seed: of the recipe.
+    """
+    family = family_named(name)
+    reads, *classes = dataclasses_of(family)
+    seeded = any(each.name == "seed" for cls in classes for each in declared(cls))
+    options = options_of(family, {**({"seed": seed} if seeded else {}), **stated})
+    given = {each.name: value_of(name, each, tables[each.name]) for each in declared(reads) if tables.get(each.name)}
+    return family.stage(reads(**given), *options)
+
+
+def value_of(name: str, each: Declared, files: Mapping[str, Path]) -> object:
+    """Give files as a field takes them: as a handle of several, or one path."""
+    if isinstance(each.kind, type) and issubclass(each.kind, Files):
+        return each.kind(files)
+    if each.kind is Path and len(files) == 1:
+        return next(iter(files.values()))
+    raise UsageError(
+        f"{name} reads one table as {each.name}", expected="one model", found=f"{len(files)}: {', '.join(files)}",
+        hint=f"Run it model by model: culturekit score {name}",
+    )  # fmt: skip

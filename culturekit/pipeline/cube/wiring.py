@@ -1,0 +1,51 @@
+"""The `cube` recipe as stages: from the dump to the report, one folder each."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from culturekit.config.kinds import RecipeKind
+from culturekit.config.recipe import Recipe
+from culturekit.pipeline.cube import images, people, scores, space
+from culturekit.pipeline.named_metrics import wire_metrics
+from culturekit.pipeline.steps.report_stage import folders_of, report_stage
+from culturekit.report.headline import headline_lines
+from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.stages.run import Run
+
+__all__ = ["CUBE"]
+
+EVALUATION = (
+    images.wire_index,
+    images.wire_models,
+    images.wire_diagnosis,
+    images.wire_instruments,
+    images.wire_tags,
+    scores.wire_diversity,
+    scores.wire_routes,
+    scores.wire_stability,
+    people.wire_faithfulness,
+    scores.wire_realism,
+    scores.wire_within,
+    scores.wire_gaps,
+    wire_metrics,
+    people.wire_people,
+)
+"""The parts of a run that evaluates models, each after what it reads."""
+
+
+def cube(recipe: Recipe, run: Run) -> None:
+    """Add the stages of a run; without models it ends with release and prompts."""
+    space.wire_space(recipe, run)
+    if recipe.models:
+        for part in EVALUATION:
+            part(recipe, run)
+        run.add(report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
+
+
+def headline(root: Path) -> Iterable[str]:
+    """Say how diverse what each model shows is, where the run has come so far."""
+    return headline_lines(folders_of(root)) if (root / roles.SCORES.folder()).is_dir() else ()
+
+
+CUBE = RecipeKind(Recipe, cube, headline)

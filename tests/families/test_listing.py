@@ -1,0 +1,36 @@
+"""The list of families: what each says of itself holds."""
+
+import inspect
+
+import pytest
+
+from culturekit.families.family import Family, dataclasses_of, declared
+from culturekit.families.listing import FAMILIES, all_metrics, family_named
+from culturekit.metrics import CATALOG
+from culturekit.verify.scores.check_scores import BY_MEANS, SCORE_CHECKS
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_scores_of_a_family_are_recomputed_or_said_not_to_be(name: str) -> None:
+    family = family_named(name)
+    if family.check:
+        assert family.check in SCORE_CHECKS
+    elif family.metrics:
+        assert f"score-{name}" in BY_MEANS
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_every_option_of_a_family_says_what_it_is(name: str) -> None:
+    family: Family = family_named(name)
+    assert inspect.getdoc(family.stage)
+    reads, *options = dataclasses_of(family)
+    assert any(each.help for each in declared(reads))
+    assert all(each.help.endswith((".", "]")) for cls in (reads, *options) for each in declared(cls) if each.help)
+
+
+def test_no_kind_is_both_recomputed_and_held_against_means() -> None:
+    assert not BY_MEANS & set(SCORE_CHECKS)
+
+
+def test_our_metrics_are_those_of_the_catalogue() -> None:
+    assert dict(all_metrics()) == dict(CATALOG)
