@@ -14,6 +14,7 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDITS
 from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
 from culturekit.storage.tables import read_table
 
 __all__ = ["AuditPlan", "AuditWish", "as_data", "audit_plan", "audit_plan_lines"]
@@ -70,7 +71,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
             "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
         )
     run = folders_of(root)
-    size = int(run.manifest("scores").options["size"])
+    size = int(run.manifest(roles.SCORES).options["size"])
     first = None if pilot is None else read_table(pilot, AUDITS)
     accuracy, source = (None, f"first audit: {pilot}") if first is not None else accuracy_of(run, wish.accuracy)
     plans = []
