@@ -25,7 +25,7 @@ from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.scoring.ahead_cells import Cells, compare_images, descriptor_matches, variety_of_prompts
 from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_images, pictured
 from culturekit.metrics.scoring.ladder import ITEMS_SCHEMA, Climb, climbed
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS
 from culturekit.records.work import Work

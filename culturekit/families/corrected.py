@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -19,10 +19,9 @@ from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, 
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
 
@@ -248,15 +247,7 @@ def row(
     options: QvsOptions,
 ) -> Row:
     """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
-    return {
-        "metric": metric,
-        "model": images["model"][0],
-        "benchmark": options.benchmark,
-        "concept": concept,
-        "params": canonical_json(params).decode(),
-        "value": answer.value,
-        "ci_low": answer.low,
-        "ci_high": answer.high,
-        "n": images.height,
-        "unit": "share",
-    }
+    answer = replace(answer, n=images.height)
+    return statistic_row(
+        metric, model=images["model"][0], benchmark=options.benchmark, answer=answer, params=params, concept=concept
+    )

@@ -20,10 +20,13 @@ from culturekit.families.made_alike import noted, traits_by_model
 from culturekit.families.public_files import prompts_table
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
 from culturekit.metrics.scoring.qvs_rows import score_row, value_rows
 from culturekit.metrics.scoring.scored import Row, Scored, scored
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.metrics.scoring.score_rows import Scored, scored
+from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
@@ -218,14 +221,9 @@ def score_qvs(
     answers = [
         answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
     ]
-    rows: list[Row] = [score_row(answer, options.benchmark) for answer in answers]
-    values = [value_rows(answer, options.benchmark) for answer in answers]
     short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
-    return scored(
-        rows,
-        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
-        left_out={f"model and concept of which no repeat has {options.size} images": short} if short else {},
-    )
+    reason = f"model and concept of which no repeat has {options.size} images"
+    return scored(*answer_rows(answers, options.benchmark), left_out={reason: short})
 
 
 def collections(
