@@ -22,11 +22,8 @@ from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
-from culturekit.metrics.scoring.qvs_rows import score_row, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY, VALUES
 from culturekit.metrics.scoring.score_rows import Scored, scored
-from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table

@@ -19,12 +19,11 @@ from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Correction, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.inputs import Numbered, roles_of
-from culturekit.metrics.scoring.scored import Row, Scored
-from culturekit.metrics.scoring.value_sets import in_tables, statistic_row
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected
 from culturekit.metrics.statistics.intervals import Interval
-from culturekit.records.schemas import SCORES, VALUES
+from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import canonical_json
@@ -98,7 +97,7 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
     differences = correct_families("model_difference", found, options.correction, "")
     surely = dict(zip(map(id, in_families(found)), p_corrected(found, options.correction), strict=True))
     ranked = [row for rows, pairs in groups for row in rank_rows(rows, pairs, surely, options)]
-    return in_tables([*differences, *ranked], pl.DataFrame(schema=VALUES.schema), {})
+    return scored([*differences, *ranked])
 
 
 def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
