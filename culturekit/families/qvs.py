@@ -18,9 +18,6 @@ from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
 from culturekit.families.handles.public_files import prompts_table
-from culturekit.families.inputs import Files, roles_of
-from culturekit.families.made_alike import noted, traits_by_model
-from culturekit.families.public_files import prompts_table
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import answer_rows

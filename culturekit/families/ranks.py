@@ -18,7 +18,7 @@ from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Correction, Family, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Numbered, roles_of
+from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.comparisons import Comparison
 from culturekit.metrics.statistics.corrections import corrected

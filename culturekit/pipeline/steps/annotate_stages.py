@@ -23,8 +23,6 @@ from culturekit.annotate.scheme import Scheme, load_scheme, scheme_file
 from culturekit.errors import UsageError
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.families.handles.value_files import roles
-from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.value_files import roles
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import (
