@@ -45,10 +45,10 @@ def save_world(root: Path, drawn: World) -> None:
     save_vectors(root / "phrases", np.asarray(drawn.vectors), drawn.ids)
 
 
-def arguments(*models: str) -> Sequence[str]:
+def arguments(*models: str, phrases: str | Path = "phrases") -> Sequence[str]:
     images = [word for model in models for word in ("--images", f"{model}/images.parquet")]
     judged = [word for model in models for word in ("--extracted", f"{model}/judgments.parquet")]
-    files = ("--prompts", "prompts.parquet", "--descriptors", "descriptors.parquet", "--phrases", "phrases")
+    files = ("--prompts", "prompts.parquet", "--descriptors", "descriptors.parquet", "--phrases", str(phrases))
     return "score", "ahead", *images, *judged, *files
 
 
@@ -121,7 +121,7 @@ def test_a_phrase_without_a_vector_is_named(folder: Path, tmp_path: Path) -> Non
     few = tmp_path / "few"
     few.mkdir()
     save_vectors(few, np.eye(2, dtype=np.float32), ["thing 0", "thing 1"])
-    done = culturekit(*arguments("made"), "--phrases", few, "--out", tmp_path / "out", cwd=folder)
+    done = culturekit(*arguments("made", phrases=few), "--out", tmp_path / "out", cwd=folder)
     assert done.returncode == 2
     assert "38 of 40 phrases have no vector" in " ".join(done.stderr.split())
 
