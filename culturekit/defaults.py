@@ -1,6 +1,20 @@
 """The numbers that many places share: each stands here once, with its unit and its reason."""
 
-__all__ = ["BATCH_SIZE", "CONFIDENCE", "PERMUTATIONS", "RESAMPLES"]
+__all__ = [
+    "BATCHES_PER_SHARD",
+    "BATCH_SIZE",
+    "BLOCKS_PER_SHARD",
+    "CHEAP_RESAMPLES",
+    "CONFIDENCE",
+    "COPIES_PER_SHARD",
+    "MATCHES_PER_SHARD",
+    "PERMUTATIONS",
+    "PICTURES_PER_SHARD",
+    "REQUESTS_PER_SHARD",
+    "RESAMPLES",
+    "TEXTS_PER_SHARD",
+    "TONES_PER_SHARD",
+]
 
 CONFIDENCE = 0.95
 """How often intervals are to hold the truth: what readers expect of an interval that says nothing else."""
@@ -13,3 +27,33 @@ PERMUTATIONS = 9999
 
 RESAMPLES = 2000
 """Draws of a bootstrap where each is costly: limits are then known to about a hundredth of their distance."""
+
+CHEAP_RESAMPLES = 9999
+"""Draws of a bootstrap where each is cheap: BCa limits lie far out, where few draws fall."""
+
+# A shard is what one worker takes at a time, and what a kill costs at most: seconds to minutes of work, and large
+# enough that its marker and its part of the table weigh nothing beside it.
+
+REQUESTS_PER_SHARD = 100
+"""Images asked of a generator, at least: rounded up to whole batches, so that only a last batch is filled up."""
+
+COPIES_PER_SHARD = 200
+"""Pictures that are read, checked and written again."""
+
+PICTURES_PER_SHARD = 256
+"""Pictures that an encoder or a rater looks at, rounded up to its batches."""
+
+TEXTS_PER_SHARD = 1024
+"""Texts that an encoder reads; each costs far less than a picture."""
+
+MATCHES_PER_SHARD = 2000
+"""Images whose vectors are compared with an index."""
+
+BLOCKS_PER_SHARD = 4
+"""Blocks of an index whose hubs are looked for; a block is as large as a comparison at once may be."""
+
+BATCHES_PER_SHARD = 16
+"""Batches of images of which every pair is compared."""
+
+TONES_PER_SHARD = 64
+"""Pictures in which faces are looked for and their skin is measured."""

@@ -13,8 +13,7 @@ from typing import Any
 import typer.main
 
 import culturekit
-from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.shipped_schemes import load_scheme, scheme_names
+from culturekit.annotate.scheme import Scheme, load_scheme, scheme_names
 from culturekit.cli.app import app
 from culturekit.config.schema import described, schema_of
 from culturekit.metrics.catalog import CATALOG

@@ -8,7 +8,7 @@ import polars as pl
 from culturekit.annotate.care import FLAGS
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.families.meta import MetaOptions, score_meta
@@ -56,7 +56,7 @@ class AggregateOptions:
     by: PoolsBy = "region"
     keep: tuple[str, ...] = ()
     confidence: float = CONFIDENCE
-    resamples: int = 2000
+    resamples: int = RESAMPLES
     seed: int = 0
     only: tuple[str, ...] = ()
 

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 
 from culturekit.annotate.check_answers import Offered
+from culturekit.annotate.exported_answers import KeyRow
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.scheme import Criterion, Scheme
-from culturekit.annotate.take_in import KeyRow
 
 __all__ = ["annotation_rows", "audit_row", "meanings_of"]
 

@@ -22,7 +22,7 @@ class BarePicture:
 
 
 def copy_bare(picture: BarePicture) -> str | None:
-    """Write the pixels of a picture anew as PNG: no text, date, format or profile of the file goes along.
+    """Write the pixels of a picture again, as PNG: no text, date, format or profile of the file goes along.
 
     Returns why it could not be read, or None.
     """

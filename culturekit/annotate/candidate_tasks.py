@@ -6,11 +6,11 @@ from typing import get_args
 
 import polars as pl
 
+from culturekit.annotate.exported_answers import read_exports
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.importing import read_project, records_of
 from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.take_in import take_in
 from culturekit.builders.filtering.candidate_review import (
     CandidateDecision,
     CandidateKey,
@@ -48,7 +48,7 @@ def candidate_items(rows: pl.DataFrame, scheme: Scheme) -> list[Item]:
 def decisions_of_exports(
     exports: Sequence[Path], project: Path, known: Collection[CandidateKey], *, on: str | None
 ) -> list[CandidateDecision]:
-    """Read the decisions of exports; nothing is taken in while anything is wrong with one of them.
+    """Read the decisions of exports; nothing is imported while anything is wrong with one of them.
 
     `on` is the day of annotations that have none.
 
@@ -57,7 +57,7 @@ def decisions_of_exports(
     """
     name, scheme = read_project(project)
     key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
-    taken = take_in(records_of(exports), key, name, scheme)
+    taken = read_exports(records_of(exports), key, name, scheme)
     problems = [
         Problem(f"{row['reason']} {row['detail']}".strip(), row["file"], row["task_number"], row["field"])
         for row in taken.quarantine

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from culturekit.annotate.answer_rows import annotation_rows
+from culturekit.annotate.exported_answers import KeyRow
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.scheme import Filters, Scheme
-from culturekit.annotate.take_in import KeyRow
 from culturekit.errors import UsageError
 
 __all__ = ["ATTENTION", "FLAGS", "INCONSISTENT", "TOO_FAST", "check_rows", "flags_of", "known_flags"]

@@ -87,7 +87,7 @@ def export_project(
 ) -> Outcome:
     """Write a project: `hand-out/` for annotators, and beside it the key.
 
-    A picture that cannot be read takes its items with it, and is counted; then the others are planned anew.
+    A picture that cannot be read takes its items with it, and is counted; then the others are planned again.
     """
     out = work.out / HAND_OUT
     readable = items

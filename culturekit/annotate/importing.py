@@ -10,9 +10,9 @@ import polars as pl
 from culturekit.annotate.answer_rows import annotation_rows, audit_row
 from culturekit.annotate.care import FLAGS, check_rows, flags_of
 from culturekit.annotate.export import PROJECT_FILE
+from culturekit.annotate.exported_answers import ImportedAnswers, read_exports
 from culturekit.annotate.exported_json import TaskRecord, read_export
 from culturekit.annotate.scheme import Scheme
-from culturekit.annotate.take_in import TakenIn, take_in
 from culturekit.errors import IntegrityError
 from culturekit.records.schemas import (
     ANNOTATION_CHECKS,
@@ -32,7 +32,7 @@ AUDIT = "audit"
 
 
 def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: str | None) -> Outcome:
-    """Take in the exports of a project.
+    """Import the exports of a project.
 
     Args:
         work: where to write.
@@ -42,7 +42,7 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
     """
     name, scheme = read_project(project)
     key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
-    taken = take_in(records_of(exports), key, name, scheme)
+    taken = read_exports(records_of(exports), key, name, scheme)
     checks = check_rows(taken.good, scheme)
     flags = flags_of(taken.good, checks, scheme)
     items = [(pair, flagged) for pair, flagged in zip(taken.good, flags, strict=True) if pair[1]["kind"] == "item"]
@@ -65,7 +65,7 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
         write_table(work.out, table, frame)
     counts = {table.name: frame.height for table, frame in tables}
     if taken.quarantine:
-        notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({told(taken)})"]
+        notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({reasons(taken)})"]
         drops |= Counter({"in quarantine": taken.set_aside})
     return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count}, notes)
 
@@ -99,7 +99,7 @@ def rated_items(key: pl.DataFrame) -> pl.DataFrame:
     return key.filter(kind="item").select(list(RATED_ITEMS.schema)).unique("item_id", keep="first", maintain_order=True)
 
 
-def slots(key: pl.DataFrame, taken: TakenIn) -> dict[str, int]:
+def slots(key: pl.DataFrame, taken: ImportedAnswers) -> dict[str, int]:
     """Count the slots of the items, and how many of them were filled."""
     wanted = {row["task"]: row["slots"] for row in key.filter(kind="item").iter_rows(named=True)}
     found = Counter(row["task"] for _, row in taken.good if row["kind"] == "item")
@@ -115,7 +115,7 @@ def flag_counts(items: Sequence[tuple[object, Sequence[str]]]) -> Counter[str]:
     return Counter(flag for _, flagged in items for flag in flagged if flag in FLAGS)
 
 
-def told(taken: TakenIn) -> str:
+def reasons(taken: ImportedAnswers) -> str:
     """Say why, the most frequent reason first."""
-    reasons = Counter(row["reason"] for row in taken.quarantine)
-    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items(), key=lambda x: (-x[1], x[0])))
+    counts = Counter(row["reason"] for row in taken.quarantine)
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items(), key=lambda x: (-x[1], x[0])))

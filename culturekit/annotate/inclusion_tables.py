@@ -22,7 +22,7 @@ PICTURES = ("reference", "first", "second")
 CODES = ("af", "eu", "sea", "na")
 PUBLIC_COLUMNS = ("img_path", "object", "region", "annotator_id", "annotator_loc", "annotation_result", "source")
 
-Said = Mapping[str, Mapping[str, Any]]
+Answers = Mapping[str, Mapping[str, Any]]
 """The rows of one person about one item, by criterion."""
 
 
@@ -64,7 +64,7 @@ def task2_table(answers: pl.DataFrame, rated: pl.DataFrame, rows: pl.DataFrame) 
     return pl.DataFrame(found, schema=TASK2.schema).sort(TASK2.key), left_out
 
 
-def ticked(said: Said, criterion: str) -> list[str]:
+def ticked(said: Answers, criterion: str) -> list[str]:
     """List the regions that were ticked."""
     return [code for code in CODES if said.get(f"{criterion}/{code}", {}).get("value") == 1]
 
@@ -106,7 +106,7 @@ def task1_table(answers: pl.DataFrame, triplets: pl.DataFrame) -> tuple[pl.DataF
     return pl.DataFrame(found, schema=TASK1.schema).sort(TASK1.key), left_out
 
 
-def people(answers: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str], Said]]:
+def people(answers: pl.DataFrame) -> Iterator[tuple[tuple[str, str, str], Answers]]:
     """Give what each person said of each item, with where the person is."""
     ordered = answers.sort("item_id", "annotator", "criterion")
     for part in ordered.partition_by("item_id", "annotator", maintain_order=True):

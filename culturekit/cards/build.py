@@ -44,7 +44,7 @@ def build_card(work: Work, release: Path, hand_folder: Path) -> Outcome:
 
 
 def clear(folder: Path) -> None:
-    """Begin anew where a killed run left something."""
+    """Begin again where a killed run left something."""
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)

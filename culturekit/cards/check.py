@@ -1,4 +1,4 @@
-"""The check of a card: everything is computed anew from the data, and every difference is a finding."""
+"""The check of a card: everything is recomputed from the data, and every difference is a finding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -101,13 +101,16 @@ def check_fields(record_set: Node, table: CardTable) -> Iterator[CardFinding]:
         wanted, found = (data_type(column), is_list(column)), (field.get("dataType"), bool(field.get("isArray", False)))
         if wanted != found:
             yield CardFinding(
-                CROISSANT, "croissant-type", f"{table.name}/{name}: {told(*wanted)}", told(str(found[0]), found[1])
+                CROISSANT,
+                "croissant-type",
+                f"{table.name}/{name}: {type_text(*wanted)}",
+                type_text(str(found[0]), found[1]),
             )
     for name in columns:
         if name not in named:
             yield CardFinding(CROISSANT, "croissant-column", f"a field for {table.name}/{name}", "none")
 
 
-def told(kind: str, listed: bool) -> str:
+def type_text(kind: str, listed: bool) -> str:
     """Write a type."""
     return f"a list of {kind}" if listed else kind

@@ -39,7 +39,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Section:
     """A section of `card.md`."""
 
     section: str
@@ -59,7 +59,7 @@ class Filled:
     names: tuple[str, ...]
 
 
-Part: TypeAlias = Head | Said | Known | Filled
+Part: TypeAlias = Head | Section | Known | Filled
 
 DUMP, DUMP_DATE = Known("dump"), Filled(("dump_date",))
 PUBLISHER = Filled(("creators", "contact", "homepage", "version", "published", "licence", "citation"))
@@ -68,41 +68,44 @@ PAGES: Mapping[str, Sequence[Part]] = MappingProxyType(
     {
         README: (
             Known("at-a-glance"), Known("loading"),
-            Head("Motivation"), Said("Motivation"),
-            Head("Intended uses"), Said("Intended uses"), Head("Unsuitable uses"), Said("Unsuitable uses"),
+            Head("Motivation"), Section("Motivation"),
+            Head("Intended uses"), Section("Intended uses"), Head("Unsuitable uses"), Section("Unsuitable uses"),
             Head("What it holds"), Known("countries"), Known("values"), Known("hops"), Known("schema"),
             Head("How it was made"), DUMP, DUMP_DATE, Known("models"), Known("drops"), Known("review"), Known("stages"),
             Known("notes"),
             Head("Popularity"), Known("popularity"),
-            Head("Annotators and agreement"), Said("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
-            Head("Biases and limits"), Said("Known biases"), Said("Limitations"), Said("Sensitive content"),
-            Said("Social impact"),
-            Head("Licence decisions"), Said("Licence decisions"),
-            Head("Maintenance"), Said("Maintenance"), PUBLISHER, Filled(("changelog",)),
+            Head("Annotators and agreement"), Section("Annotators and pay"),
+            Filled(("annotators",)), Known("agreement"),
+            Head("Biases and limits"), Section("Known biases"), Section("Limitations"), Section("Sensitive content"),
+            Section("Social impact"),
+            Head("Licence decisions"), Section("Licence decisions"),
+            Head("Maintenance"), Section("Maintenance"), PUBLISHER, Filled(("changelog",)),
             Head("Files"), Known("files"),
         ),
         DATASHEET: (
-            Head("Motivation"), Said("Motivation"), PUBLISHER,
+            Head("Motivation"), Section("Motivation"), PUBLISHER,
             Head("Composition"), Known("at-a-glance"), Known("countries"), Known("values"), Known("schema"),
-            Said("Limitations"), Said("Sensitive content"),
+            Section("Limitations"), Section("Sensitive content"),
             Head("Collection"), DUMP, DUMP_DATE, Known("stages"), Known("notes"), Known("hops"),
-            Said("Annotators and pay"), Filled(("annotators",)),
+            Section("Annotators and pay"), Filled(("annotators",)),
             Head("Cleaning and labelling"), Known("models"), Known("drops"), Known("review"), Known("popularity"),
             Known("agreement"),
-            Head("Uses"), Said("Intended uses"), Said("Unsuitable uses"), Said("Known biases"), Said("Social impact"),
-            Head("Distribution"), Said("Licence decisions"), Known("files"),
-            Head("Maintenance"), Said("Maintenance"), Filled(("changelog",)),
+            Head("Uses"), Section("Intended uses"), Section("Unsuitable uses"),
+            Section("Known biases"), Section("Social impact"),
+            Head("Distribution"), Section("Licence decisions"), Known("files"),
+            Head("Maintenance"), Section("Maintenance"), Filled(("changelog",)),
         ),
         DATA_CARD: (
             Head("Summary"), Known("at-a-glance"), PUBLISHER,
-            Head("Motivation"), Said("Motivation"), Head("Intended uses"), Said("Intended uses"),
-            Head("Unsuitable uses"), Said("Unsuitable uses"),
+            Head("Motivation"), Section("Motivation"), Head("Intended uses"), Section("Intended uses"),
+            Head("Unsuitable uses"), Section("Unsuitable uses"),
             Head("Provenance"), DUMP, DUMP_DATE, Known("stages"), Known("notes"),
             Head("Transformations"), Known("models"), Known("drops"), Known("review"),
-            Head("People and labels"), Said("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
+            Head("People and labels"), Section("Annotators and pay"), Filled(("annotators",)), Known("agreement"),
             Head("Distribution of rows"), Known("countries"), Known("hops"), Known("popularity"),
-            Head("Risks"), Said("Known biases"), Said("Sensitive content"), Said("Social impact"), Said("Limitations"),
-            Head("Access and upkeep"), Said("Licence decisions"), Said("Maintenance"), Filled(("changelog",)),
+            Head("Risks"), Section("Known biases"), Section("Sensitive content"), Section("Social impact"),
+            Section("Limitations"),
+            Head("Access and upkeep"), Section("Licence decisions"), Section("Maintenance"), Filled(("changelog",)),
         ),
     }
 )  # fmt: skip
@@ -127,7 +130,7 @@ def rendered(page: str, hand: Hand, facts: Facts) -> str:
     ]
     shown = PAGES[page]
     for before, part in zip((None, *shown), shown, strict=False):
-        if isinstance(part, Said) and not (isinstance(before, Head) and before.text == part.section):
+        if isinstance(part, Section) and not (isinstance(before, Head) and before.text == part.section):
             parts.append(f"### {part.section}")
         parts.append(written(part, hand, facts))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -138,7 +141,7 @@ def written(part: Part, hand: Hand, facts: Facts) -> str:
     match part:
         case Head(text):
             return f"## {text}"
-        case Said(section):
+        case Section(section):
             return hand.sections.get(section) or f"{MARKER}: {section}"
         case Known(name):
             return block(name, BLOCKS[name](facts))

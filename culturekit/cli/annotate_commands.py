@@ -7,6 +7,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
+from culturekit.defaults import CONFIDENCE, RESAMPLES
 
 __all__ = ["annotate_app"]
 
@@ -121,8 +122,8 @@ def aggregate(
         list[str] | None,
         typer.Option(help="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
     ] = None,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the intervals.")] = 0.95,
-    resamples: Annotated[int, typer.Option(min=99, help="Resamples of each bootstrap.")] = 2000,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the intervals.")] = CONFIDENCE,
+    resamples: Annotated[int, typer.Option(min=99, help="Resamples of each bootstrap.")] = RESAMPLES,
     seed: Seed = 0,
     also: Also = None,
     wait: Wait = False,

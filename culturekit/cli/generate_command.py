@@ -104,7 +104,7 @@ def generate(
         stage = stage_of(folder, name="images", form=image_format)
     else:
         wanted = plan_of(repeats, slots, size, image_format)
-        stage = made(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
+        stage = stage_of_backend(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
         if pilot and prompts is not None:
             try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
             return
@@ -144,7 +144,7 @@ def plan_of(repeats: int | None, slots: int | None, size: str | None, image_form
     return ImagePlan(repeats or 1, slots or 1, size=size, format=image_format)
 
 
-def made(
+def stage_of_backend(
     backend: str,
     prompts: Path | None,
     plan: "ImagePlan",

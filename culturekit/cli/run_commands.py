@@ -159,8 +159,7 @@ def plan(
 ) -> None:
     """Say what a run would do, cost and take; nothing is sent, and without a pilot nothing is written."""
     from culturekit.config.load import find_recipe, load_any_recipe
-    from culturekit.pipeline.planning.model_pilots import pilot_models
-    from culturekit.pipeline.planning.plan import plan_lines, plan_recipe
+    from culturekit.pipeline.planning.plan import pilot_models, plan_lines, plan_recipe
     from culturekit.pipeline.workers.local_engine import LocalEngine
 
     path = find_recipe(str(recipe))

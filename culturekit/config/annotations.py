@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import existing_file, existing_project
+from culturekit.defaults import RESAMPLES
 from culturekit.metrics.scoring.rating_pools import PoolsBy
 from culturekit.storage.yaml_model import StrictModel
 
@@ -39,7 +40,7 @@ class Annotations(StrictModel):
     keep: tuple[str, ...] = ()
     choices: tuple[str, ...] = ("yes",)
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-    resamples: Annotated[int, Field(ge=99, le=1_000_000)] = 2000
+    resamples: Annotated[int, Field(ge=99, le=1_000_000)] = RESAMPLES
 
     @property
     def tables(self) -> bool:

@@ -17,11 +17,10 @@ from culturekit.config.checks import (
     unique_names,
 )
 from culturekit.config.faithfulness import Faithfulness
-from culturekit.config.gaps import Gaps
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.published import RecipePrompts, checked_prompts, existing_space
 from culturekit.config.realism import Realism, Within
-from culturekit.config.recipe_parts import Audit, Diagnosis, Instrument, Llm, Model, References, Review, Tags
+from culturekit.config.recipe_parts import Audit, Diagnosis, Gaps, Instrument, Llm, Model, References, Review, Tags
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS

@@ -20,7 +20,7 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.choices import ChannelsName
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Buying", "Diagnosis", "Instrument", "Llm", "Model", "References", "Review", "Tags"]
+__all__ = ["Audit", "Buying", "Diagnosis", "Gaps", "Instrument", "Llm", "Model", "References", "Review", "Tags"]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
@@ -146,3 +146,14 @@ class Llm(Asking):
     `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go
     as batches, which cost half and take up to a day.
     """
+
+
+class Gaps(StrictModel):
+    """Gaps between groups of countries, over the scores of prompts that name countries.
+
+    `scheme` is a grouping that comes with culturekit, such as `cultivate` (Global North and South), or one of `file`:
+    YAML (scheme: group: [countries]) or CSV (scheme,group,country).
+    """
+
+    scheme: Annotated[str, Field(min_length=1)] = "cultivate"
+    file: Annotated[str, AfterValidator(existing_file)] | None = None

@@ -17,9 +17,9 @@ from culturekit.families.image_levels import MeanOptions, cells_of, check_levels
 from culturekit.families.inputs import VectorFolder, roles_of
 from culturekit.families.vector_files import images_with_prompts, one_identity
 from culturekit.metrics.arguments import argument_error, check_choice
-from culturekit.metrics.realism.image_texts import clip_score
-from culturekit.metrics.realism.score_levels import (
+from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
+    clip_score,
     consistency_interval,
     objects_present,
     yes_by_score,

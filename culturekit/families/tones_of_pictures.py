@@ -9,14 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 from PIL import Image
 
+from culturekit.defaults import TONES_PER_SHARD
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.metrics.linguistic.picture_tones import skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.records.work import Work
 
 __all__ = ["tones_of_pictures"]
-
-PER_SHARD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,8 @@ def tones_of_pictures(
     for path, table in tables:
         made = table.filter(status="ok").select("image_id", "path", "sha256").sort("image_id").rows()
         shards += [
-            Shard(path.parent, detector, tuple(made[start : start + PER_SHARD]))
-            for start in range(0, len(made), PER_SHARD)
+            Shard(path.parent, detector, tuple(made[start : start + TONES_PER_SHARD]))
+            for start in range(0, len(made), TONES_PER_SHARD)
         ]
     work.progress.begin(sum(len(shard.pictures) for shard in shards), "pictures")
     tones: dict[str, int | None] = {}

@@ -102,7 +102,7 @@ def by_rewriter(models: Models) -> str:
         return ""
     return (
         "Prompts were rewritten for some models and not, or nobody knows, for others: "
-        f"{told({name: traits.rewriter for name, traits in models.items()}, 'rewriter ')}. "
+        f"{shares_by_model({name: traits.rewriter for name, traits in models.items()}, 'rewriter ')}. "
         "A difference between them may be the rewriter's."
     )
 
@@ -113,7 +113,7 @@ def by_seeding(models: Models) -> str:
         return ""
     return (
         "Not all models honour seeds: "
-        f"{told({name: traits.seeds for name, traits in models.items()}, 'honoured: ')}. "
+        f"{shares_by_model({name: traits.seeds for name, traits in models.items()}, 'honoured: ')}. "
         "Images of those that do not cannot be made again, and repeats are not paired between models."
     )
 
@@ -139,7 +139,7 @@ def by_size(models: Models) -> str:
         return ""
     return (
         "Images differ in size: "
-        f"{told({name: traits.sizes for name, traits in models.items()}, '')}. "
+        f"{shares_by_model({name: traits.sizes for name, traits in models.items()}, '')}. "
         "Encoders see them scaled, and quality scores depend on size."
     )
 
@@ -166,7 +166,7 @@ def by_version(models: Models) -> str:
     changed = {name: traits.versions for name, traits in models.items() if len(traits.versions) > 1}
     if not changed:
         return ""
-    return f"More than one version answered under one name: {told(changed, 'was ')}. Scores mix them."
+    return f"More than one version answered under one name: {shares_by_model(changed, 'was ')}. Scores mix them."
 
 
 CHECKS: Mapping[str, Callable[[Models], str]] = {
@@ -186,7 +186,7 @@ def differs(counts: Sequence[Mapping[str, int]]) -> bool:
     return len({value for count in counts for value in count}) > 1
 
 
-def told(models: Mapping[str, Mapping[str, int]], word: str) -> str:
+def shares_by_model(models: Mapping[str, Mapping[str, int]], word: str) -> str:
     """Write who has what."""
     return "; ".join(f"{name} {word}{shares(count)}" for name, count in models.items())
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.defaults import REQUESTS_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.generation.backend import HeldBackend, ImageBackend, ImageRequest
 from culturekit.generation.backends import BACKENDS
@@ -30,7 +31,6 @@ from culturekit.storage.tables import merge_parts, read_table, save_parquet, wri
 
 __all__ = ["SIZE", "ImagePlan", "Maker", "derive_seed", "generate", "known_pace", "pilot"]
 
-REQUESTS_PER_SHARD = 100
 PACE = "pace.json"
 SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 

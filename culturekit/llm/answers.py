@@ -50,7 +50,7 @@ def answers(
             have counted rows of earlier calls.
     """
     from culturekit.llm.engine import AskEngine, AskOptions
-    from culturekit.llm.money.shared_budget import left_for, said_of_others
+    from culturekit.llm.money.shared_budget import left_for, note_on_others
 
     watch = watch or ReplyWatch(go_on=llm.go_on)
     if isinstance(client, FreeClient):
@@ -61,7 +61,7 @@ def answers(
     try:
         yield from bought_answers(client, requests, work, replace(llm, budget=left_for(llm.budget, llm.beside)), watch)
     except BudgetReached as error:
-        error.found = error.found or said_of_others(llm.budget, llm.beside)
+        error.found = error.found or note_on_others(llm.budget, llm.beside)
         raise
 
 

@@ -132,7 +132,7 @@ class Asking:
         return True
 
     def came_back(self, questions: Sequence[Question]) -> list[Question]:
-        """Take in what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
+        """Read what left the wire: rows that ended, and rows whose repair is to be asked; give what must be sent."""
         to_look_up = []
         for question in questions:
             self.weight -= question.weight()

@@ -61,7 +61,7 @@ class Dispatch:
         self.ending: CultureKitError | OutOfMoney | BaseException | None = None
 
     def add(self, question: Question) -> None:
-        """Take a row in that has to be sent."""
+        """Add a row that has to be sent."""
         self.unfailed += question.failures == 0
         heapq.heappush(self.ready, (question.place, question))
 
@@ -142,7 +142,7 @@ class Dispatch:
         return charged
 
     def failure_kept(self, question: Question, failure: Failure, *, charged: bool) -> bool:
-        """Take a failure in that is on disk; True when the row leaves."""
+        """Count a failure that is on disk; True when the row leaves."""
         self.in_flight -= 1
         if failure.may_be_sold:
             self.purse.keep(question)
@@ -153,7 +153,7 @@ class Dispatch:
         return self.stepped(question, failed(question.row, failure, tries=self.tries, charged=charged))
 
     def reply_kept(self, question: Question, reply: Reply, *, charged: bool, now: float) -> bool:
-        """Take a reply in that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
+        """Count a reply that is on disk; True when the row leaves: it ended, or its repair is to be prepared."""
         self.in_flight -= 1
         if reply.stop == "unreadable":
             self.purse.keep(question)

@@ -188,7 +188,7 @@ class Pass:
         return Wire(self.client, self.journal, dispatch, hold, run=self.engine.run, longest=self.options.longest)
 
     def wait(self) -> None:
-        """Wait until some questions come back, and take them in."""
+        """Wait until some questions come back, and pass them on."""
         if self.wire is None:
             raise CultureKitError("rows are open and nothing is under way")
         questions = self.wire.next_left(TELL_SECONDS)

@@ -118,16 +118,16 @@ def probe_request() -> Request:
 def probe_warning(client: Client, reply: Reply) -> str:
     """Tell what a reply to the probe means; empty where the schema held."""
     if reply.stop == "length" and len(reply.text.strip()) * 2 < len(reply.text):
-        return said(client, WHITE_SPACE)
+        return filled_warning(client, WHITE_SPACE)
     if reply.stop not in ("end", "length"):
-        return said(client, UNKNOWN, f"{reply.stop} {reply.detail}".strip())
+        return filled_warning(client, UNKNOWN, f"{reply.stop} {reply.detail}".strip())
     try:
         msgspec.json.decode(reply.text.encode("utf-8", "replace"), type=ProbeReply)
     except msgspec.DecodeError:
-        return said(client, NOT_ENFORCED)
+        return filled_warning(client, NOT_ENFORCED)
     return ENFORCED
 
 
-def said(client: Client, text: str, why: str = "") -> str:
+def filled_warning(client: Client, text: str, why: str = "") -> str:
     """Fill in a warning."""
     return text.format(address=client.identity.base_url, model=client.model, why=why.rstrip("."))

@@ -51,7 +51,7 @@ class Row:
 
 
 def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | Answered:
-    """Take a reply in: it ends the row, or asks for its repair, or, unreadable, counts as a failure that may pass."""
+    """Read a reply: it ends the row, or asks for its repair, or, unreadable, counts as a failure that may pass."""
     if reply.stop == "unreadable":
         text = f"a reply that cannot be read{f': {reply.detail}' if reply.detail else ''}"
         return tried(replace(row, text=reply.text or row.text), text, tries=tries, charged=charged)
@@ -70,7 +70,7 @@ def heard(row: Row, reply: Reply, *, tries: int, charged: bool = True) -> Row | 
 
 
 def weighed(row: Row, reply: Reply) -> Answered:
-    """Take in how probable beginnings of a reply are; a reply without that is not asked for again, as nothing changes.
+    """Read how probable beginnings of a reply are; a reply without that is not asked for again, as nothing changes.
 
     That the reply breaks off is what was asked for. What was recorded or written by hand has the listing as its text.
     """
@@ -92,7 +92,7 @@ def reading_of(step: Row | Answered | None, reply: Reply) -> str:
 
 
 def failed(row: Row, failure: Failure, *, tries: int, charged: bool = True) -> Row | Answered:
-    """Take a failure in: it ends the row, or is one try more. What is `fatal` ends the run and is no matter of a row.
+    """Count a failure: it ends the row, or is one try more. What is `fatal` ends the run and is no matter of a row.
 
     A failure that is not charged tells nothing about the row: everything fails at the moment.
     """

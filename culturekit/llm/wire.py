@@ -75,7 +75,7 @@ class Wire:
         return left
 
     def add(self, questions: Sequence[Question]) -> None:
-        """Take questions in, from any thread."""
+        """Add questions, from any thread."""
         self.asked.put(questions)
         self.wake()
 

@@ -154,8 +154,23 @@ from culturekit.metrics.questions.yes_probabilities import vqa_score as vqa_scor
 from culturekit.metrics.realism.balanced_references import balanced_sample as balanced_sample
 from culturekit.metrics.realism.class_scores import InceptionScore as InceptionScore
 from culturekit.metrics.realism.class_scores import inception_score as inception_score
+from culturekit.metrics.realism.clip_scores import (
+    PRESENCE_THRESHOLDS as PRESENCE_THRESHOLDS,
+)
+from culturekit.metrics.realism.clip_scores import (
+    YesBucket as YesBucket,
+)
+from culturekit.metrics.realism.clip_scores import clip_score as clip_score
+from culturekit.metrics.realism.clip_scores import (
+    object_consistency as object_consistency,
+)
+from culturekit.metrics.realism.clip_scores import (
+    objects_present as objects_present,
+)
+from culturekit.metrics.realism.clip_scores import (
+    yes_by_score as yes_by_score,
+)
 from culturekit.metrics.realism.features import unduplicated as unduplicated
-from culturekit.metrics.realism.image_texts import clip_score as clip_score
 from culturekit.metrics.realism.manifolds import (
     PRDC as PRDC,
 )
@@ -172,21 +187,6 @@ from culturekit.metrics.realism.manifolds import (
     prdc as prdc,
 )
 from culturekit.metrics.realism.neighbours import squared_radii as squared_radii
-from culturekit.metrics.realism.score_levels import (
-    PRESENCE_THRESHOLDS as PRESENCE_THRESHOLDS,
-)
-from culturekit.metrics.realism.score_levels import (
-    YesBucket as YesBucket,
-)
-from culturekit.metrics.realism.score_levels import (
-    object_consistency as object_consistency,
-)
-from culturekit.metrics.realism.score_levels import (
-    objects_present as objects_present,
-)
-from culturekit.metrics.realism.score_levels import (
-    yes_by_score as yes_by_score,
-)
 from culturekit.metrics.realism.set_distances import frechet_distance as frechet_distance
 from culturekit.metrics.realism.set_distances import (
     kernel_distance as kernel_distance,
@@ -211,14 +211,14 @@ from culturekit.metrics.statistics.correlations import correlate as correlate
 from culturekit.metrics.statistics.group_gaps import group_gap as group_gap
 from culturekit.metrics.statistics.intervals import Interval as Interval
 from culturekit.metrics.statistics.intervals import interval as interval
-from culturekit.metrics.statistics.judge_calibration import (
+from culturekit.metrics.statistics.model_comparisons import compare_models as compare_models
+from culturekit.metrics.statistics.pools import (
     JudgeCalibration as JudgeCalibration,
 )
-from culturekit.metrics.statistics.judge_calibration import (
+from culturekit.metrics.statistics.pools import PoolDivergence as PoolDivergence
+from culturekit.metrics.statistics.pools import (
     calibrate_judge as calibrate_judge,
 )
-from culturekit.metrics.statistics.model_comparisons import compare_models as compare_models
-from culturekit.metrics.statistics.pools import PoolDivergence as PoolDivergence
 from culturekit.metrics.statistics.pools import pool_divergence as pool_divergence
 from culturekit.metrics.statistics.proportions import proportion_interval as proportion_interval
 from culturekit.metrics.statistics.rating_tables import (

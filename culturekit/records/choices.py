@@ -52,7 +52,7 @@ ReleaseFormat: TypeAlias = Literal["parquet", "jsonl", "csv", "public", "ntriple
 """What a release is written as; `public` is the layout that CUBE-1K was released in."""
 
 Included: TypeAlias = Literal["review"]
-"""What a release may take in besides what was kept: candidates that still wait for a person to look at."""
+"""What a release may hold besides what was kept: candidates that still wait for a person to look at."""
 
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""

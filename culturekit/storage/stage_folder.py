@@ -22,7 +22,7 @@ class Staging:
     """The hidden sibling in which a stage is built: `.NAME.partial` with `out`, `scratch` and the key.
 
     A killed run leaves it there; the next run of the same key goes on in it, any other starts afresh, but for the
-    journal, which lies beside `out` while that is made anew.
+    journal, which lies beside `out` while that is made again.
     """
 
     def __init__(self, final: Path, *, stage: str) -> None:

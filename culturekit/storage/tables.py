@@ -80,7 +80,7 @@ def write_frames(
 
 
 def in_groups(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
-    """Frame rows anew, as many in each frame as a row group has."""
+    """Divide rows into frames, as many in each frame as a row group has."""
     waiting: list[pl.DataFrame] = []
     rows = 0
     for frame in frames:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.kg.dump.dump_line import read_line
+from culturekit.kg.dump.members import read_line
 from culturekit.records.schemas import IMAGES, MATCHES, PROMPTS
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table

@@ -272,9 +272,9 @@ json_values = st.recursive(
 @given(data=st.data())
 def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.DataObject) -> None:
     """Whatever stands anywhere in an export, every annotation ends in a table or in quarantine."""
+    from culturekit.annotate.exported_answers import read_exports
     from culturekit.annotate.exported_json import TaskRecord
     from culturekit.annotate.importing import read_project
-    from culturekit.annotate.take_in import take_in
 
     name, scheme = read_project(project)
     key = pl.read_parquet(project / "annotation_key.parquet")
@@ -290,19 +290,19 @@ def test_no_export_breaks_the_importer(tmp_path: Path, project: Path, data: st.D
         place[data.draw(st.sampled_from(sorted(place)))] = odd
     else:
         place[0] = odd
-    found = take_in([TaskRecord("x", 1, task)], key, name, scheme)
+    found = read_exports([TaskRecord("x", 1, task)], key, name, scheme)
     assert len(found.good) + found.set_aside + sum(found.skipped.values()) in {3, 1}
     assert found.quarantine_table.height >= found.set_aside
 
 
 @pytest.mark.parametrize("odd", [[], {}, 0, "false"])
 def test_a_cancellation_that_is_no_truth_value_sets_the_answer_aside(project: Path, odd: object) -> None:
+    from culturekit.annotate.exported_answers import read_exports
     from culturekit.annotate.exported_json import TaskRecord
     from culturekit.annotate.importing import read_project
-    from culturekit.annotate.take_in import take_in
 
     name, scheme = read_project(project)
     task = first_item(project, answers(project))
     task["annotations"][0]["was_cancelled"] = odd
-    found = take_in([TaskRecord("x", 1, task)], pl.read_parquet(project / "annotation_key.parquet"), name, scheme)
+    found = read_exports([TaskRecord("x", 1, task)], pl.read_parquet(project / "annotation_key.parquet"), name, scheme)
     assert found.quarantine_table["field"].to_list() == ["was_cancelled"]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from tests.builders.judging.test_image_judge import png, table
-from tests.builders.judging.test_question_graphs import prompts
+from tests.builders.judging.test_question_graph import prompts
 from tests.faults.seeing_model import sees
 from tests.llm.server import running_server
 

@@ -45,10 +45,10 @@ def save_world(root: Path, drawn: World) -> None:
     save_vectors(root / "phrases", np.asarray(drawn.vectors), drawn.ids)
 
 
-def arguments(*models: str, phrases: str | Path = "phrases") -> Sequence[str]:
+def arguments(*models: str, phrases: Path | str = "phrases") -> Sequence[str | Path]:
     images = [word for model in models for word in ("--images", f"{model}/images.parquet")]
     judged = [word for model in models for word in ("--extracted", f"{model}/judgments.parquet")]
-    files = ("--prompts", "prompts.parquet", "--descriptors", "descriptors.parquet", "--phrases", str(phrases))
+    files = ("--prompts", "prompts.parquet", "--descriptors", "descriptors.parquet", "--phrases", phrases)
     return "score", "ahead", *images, *judged, *files
 
 

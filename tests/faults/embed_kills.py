@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from culturekit.defaults import PICTURES_PER_SHARD
 from culturekit.generation.simulated.render import DRAWING_NUMBERS, Subject, draw
-from culturekit.index.embedding.embedding_shards import PICTURES_PER_SHARD
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import digest_bytes, digest_file
 from culturekit.storage.picture_writing import encoded

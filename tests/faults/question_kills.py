@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_answers import questions
-from tests.builders.judging.test_question_graphs import prompts
+from tests.builders.judging.test_question_graph import prompts
 from tests.faults.filter_kills import PRICE, ROOT, SLOW, environment, tables
 from tests.faults.killing import Kills, kill_asking
 from tests.llm.server import RunningServer

@@ -15,8 +15,7 @@ import pytest
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import UsageError
-from culturekit.pipeline.planning.model_pilots import pilot_models
-from culturekit.pipeline.planning.plan import plan_recipe
+from culturekit.pipeline.planning.plan import pilot_models, plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.stages.planned import PlannedStage
 from culturekit.storage.manifest import read_manifest

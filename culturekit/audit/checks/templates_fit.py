@@ -68,10 +68,10 @@ def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -
     """Say what is wrong with a prompt."""
     concept, name, text = sheet.concept(row), sheet.text(row, "name"), sheet.text(row, "prompt")
     if not text.strip():
-        return told(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
+        return finding_for(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
     if slip.kind == "name":
         return wrong_name(sheet, row, slip, str(concept), known)
-    return told(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
+    return finding_for(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
 
 
 def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str, dict[str, str]]) -> Finding:
@@ -80,7 +80,7 @@ def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str
     message = f"the prompt names {quoted(slip.said)}, the row {quoted(slip.wanted)}"
     if elsewhere:
         message += f"; {quoted(slip.said)} is {elsewhere}, not {concept}"
-    return told(NAME_CONCEPT if elsewhere else NAME_DIFFERS, message, sheet, row, slip)
+    return finding_for(NAME_CONCEPT if elsewhere else NAME_DIFFERS, message, sheet, row, slip)
 
 
 def concepts_elsewhere(name: str, concept: str, known: dict[str, dict[str, str]]) -> str:
@@ -111,7 +111,7 @@ def message_of(slip: Slip, text: str) -> str:
     return f"{quoted(text)} follows no template: {quoted(slip.said)} for {quoted(slip.wanted)}"
 
 
-def told(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Finding:
+def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Finding:
     """Make the finding: what can be rebuilt is rebuilt, and what cannot is set aside."""
     name, prompt = sheet.column("name"), sheet.column("prompt")
     changes: tuple[Change, ...] = (Change(row.number),)

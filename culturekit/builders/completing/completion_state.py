@@ -63,7 +63,7 @@ class CellState:
         return self.limits.per_cell - len(self.earlier) - len(self.last)
 
     def take(self, reply: ProposalReply, additions: Additions) -> list[ProposalRow]:
-        """Take a reply in: what was wrong goes, and what is proposed is held to what a name must be."""
+        """Read a reply: what was wrong goes, and what is proposed is held to what a name must be."""
         self.criticise(reply.wrong, additions)
         languages = self.cell.concept.languages
         self.rows = [

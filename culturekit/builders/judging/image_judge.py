@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, said
+from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, number_and_choice
 from culturekit.builders.judging.shown_images import ShownImages, judged
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
@@ -77,7 +77,7 @@ class AskedImages:
     def take(self, answered: Answered) -> None:
         """Write down the answer to the first question that is still open."""
         image_id, prompt_id, question = self.open.popleft()
-        value, choice = said(answered.value)
+        value, choice = number_and_choice(answered.value)
         raw = answered.raw.encode("utf-8", "replace").decode()
         place = (image_id, prompt_id, self.judge, question.task, question.item, question.dimension)
         self.rows.append((*place, value, choice, raw, answered.outcome))

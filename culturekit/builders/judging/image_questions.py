@@ -11,7 +11,7 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.llm.client import Answers, Image, Request
 
-__all__ = ["ImageQuestion", "check_questions", "image_request", "said"]
+__all__ = ["ImageQuestion", "check_questions", "image_request", "number_and_choice"]
 
 REPLY_TOKENS = 256
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -88,7 +88,7 @@ def number_reply(low: float, high: float) -> Answers:
     return msgspec.defstruct("NumberReply", fields, frozen=True, forbid_unknown_fields=True)
 
 
-def said(answer: msgspec.Struct | None) -> tuple[float | None, str | None]:
+def number_and_choice(answer: msgspec.Struct | None) -> tuple[float | None, str | None]:
     """Read number and choice from an answer; neither where there is none.
 
     A choice that is a number, such as a step of a Likert scale, is given as both.

@@ -26,7 +26,7 @@ Mistakes: TypeAlias = list[tuple[str, str]]
 """What is wrong with a row, each by its column."""
 
 Named = TypeVar("Named")
-Said = TypeVar("Said")
+Decided = TypeVar("Decided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ def decided_rows(
     needed: Sequence[str],
     key_of: Callable[[SheetRow], Named],
     mistakes_of: Callable[[SheetRow], Mistakes],
-    decision_of: Callable[[SheetRow], Said | None],
-) -> dict[Named, Said | None]:
+    decision_of: Callable[[SheetRow], Decided | None],
+) -> dict[Named, Decided | None]:
     """Read what a sheet decides of each thing it names; every mistake is said at once, with its row and column."""
     problems: list[Problem] = []
-    found: dict[Named, tuple[int, Said | None]] = {}
+    found: dict[Named, tuple[int, Decided | None]] = {}
     for row in read_sheet_rows(path, needed):
         mistakes = mistakes_of(row)
         key, decision = key_of(row), None if mistakes else decision_of(row)

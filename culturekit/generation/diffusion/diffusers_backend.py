@@ -105,7 +105,7 @@ class DiffusersBackend:
         call = call_of(loaded, self.options)
         last = loaded.refiner or loaded.base
         return DiffusersLane(
-            call, Watch(last), self.batch_size, place.threads, self.told(loaded, place, call.arguments),
+            call, Watch(last), self.batch_size, place.threads, self.picture_facts(loaded, place, call.arguments),
             upcast=once(lambda: self.upcast(loaded, place)),
         )  # fmt: skip
 
@@ -129,7 +129,7 @@ class DiffusersBackend:
         pair = replace(loaded, refiner=changed) if loaded.refiner else replace(loaded, base=changed)
         return replace(self.around(pair, place), upcast=lambda: None)
 
-    def told(self, loaded: Loaded, place: Place, arguments: Mapping[str, Any]) -> dict[str, object]:
+    def picture_facts(self, loaded: Loaded, place: Place, arguments: Mapping[str, Any]) -> dict[str, object]:
         """Say of every picture how it was made."""
         options = self.options
         told: dict[str, object] = {

@@ -118,7 +118,7 @@ class Call:
         cuts = self.readers.cut(request.text)
         if cuts:
             notes["prompt_cut"] = cuts
-            odd += told_about_cuts(cuts)
+            odd += cut_notes(cuts)
         return notes, odd
 
 
@@ -201,6 +201,6 @@ def guidance_of(pipeline: Any, options: Options) -> Guidance:  # noqa: ANN401 - 
     return Guidance(arguments, "", fills=deciding == "true_cfg_scale")
 
 
-def told_about_cuts(cuts: Mapping[str, Sequence[int]]) -> list[str]:
+def cut_notes(cuts: Mapping[str, Sequence[int]]) -> list[str]:
     """Say which text encoders did not read all of a prompt."""
     return [f"the prompt is longer than the {most} tokens of {name}" for name, (_, most) in sorted(cuts.items())]

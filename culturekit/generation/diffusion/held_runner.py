@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.defaults import REQUESTS_PER_SHARD
 from culturekit.generation.backend import HeldBackend, ImageReply, ImageRequest
 from culturekit.generation.diffusion.lane_threads import Answered, in_lanes
 from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
@@ -25,8 +26,6 @@ from culturekit.storage.tables import save_parquet
 
 __all__ = ["Pace", "held_shards", "make_held", "pilot_held"]
 
-REQUESTS_PER_SHARD = 100
-"""At least; rounded up to whole batches, so that only a last batch is filled up."""
 
 PILOT = 2
 

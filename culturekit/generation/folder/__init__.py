@@ -1,1 +1,1 @@
-"""Folders of images that exist already: how they are named, listed, checked and taken in."""
+"""Folders of images that exist already: how they are named, listed, checked and imported."""

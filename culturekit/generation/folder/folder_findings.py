@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from culturekit.generation.folder.folder_listing import Listing, unreadable_folders
 from culturekit.generation.folder.folder_plan import FolderPlan
 
-__all__ = ["findings_of", "said_once"]
+__all__ = ["findings_of", "general_part"]
 
 
 def findings_of(plan: FolderPlan, listing: Listing, *, failed: int) -> list[str]:
@@ -41,6 +41,6 @@ def files(count: int) -> str:
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 
-def said_once(reason: str) -> str:
+def general_part(reason: str) -> str:
     """Keep the general part of a reason."""
     return reason.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Taking the pictures of a folder in: each read once, taken over as it is or written anew, or a row with the reason."""
+"""Importing the pictures of a folder: each read once, copied as it is or written again, or a row with the reason."""
 
 import io
 import os
@@ -40,7 +40,7 @@ FOLDER_SCHEMA: Mapping[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """How files are taken over, and in which format the others are written anew; the first decides no byte."""
+    """How files are copied, and in which format the others are written again; the first decides no byte."""
 
     files: Taking = "link"
     format: PictureFormat = "png"
@@ -48,7 +48,7 @@ class Handling:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """A picture to take in: its row to be, and the image whose bytes it repeats."""
+    """A picture to import: its row to be, and the image whose bytes it repeats."""
 
     row: Row
     duplicate_of: str | None
@@ -66,7 +66,7 @@ class Shard:
 
 
 def take_shard(shard: Shard) -> int:
-    """Take the pictures of a shard in, then write its part of the table."""
+    """Import the pictures of a shard, then write its part of the table."""
     rows = []
     for intake in shard.pictures:
         row = table_row(intake.row, duplicate_of=intake.duplicate_of)
@@ -77,7 +77,7 @@ def take_shard(shard: Shard) -> int:
 
 
 def taken(row: Row, image_id: str, shard: Shard) -> dict[str, Any]:
-    """Take one picture in; give what its row says of it.
+    """Import one picture; give what its row says of it.
 
     Raises:
         IntegrityError: the file is no longer the one that was hashed.

@@ -52,7 +52,7 @@ OF_OUR_OWN = frozenset(
     {"image_id", "sha256", "width", "height", "source", "source_sha256", "duplicate_of"}
     | {"truth_artifact_id", "truth_country"}
 )
-"""Columns of an images table that are found anew."""
+"""Columns of an images table that are found again from the files."""
 
 
 def read_list(path: Path, *, label: str) -> LoadedList:
@@ -140,7 +140,7 @@ def plain_name(name: str) -> str:
     return PurePosixPath(slashed).as_posix()
 
 
-def whole(low: int, high: int) -> Reader:
+def whole_number(low: int, high: int) -> Reader:
     """Read whole numbers within bounds."""
 
     def read(value: Any) -> int:  # noqa: ANN401 - a cell
@@ -194,10 +194,10 @@ def settings(value: Any) -> str:  # noqa: ANN401 - a cell
 READERS: Mapping[str, Reader] = {
     "model": str,
     "model_version": str,
-    "seed": whole(-(2**63), 2**63 - 1),
+    "seed": whole_number(-(2**63), 2**63 - 1),
     "seed_honoured": truth,
-    "repeat": whole(0, 65_535),
-    "slot": whole(0, 255),
+    "repeat": whole_number(0, 65_535),
+    "slot": whole_number(0, 255),
     "prompt_sent": str,
     "prompt_revised": str,
     "rewriter": one_of("on", "off", "unknown"),

@@ -12,7 +12,7 @@ from culturekit.generation.folder.folder_listing import Listing
 from culturekit.generation.folder.folder_patterns import Fields, Pattern
 from culturekit.generation.folder.folder_prompts import Hit, KnownPrompts
 
-__all__ = ["NOT_LISTED", "Naming", "Said", "said_of"]
+__all__ = ["NOT_LISTED", "NameReading", "Naming", "read_name"]
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 NOT_LISTED = "not in the list"
@@ -38,7 +38,7 @@ class Naming:
         return [*([self.listed.label] if self.listed else []), *(pattern.text for pattern in self.patterns)]
 
 
-class Said(NamedTuple):
+class NameReading(NamedTuple):
     """What is said of a file: fields, cells, by what, and the prompt it answers where prompts are known."""
 
     fields: Fields
@@ -47,17 +47,17 @@ class Said(NamedTuple):
     hit: Hit | None
 
 
-def said_of(name: str, naming: Naming, known: KnownPrompts | None) -> Said:
+def read_name(name: str, naming: Naming, known: KnownPrompts | None) -> NameReading:
     """Read a name. A row of a list goes before the name; of the patterns that fit, the first that finds a prompt."""
     listed = None
     if naming.listed is not None:
         listed = naming.listed.files.get(name) or naming.by_form.get(unicodedata.normalize("NFC", name))
         if listed is None and not naming.patterns:
-            return Said({}, NOTHING, "", Hit(None, NOT_LISTED))
-    best: Said | None = None
+            return NameReading({}, NOTHING, "", Hit(None, NOT_LISTED))
+    best: NameReading | None = None
     for fields, by in readings(name, naming, listed):
         hit = None if known is None else known.find(fields)
-        said = Said(fields, listed.cells if listed else NOTHING, by, hit)
+        said = NameReading(fields, listed.cells if listed else NOTHING, by, hit)
         if hit is None or hit.place is not None:
             return said
         if best is None or (hit.several and not (best.hit and best.hit.several)):
@@ -65,7 +65,7 @@ def said_of(name: str, naming: Naming, known: KnownPrompts | None) -> Said:
     if best is not None:
         return best
     unread = Hit(None, NO_PATTERN) if naming.patterns or known is not None else None
-    return Said({}, NOTHING, "", unread)
+    return NameReading({}, NOTHING, "", unread)
 
 
 def readings(name: str, naming: Naming, listed: ListedFile | None) -> Iterator[tuple[Fields, str]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from culturekit.errors import UsageError
 from culturekit.generation.folder.folder_listing import Listing, PictureFile, shown
-from culturekit.generation.folder.folder_naming import Naming, Said, absent_files, said_of
+from culturekit.generation.folder.folder_naming import NameReading, Naming, absent_files, read_name
 from culturekit.generation.folder.folder_prompts import KnownPrompts, Names
 from culturekit.generation.folder.folder_text import bare, folded, natural_order, spaced, words_of
 from culturekit.storage.digests import canonical_json, digest
@@ -106,7 +106,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the images table to be; without a `status` its file is still to be taken in.
+    """A row of the images table to be; without a `status` its file is still to be imported.
 
     `dealt` is whether its repeat and slot were dealt out, as nothing states them.
     """
@@ -142,11 +142,11 @@ def plan_folder(
         need_prompts(naming)
     planner = Planner(known, layout, names or Names())
     for file in sorted(listing.pictures, key=lambda file: natural_order(file.name)):
-        planner.add(file, shown(file.name), said_of(file.name, naming, known))
+        planner.add(file, shown(file.name), read_name(file.name, naming, known))
     for listed in absent_files(naming, listing):
         label = naming.listed.label if naming.listed else ""
         hit = None if known is None else known.find(listed.fields)
-        said = Said(listed.fields, listed.cells, label, hit)
+        said = NameReading(listed.fields, listed.cells, label, hit)
         planner.add(None, listed.name, said, absent=f"listed in {label}, row {listed.line}, but there is no such file")
     return planner.plan()
 
@@ -176,7 +176,7 @@ class Planner:
         self.models: set[str] = set()
         self.other_models: dict[str, list[str]] = defaultdict(list)
 
-    def add(self, file: PictureFile | None, name: str, said: Said, *, absent: str = "") -> None:
+    def add(self, file: PictureFile | None, name: str, said: NameReading, *, absent: str = "") -> None:
         """Add a file, or a row of a list that has none."""
         own = said.cells.get("model") or said.fields.get("model")
         stated = self.layout.model
@@ -205,7 +205,7 @@ class Planner:
             self.groups[model, str(cells["prompt_id"])].append(len(self.rows))
         self.rows.append(row)
 
-    def prompt_cells(self, said: Said) -> dict[str, Any]:
+    def prompt_cells(self, said: NameReading) -> dict[str, Any]:
         """Say which prompt a file answers: the table's, or what its name tells."""
         fields = said.fields
         if self.known is not None:
@@ -228,7 +228,7 @@ class Planner:
             "country": self.codes.get(folded(country), country) if country else None,
         }
 
-    def numbers(self, said: Said) -> dict[str, Any]:
+    def numbers(self, said: NameReading) -> dict[str, Any]:
         """Read the numbers of a name; a seed too large for the column stays as a parameter."""
         found: dict[str, Any] = {
             what: int(said.fields[what]) for what in ("repeat", "slot", "seed") if said.fields.get(what)

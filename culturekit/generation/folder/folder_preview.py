@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from culturekit.generation.folder.folder_findings import findings_of
 from culturekit.generation.folder.folder_hashes import hash_file
 from culturekit.generation.folder.folder_listing import Listing, PictureFile
-from culturekit.generation.folder.folder_naming import Naming, said_of
+from culturekit.generation.folder.folder_naming import Naming, read_name
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row
 from culturekit.generation.folder.folder_prompts import KnownPrompts
 from culturekit.generation.folder.folder_run import other_kinds
@@ -128,7 +128,7 @@ def unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> U
     if row.several:
         several = tuple(known.prompts[place].prompt_id for place in row.several)
         return Unmatched(str(row.source), row.reason or "", several)
-    fields = said_of(row.file.name, naming, known).fields
+    fields = read_name(row.file.name, naming, known).fields
     stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
     return Unmatched(str(row.source), row.reason or "", tuple(known.nearest(fields or {"prompt": stem})))
 

@@ -60,7 +60,7 @@ class Texts:
                 self.places[key].append(place)
         self.ordered = sorted(self.places)
 
-    def whole(self, key: str) -> Sequence[int]:
+    def with_text(self, key: str) -> Sequence[int]:
         """Find the prompts with this text."""
         return self.places.get(key, ())
 
@@ -151,14 +151,14 @@ class KnownPrompts:
     def by_id(self, prompt_id: str) -> Sequence[int]:
         """Find a prompt by its id, also where a file name could not hold it as it is."""
         exact = self.ids.get(prompt_id)
-        return self.folded_ids.whole(folded(prompt_id)) if exact is None else (exact,)
+        return self.folded_ids.with_text(folded(prompt_id)) if exact is None else (exact,)
 
     def by_text(self, text: str) -> Sequence[int]:
         """Find prompts by their text: whole, without accents, or the beginning."""
         key, plain = folded(text), bare(text)
         return (
-            self.texts.whole(key)
-            or self.bare_texts.whole(plain)
+            self.texts.with_text(key)
+            or self.bare_texts.with_text(plain)
             or self.texts.begun(key)
             or self.bare_texts.begun(plain)
         )

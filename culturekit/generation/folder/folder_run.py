@@ -1,4 +1,4 @@
-"""A folder of images taken in as a whole: shards through the engine, one table, and an account of everything found."""
+"""A folder of images imported at once: shards through the engine, one table, and an account of everything found."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from culturekit.generation.folder.folder_findings import findings_of, said_once
+from culturekit.defaults import COPIES_PER_SHARD
+from culturekit.generation.folder.folder_findings import findings_of, general_part
 from culturekit.generation.folder.folder_intake import FOLDER_SCHEMA, Handling, Intake, Shard, take_shard
 from culturekit.generation.folder.folder_listing import Listing, shown
 from culturekit.generation.folder.folder_naming import Naming
@@ -19,13 +20,12 @@ from culturekit.storage.tables import merge_parts, write_table
 
 __all__ = ["SAMPLES", "other_kinds", "take_folder"]
 
-PICTURES_PER_SHARD = 200
 ROWS_AT_ONCE = 10_000
 SAMPLES = 5
 
 
 def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, handling: Handling) -> Outcome:
-    """Take in all pictures of a planned folder, and write the table that lists them."""
+    """Import all pictures of a planned folder, and write the table that lists them."""
     same = duplicates_of(plan)
     originals = {place: image_id_of(plan.rows[original]) for place, original in same.items()}
     intakes = [
@@ -39,9 +39,9 @@ def take_folder(work: Work, listing: Listing, naming: Naming, plan: FolderPlan, 
             work.out,
             work.scratch / f"images-{start:09d}.parquet",
             handling,
-            tuple(intakes[start : start + PICTURES_PER_SHARD]),
+            tuple(intakes[start : start + COPIES_PER_SHARD]),
         )
-        for start in range(0, len(intakes), PICTURES_PER_SHARD)
+        for start in range(0, len(intakes), COPIES_PER_SHARD)
     ]
     run_shards(work, shards, take_shard, size=lambda shard: len(shard.pictures), unit="images")
     images = pl.concat([merge_parts([shard.part for shard in shards], FOLDER_SCHEMA), *without_file(plan, originals)])
@@ -101,7 +101,7 @@ def outcome(
 ) -> Outcome:
     """Give the account that stands in the manifest."""
     statuses = Counter(images["status"].to_list())
-    failures = Counter(said_once(reason) for reason in images.filter(pl.col("status") == "failed")["reason"])
+    failures = Counter(general_part(reason) for reason in images.filter(pl.col("status") == "failed")["reason"])
     notes: dict[str, object] = {
         "naming": {
             "by": naming.described(),

@@ -75,7 +75,7 @@ class GeminiImages:
         config = {"aspectRatio": self.aspect_ratio, "imageSize": self.image_size}
         return {name: value for name, value in config.items() if value}
 
-    def said(self) -> dict[str, object]:
+    def prompt_options(self) -> dict[str, object]:
         """Give what goes with every prompt."""
         return {**self.image_config(), **({"safety": THRESHOLDS[self.safety]} if self.safety else {})}
 
@@ -132,7 +132,7 @@ def make(spec: Spec, size: str | None = None) -> GoogleImageClient:
     client.image_price = settings.price
     client.rewriter = options.rewriter or "unknown"
     client.seeds = None if options.send_seed else False
-    client.sent_options = settings.said()
+    client.sent_options = settings.prompt_options()
     client.filters = is_official(base_url, OFFICIAL)
     return client
 

@@ -50,7 +50,7 @@ class RowMaker:
 
     def rows(self, call: Call, answered: Answered, at: float | None) -> list[dict[str, Any]]:
         """Give one row for each image that a call asked for."""
-        said = "; ".join(filter(None, [answered.detail, error_said(answered)]))
+        said = "; ".join(filter(None, [answered.detail, error_message(answered)]))
         if not isinstance(answered.value, Made):
             status = ENDED.get(answered.outcome, "failed")
             reason = said or answered.outcome
@@ -58,7 +58,7 @@ class RowMaker:
             ended = {"status": status, "reason": reason, "safety": safety or None}
             return [{**self.row(request, at, {}), **ended} for request in call]
         made = answered.value
-        facts = {**self.client.sent_options, "n": len(call), **said_of_itself(made)}
+        facts = {**self.client.sent_options, "n": len(call), **stated_facts(made)}
         if len(made.candidates) > len(call):
             facts["candidates"] = len(made.candidates)
         return [
@@ -142,7 +142,7 @@ class RowMaker:
         }
 
 
-def said_of_itself(made: Made) -> dict[str, Any]:
+def stated_facts(made: Made) -> dict[str, Any]:
     """Read what a reply said of its images; it outweighs what was asked."""
     facts: dict[str, Any] = msgspec.json.decode(made.facts.encode())
     return facts
@@ -156,7 +156,7 @@ def missing(made: Made) -> dict[str, Any]:
     return {"status": "filtered", "reason": "; ".join([reason, *told]), "safety": "left out of the reply"}
 
 
-def error_said(answered: Answered) -> str:
+def error_message(answered: Answered) -> str:
     """Read what an error said that closed a call."""
     if answered.outcome not in {"blocked", "invalid"} or not answered.raw:
         return ""

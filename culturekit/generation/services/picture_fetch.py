@@ -82,14 +82,14 @@ def fetched(url: str, store: PictureStore, *, base_url: str, limits: FetchLimits
         except Refused as error:
             return Fetched(reason=f"its address was not fetched: {error}")
         except (OSError, http.client.HTTPException) as error:
-            reason = f"its address could not be reached: {said(error)}"
+            reason = f"its address could not be reached: {name_of_break(error)}"
         else:
             write_atomically(pointer, sha256.encode("ascii"))
             return Fetched(sha256)
     return Fetched(reason=f"{reason}; run again with --fresh to try once more, nothing is bought for that")
 
 
-def said(error: BaseException) -> str:
+def name_of_break(error: BaseException) -> str:
     """Name what broke, without an address."""
     return str(error) if type(error) is ConnectionError else type(error).__name__
 
@@ -126,12 +126,12 @@ def answer_of(place: Place, *, until: float, limits: FetchLimits) -> bytes | str
         kind = (response.getheader("Content-Type") or "").strip().lower()
         if not kind.startswith(TYPES) or kind.startswith("image/svg"):
             raise Refused(f"it is no picture but {kind.partition(';')[0][:60] or 'of no stated type'}")
-        return whole(response, limits=limits)
+        return read_to_end(response, limits=limits)
     finally:
         connection.close()
 
 
-def whole(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
+def read_to_end(response: http.client.HTTPResponse, *, limits: FetchLimits) -> bytes:
     """Read a picture to its end, within the limits."""
     parts, size = [], 0
     while part := response.read1(PIECE):

@@ -1,7 +1,7 @@
 """The sheet that pictures are drawn on, many at a time: coordinates, soft-edged painting, light.
 
 Everything here, and everything drawn with it, is made of +, -, *, / and square roots, which IEEE 754
-rounds alike on every machine; and each picture is worked out on its own. So a seed gives the same
+rounds alike on every machine; and each picture is computed by itself. So a seed gives the same
 pixels everywhere, whatever is drawn beside it.
 """
 

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.defaults import COPIES_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.records.schemas import IMAGES
@@ -22,8 +23,6 @@ from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
 __all__ = ["ShuffleOptions", "shuffle_pictures", "shuffled"]
-
-IMAGES_PER_SHARD = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +58,10 @@ def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions, *, 
         raise UsageError("there is no image to shuffle", where=str(images_path), expected="rows with status ok")
     shards = [
         ShuffleShard(
-            images_path, options, seed, start, min(start + IMAGES_PER_SHARD, taken.height), work.out,
+            images_path, options, seed, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
             work.scratch / f"shuffled-{start:09d}.parquet",
         )
-        for start in range(0, taken.height, IMAGES_PER_SHARD)
+        for start in range(0, taken.height, COPIES_PER_SHARD)
     ]  # fmt: skip
     run_shards(work, shards, shuffle_shard, size=lambda shard: shard.stop - shard.start, unit="images")
     images = merge_parts([shard.part for shard in shards], columns())
@@ -113,7 +112,7 @@ def shuffled_row(row: dict[str, Any], shard: ShuffleShard) -> dict[str, Any]:
 
 
 def shuffled(picture: NDArray[np.uint8], tiles: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Cut a picture into tiles x tiles parts of one size and put them together anew; what is left over is cut off."""
+    """Put tiles x tiles parts of a picture, all of one size, into another order; what is left over is cut off."""
     height, width = (max(side // tiles, 1) for side in picture.shape[:2])
     down, across = picture.shape[0] // height, picture.shape[1] // width
     down, across = min(down, tiles), min(across, tiles)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import PICTURES_PER_SHARD
 from culturekit.errors import CultureKitError
 from culturekit.index.embedding.embedding_encoders import encoder_of
 from culturekit.index.embedding.embedding_memory import (
@@ -29,8 +30,6 @@ from culturekit.storage.tables import save_parquet
 
 __all__ = ["Arrays", "PictureFile", "PictureShard", "embed_shard", "encoded", "plan_shards", "prepared", "save_shard"]
 
-PICTURES_PER_SHARD = 256
-"""Rounded up to whole batches: what a kill costs at most, besides the shards whose batches were being gathered."""
 
 UNREADABLE = {"place": pl.UInt32(), "reason": pl.String(), "detail": pl.String()}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from culturekit.defaults import TEXTS_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
 from culturekit.index.encoder import TextEncoder, TooLong, Vectors
@@ -15,8 +16,6 @@ from culturekit.storage.seals import is_sealed, seal
 from culturekit.storage.system_errors import explained_outside
 
 __all__ = ["embed_texts"]
-
-TEXTS_PER_SHARD = 1024
 
 
 def embed_texts(

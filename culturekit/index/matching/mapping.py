@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import BLOCKS_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.diagnosis.comparison import Comparer, Comparison, weights_for
 from culturekit.index.encoder import Vectors
@@ -26,7 +27,6 @@ from culturekit.index.matching.mapping_images import (
 from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
 from culturekit.index.matching.mapping_scopes import ANYWHERE, artifacts_within, check_known, places_of
 from culturekit.index.matching.mapping_shards import (
-    BLOCKS_PER_SHARD,
     HubShard,
     MatchShard,
     find_hubs,
@@ -67,7 +67,7 @@ def map_images(work: Work, given: MappingInputs, options: MappingOptions) -> Out
     found, known = calibrated(work, given, opened, options)
     shards = match_shards(work, seen, opened.comparison, k=options.k, threshold=found.threshold if found else -np.inf)
     run_shards(work, shards, match_shard, size=lambda shard: shard.stop - shard.start, unit="matches")
-    told = Told()
+    told = MatchCounts()
     write_frames(work.out, MATCHES, told.listening(shards))
     dropped_rows = pl.concat([drops, homeless, seen.drops]).sort(DROPS.key)
     write_table(work.out, DROPS, dropped_rows)
@@ -206,7 +206,7 @@ def match_shards(work: Work, seen: Seen, comparison: Comparison, *, k: int, thre
     ]  # fmt: skip
 
 
-class Told:
+class MatchCounts:
     """Counts what goes by while the matches are gathered."""
 
     def __init__(self) -> None:

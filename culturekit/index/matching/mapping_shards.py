@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
 from culturekit.index.diagnosis.comparison import Comparison, comparer
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.mapping_scopes import ANYWHERE, Place
@@ -20,9 +21,7 @@ from culturekit.storage.tables import save_parquet
 
 __all__ = ["HubShard", "MatchShard", "TrialShard", "find_hubs", "match_shard", "ranges", "try_shard"]
 
-IMAGES_PER_SHARD = 2000
 IMAGES_AT_ONCE = 512
-BLOCKS_PER_SHARD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +148,8 @@ def in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]
 
 def ranges(count: int) -> Iterator[tuple[int, int]]:
     """Cut rows into runs, a shard each."""
-    for start in range(0, count, IMAGES_PER_SHARD):
-        yield start, min(start + IMAGES_PER_SHARD, count)
+    for start in range(0, count, MATCHES_PER_SHARD):
+        yield start, min(start + MATCHES_PER_SHARD, count)
 
 
 def match_table(

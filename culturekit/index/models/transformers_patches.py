@@ -49,11 +49,11 @@ class PatchPlan:
         low, high = STEP / 10, LARGEST_SCALE
         while high - low >= STEP:
             scale = (low + high) / 2
-            rows, columns = self.whole(scale, height) // self.patch, self.whole(scale, width) // self.patch
+            rows, columns = self.in_patches(scale, height) // self.patch, self.in_patches(scale, width) // self.patch
             low, high = (scale, high) if rows * columns <= self.most else (low, scale)
-        return self.whole(low, height), self.whole(low, width)
+        return self.in_patches(low, height), self.in_patches(low, width)
 
-    def whole(self, scale: float, length: int) -> int:
+    def in_patches(self, scale: float, length: int) -> int:
         """Scale a length up to whole patches."""
         return max(self.patch, math.ceil(length * scale / self.patch) * self.patch)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.defaults import PICTURES_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.embedding.pictures import try_picture
 from culturekit.index.encoder import Prepared
@@ -27,7 +28,6 @@ from culturekit.storage.tables import merge_parts, read_table, save_parquet, wri
 
 __all__ = ["score_pictures"]
 
-IMAGES_PER_SHARD = 256
 
 NO_PROMPT = "no prompt"
 NOT_MADE = "no picture was made"
@@ -117,10 +117,10 @@ def scored(work: Work, images: pl.DataFrame, root: Path, scorer: str) -> pl.Data
         QualityShard(
             scorer,
             root,
-            tuple(listed[start : start + IMAGES_PER_SHARD]),
+            tuple(listed[start : start + PICTURES_PER_SHARD]),
             work.scratch / f"quality-{mark}-{start:09d}.parquet",
         )
-        for start in range(0, len(listed), IMAGES_PER_SHARD)
+        for start in range(0, len(listed), PICTURES_PER_SHARD)
     ]
     weightless = scorer_of(scorer).parameters.get("weights") == "none"
     hands = None if weightless else partial(in_threads, workers=work.engine.workers)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.defaults import BATCHES_PER_SHARD
 from culturekit.index.embedding.pictures import try_picture
 from culturekit.index.raters.score_pictures import in_threads
 from culturekit.index.spread.pair_measure import PairMeasure
@@ -23,7 +24,6 @@ from culturekit.storage.tables import merge_parts, read_table, save_parquet, wri
 
 __all__ = ["measure_spread"]
 
-BATCHES_PER_SHARD = 16
 
 UNREADABLE = "images of a batch with a picture that cannot be read: "
 

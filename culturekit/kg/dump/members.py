@@ -17,7 +17,7 @@ from isal import igzip_lib, isal_zlib
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.registry import needing
 
-__all__ = ["GZIP_WINDOW", "STDIN", "Chunk", "damaged", "gzip_member", "read_chunks", "tells_damage"]
+__all__ = ["GZIP_WINDOW", "STDIN", "Chunk", "damaged", "gzip_member", "read_chunks", "read_line", "tells_damage"]
 
 STDIN = Path("-")
 CHUNK_BYTES = 65_536
@@ -172,3 +172,20 @@ class ZstdFrame:
             return bytes(self.frame.decompress(data))
         except self.error as error:
             raise ValueError(str(error)) from error
+
+
+def read_line(dump: Path, *, member: int, offset: int) -> str:
+    """Read the line that begins at an offset of a decompressed member, without its comma."""
+    content = bytearray()
+    for chunk in read_chunks(dump):
+        if chunk.member < member or (chunk.member == member and chunk.offset + len(chunk.content) <= offset):
+            continue
+        start = max(0, offset - chunk.offset) if chunk.member == member else 0
+        content += chunk.content[start:]
+        end = content.find(b"\n")
+        if end >= 0:
+            del content[end:]
+            break
+    if not content:
+        raise IntegrityError("the dump has no such line", where=str(dump), found=f"member {member}, byte {offset}")
+    return bytes(content).decode("utf-8").strip().removesuffix(",")

@@ -96,7 +96,7 @@ class GoogleBatches:
             inline = {"requests": {"requests": inline_requests(lines.read())}}
             source = {"inlined_requests": []}
             config["http_options"] = {"extra_body": {"batch": {"inputConfig": inline}}}
-        return await self.told(lambda: self.sdk.aio.batches.create(model=self.model, src=source, config=config))
+        return await self.job_from(lambda: self.sdk.aio.batches.create(model=self.model, src=source, config=config))
 
     async def find(self, tag: str) -> list[Job]:
         """Go through all batches there are for those with a tag."""
@@ -119,7 +119,7 @@ class GoogleBatches:
 
     async def poll(self, number: str) -> Job:
         """Ask how a batch is doing; small ones bring their results along."""
-        return await self.told(lambda: self.sdk.aio.batches.get(name=number))
+        return await self.job_from(lambda: self.sdk.aio.batches.get(name=number))
 
     async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
         """Read the results that came with the job, or its file of results."""
@@ -138,7 +138,7 @@ class GoogleBatches:
             await self.http.aclose()
             connected.close()
 
-    async def told(self, ask: Callable[[], Awaitable[object]]) -> Job:
+    async def job_from(self, ask: Callable[[], Awaitable[object]]) -> Job:
         """Ask for a job, and read it."""
         job = job_of(await self.raw(ask))
         if not job.number:

@@ -21,7 +21,7 @@ Encoding = Literal["png", "jpeg"]
 def image_from_bytes(
     content: bytes, *, longest: int = LONGEST_SIDE, encoding: Encoding = "png", where: str = "a picture"
 ) -> Image:
-    """Read the picture in the bytes of a file, and write it anew.
+    """Read the picture in the bytes of a file, and write it again.
 
     Raises:
         IntegrityError: it is no picture, a broken one, or too large a one.

@@ -213,18 +213,18 @@ class ScriptedReplies:
         if self.client is not None and self.keys:
             keyed = self.keys.get(key_of(self.client.identity, self.client.compose(request)).hex())
             if keyed is not None:
-                return said(keyed, request)
+                return reply_of_line(keyed, request)
         row = request.data.get("id")
         line = None if row is None else self.lines.get((request.task, str(row), request.sample))
-        return None if line is None else said(line, request)
+        return None if line is None else reply_of_line(line, request)
 
     def default_for(self, request: Request) -> Reply | None:
         """Give the reply to all rows of a task that have none of their own."""
         line = self.lines.get((request.task, None, request.sample)) or self.lines.get((request.task, None, 0))
-        return None if line is None else said(line, request)
+        return None if line is None else reply_of_line(line, request)
 
 
-def said(line: Line, request: Request) -> Reply:
+def reply_of_line(line: Line, request: Request) -> Reply:
     """Make the reply of a line."""
     if line.text is not None:
         text = line.text

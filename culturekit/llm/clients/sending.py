@@ -99,7 +99,7 @@ def http_client(http: Any, *, seconds: float) -> Any:  # noqa: ANN401 - the http
             try:
                 response = await lane.send(request, **{**options, "stream": True, "follow_redirects": False})
                 try:
-                    current.received = await whole(response)
+                    current.received = await read_to_end(response)
                 finally:
                     await response.aclose()
             except (*broken, Failure) as error:
@@ -149,7 +149,7 @@ def reason_of(error: BaseException) -> str:
     return name
 
 
-async def whole(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx
+async def read_to_end(response: Any) -> bytes:  # noqa: ANN401 - the response of whichever httpx
     """Read a reply to its end, unless it has none.
 
     Raises:

@@ -1,6 +1,6 @@
 """A socket whose exchange ends in time: a server that sends a byte now and then, in a header or a body, is left.
 
-The timeout of a socket is one on silence: it begins anew with every byte.
+The timeout of a socket is one on silence: it begins again with every byte.
 """
 
 import io

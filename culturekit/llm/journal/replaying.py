@@ -1,4 +1,4 @@
-"""What the journal says of a row: its replies and failures, taken in again in the order they came."""
+"""What the journal says of a row: its replies and failures, read again in the order they came."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ class Replay:
         self.tries = tries
 
     def take_in(self, question: Question, entries: Sequence[Entry]) -> bool:
-        """Take entries in; True when the question has changed to its repair, whose key has entries of its own."""
+        """Read entries; True when the question has changed to its repair, whose key has entries of its own."""
         for entry in entries:
             step = self.step(question, entry)
             if isinstance(step, Answered):
@@ -40,7 +40,7 @@ class Replay:
         return False
 
     def step(self, question: Question, entry: Entry) -> Row | Answered:
-        """Take one entry in."""
+        """Read one entry."""
         row = question.row
         if entry.kind != "reply":
             if entry.run != self.run or entry.kind == "fatal":

@@ -196,7 +196,7 @@ class RequestKind:
         self.seen = 0
 
     def add(self, body: bytes) -> None:
-        """Take a request in."""
+        """Add a request."""
         if not self.seen:
             self.head = self.tail = body
         elif not self.frames(body):

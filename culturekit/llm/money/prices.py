@@ -21,10 +21,10 @@ __all__ = [
     "image_sizes",
     "known_prices",
     "parse_price",
+    "per_token",
     "picodollars_of",
     "price_of",
     "rate_of",
-    "whole",
     "worst_cost",
 ]
 
@@ -150,10 +150,10 @@ def picodollars_of(usage: Usage, rate: Rate, *, mode: Mode = "online") -> int:
     """
     sent, came = max(usage.input_tokens, 0), max(usage.output_tokens, 0)
     known = min(max(usage.cached_tokens, 0), sent)
-    full, out = whole(rate.input), whole(rate.output)
+    full, out = per_token(rate.input), per_token(rate.output)
     if mode == "batch":
         return round((sent * full + came * out) * rate.batch)
-    cached = full if rate.cached is None else whole(rate.cached)
+    cached = full if rate.cached is None else per_token(rate.cached)
     return (sent - known) * full + known * cached + came * out
 
 
@@ -167,6 +167,6 @@ def worst_cost(rate: Rate, *, input_tokens: int, output_tokens: int, mode: Mode 
     return cost_of(Usage(input_tokens, output_tokens), rate, mode=mode)
 
 
-def whole(price: float) -> int:
+def per_token(price: float) -> int:
     """Turn a price per million tokens into whole picodollars per token."""
     return round(price * PICODOLLARS)

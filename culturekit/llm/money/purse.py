@@ -12,7 +12,7 @@ from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Mode, Reading
 from culturekit.llm.money.budget import Budget
 from culturekit.llm.money.money import dollars, picodollars
-from culturekit.llm.money.prices import cost_of, whole, worst_cost
+from culturekit.llm.money.prices import cost_of, per_token, worst_cost
 from culturekit.llm.money.spent_in_run import count_unsound, paid_in_journal, spent_in_run
 from culturekit.llm.money.tokens import input_bound
 from culturekit.llm.question import Question
@@ -124,7 +124,7 @@ class Purse:
         self.budget.settle(question.reserved, 0.0)
 
     def look_back(self, journal: Journal) -> None:
-        """Take in what all replies in a journal cost, before any more is read or asked.
+        """Add up what all replies in a journal cost, before any more is read or asked.
 
         Where a count in it cannot be true, what was promised by it is not believed either.
         """
@@ -156,8 +156,8 @@ def remember_rate(journal: Journal, model: str, rate: Rate | None) -> None:
     if rate is None:
         return
     known = json.loads(journal.recall(RATES) or b"[]")
-    cached = None if rate.cached is None else whole(rate.cached)
-    own = {"model": model, "input": whole(rate.input), "output": whole(rate.output), "cached": cached}
+    cached = None if rate.cached is None else per_token(rate.cached)
+    own = {"model": model, "input": per_token(rate.input), "output": per_token(rate.output), "cached": cached}
     now = own | {"batch": rate.batch}
     if now not in known:
         journal.remember(RATES, canonical_json([*known, now]))

@@ -9,7 +9,7 @@ from culturekit.llm.money.money import dollars
 from culturekit.llm.money.spent_in_run import count_unsound, spent_in_run
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["journal_for", "left_for", "said_of_others", "spent_elsewhere"]
+__all__ = ["journal_for", "left_for", "note_on_others", "spent_elsewhere"]
 
 LAST_RUN = "SELECT tag FROM runs ORDER BY number DESC LIMIT 1"
 PROMISED = "SELECT value FROM facts WHERE name = ?"
@@ -45,7 +45,7 @@ def left_for(budget: float | None, stages: Sequence[Path]) -> float | None:
     return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
 
 
-def said_of_others(budget: float | None, stages: Sequence[Path]) -> str:
+def note_on_others(budget: float | None, stages: Sequence[Path]) -> str:
     """Say what of a budget others have spent; empty where they have spent nothing."""
     spent = spent_elsewhere(stages)
     if budget is None or not spent:

@@ -31,7 +31,7 @@ OVERLOADED = frozenset({502, 503, 504, 529})
 """The statuses of servers that have too much to do, or a tired one behind them; a 500 is a matter of the request."""
 
 LONGEST_WAIT = 60.0
-"""Seconds; what is allowed a minute is allowed anew by then, however much was sent at once."""
+"""Seconds; what is allowed a minute is allowed again by then, however much was sent at once."""
 
 MAKE_UP = 0.1
 """Seconds of the pace that may be sent at once, so that a late timer costs nothing of the quota."""

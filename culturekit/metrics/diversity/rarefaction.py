@@ -18,7 +18,7 @@ from culturekit.metrics.statistics.intervals import Interval, Mean, half_width
 __all__ = ["jackknife", "jackknife_groups", "vendi_jackknife", "vendi_rarefied"]
 
 SHUFFLES = 10
-"""How often the items are dealt into batches anew; more makes the value depend less on chance."""
+"""How often the items are dealt into batches; more makes the value depend less on chance."""
 
 GROUPS = 100
 """How many groups of items are left out in turn."""

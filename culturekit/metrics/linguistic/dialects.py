@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 
@@ -19,7 +19,7 @@ def dialect_gap(
     standard: str = "SAE",
     other: str = "AAE",
     confidence: float = CONFIDENCE,
-    resamples: int = 9999,
+    resamples: int = PERMUTATIONS,
     rng: np.random.Generator,
 ) -> Comparison:
     """Compare the scores of pictures of two dialects, paired by prompt: the standard minus the other.

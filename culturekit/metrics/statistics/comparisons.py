@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, check_count, clustered
@@ -59,7 +59,7 @@ def compare(
     alternative: Alternative = "two-sided",
     confidence: float = CONFIDENCE,
     comparisons: int = 1,
-    resamples: int = 9999,
+    resamples: int = PERMUTATIONS,
     rng: np.random.Generator | None = None,
 ) -> Comparison:
     """Compare two models whose values belong to clusters, such as prompts.

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Clustered, Keys, check_confidence, clustered
 from culturekit.metrics.statistics.draws import Counts, Drawn, of_draws
@@ -39,7 +39,7 @@ def correlate(
     method: Correlation = "spearman",
     clusters: Keys | None = None,
     confidence: float = CONFIDENCE,
-    resamples: int = 9999,
+    resamples: int = CHEAP_RESAMPLES,
     rng: np.random.Generator,
 ) -> Interval:
     """Correlate two scores of the same items: Spearman's rho, Kendall's tau-b or Pearson's r.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import check_choice, finite_vector
 from culturekit.metrics.statistics.clustering import Keys, check_confidence, cluster_keys
@@ -38,7 +38,7 @@ def compare_models(
     target: Target = "population",
     correction: str = "holm",
     confidence: float = CONFIDENCE,
-    resamples: int = 9999,
+    resamples: int = PERMUTATIONS,
     rng: np.random.Generator,
 ) -> "pl.DataFrame":
     """Compare every model with every other, as `compare` does, and correct the p values for all pairs together.
@@ -127,7 +127,7 @@ def compare_over_countries(
     paired: bool = True,
     target: Target = "population",
     confidence: float = CONFIDENCE,
-    resamples: int = 9999,
+    resamples: int = PERMUTATIONS,
     rng: np.random.Generator,
 ) -> Comparison:
     """Compare two models as `compare` does, with means taken over prompts, then over countries.

@@ -1,17 +1,25 @@
-"""Pools of annotators, and how far apart they judge the same items."""
+"""Pools of annotators: how far apart they judge the same items, and how a judge model's verdicts stand to theirs.
+
+Without a record of the latter no judge is to be used.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
-from culturekit.metrics.arguments import argument_error
+from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
+from culturekit.errors import UsageError
+from culturekit.metrics.arguments import argument_error, finite_vector
+from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha
+from culturekit.metrics.statistics.clustering import Keys
 from culturekit.metrics.statistics.comparisons import Comparison, compare
-from culturekit.metrics.statistics.correlations import Correlation, correlate
+from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, Correlation, correlate
 from culturekit.metrics.statistics.intervals import Interval
+from culturekit.metrics.statistics.resampling import bootstrap
 
-__all__ = ["PoolDivergence", "pool_divergence"]
+__all__ = ["JudgeCalibration", "PoolDivergence", "calibrate_judge", "pool_divergence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,7 @@ def pool_divergence(
     method: Correlation = "spearman",
     confidence: float = CONFIDENCE,
     comparisons: int = 1,
-    resamples: int = 9999,
+    resamples: int = CHEAP_RESAMPLES,
     rng: np.random.Generator,
 ) -> PoolDivergence:
     """Compare the item scores of two pools: whether one judges higher, and whether they order items alike.
@@ -75,3 +83,90 @@ def pool_divergence(
         rng=draws,
     )
     return PoolDivergence(difference, follows)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCalibration:
+    """The calibration record of a judge against one pool.
+
+    Attributes:
+        pool: the people it was held against; the record says nothing of any other.
+        n: items that both judged.
+        bias: the mean of judge minus people.
+        interval: of the bias.
+        agreement: Krippendorff's alpha of the judge and the pool's item means, and its limits.
+        level: of alpha.
+    """
+
+    pool: str
+    n: int
+    bias: float
+    interval: Interval
+    agreement: Interval
+    level: Level
+
+    def as_params(self) -> Mapping[str, object]:
+        """Give the record as it stands in the params of a score that the judge's verdicts went into."""
+        return {
+            "pool": self.pool,
+            "n": self.n,
+            "bias": self.bias,
+            "interval": [known(self.interval.low), known(self.interval.high)],
+            "agreement": known(self.agreement.value),
+            "level": self.level,
+        }
+
+
+def known(number: float) -> float | None:
+    """Write NaN as null: JSON has no other word for it."""
+    return None if np.isnan(number) else number
+
+
+def calibrate_judge(
+    judgments: ArrayLike,
+    people: ArrayLike,
+    *,
+    pool: str,
+    clusters: Keys | None = None,
+    level: Level = "interval",
+    confidence: float = CONFIDENCE,
+    resamples: int = CHEAP_RESAMPLES,
+    rng: np.random.Generator,
+) -> JudgeCalibration:
+    """Hold a judge's verdicts against the item means of a pool of people.
+
+    Args:
+        judgments: float, (n,): the judge's verdict on each item; shares or 0 and 1 for yes and no.
+        people: float, (n,): the mean of the pool's annotators on the same item, on the same scale.
+        pool: the name of the pool.
+        clusters: (n,): which items belong together, such as the images of a prompt.
+        level: of Krippendorff's alpha.
+        confidence: of both intervals.
+        resamples: of the bootstrap of alpha.
+        rng: where the resamples come from.
+
+    Returns:
+        The record. The limits of alpha are NaN with fewer than ten clusters.
+
+    Raises:
+        UsageError: an argument breaks its rule; a pool without a name is one.
+    """
+    if not pool:
+        raise UsageError("a calibration record names its pool of people", found=repr(pool))
+    verdicts = finite_vector("judgments", judgments)
+    means = finite_vector("people", people, length=len(verdicts))
+    keys = np.arange(len(verdicts)) if clusters is None else clusters
+    tests, draws = rng.spawn(2)
+    bias = compare(verdicts, means, clusters=keys, confidence=confidence, resamples=1, rng=tests)
+    pairs = np.column_stack([verdicts, means])
+
+    def alpha(rows: NDArray[np.float64]) -> float:
+        return krippendorff_alpha(rows.T, level=level)
+
+    if bias.n < FEWEST_CLUSTERS:
+        agreement = Interval(alpha(pairs), np.nan, np.nan, len(pairs), "population")
+    else:
+        agreement = bootstrap(
+            pairs, statistic=alpha, clusters=keys, confidence=confidence, resamples=resamples, rng=draws
+        )
+    return JudgeCalibration(pool, len(verdicts), bias.difference, bias.interval, agreement, level)

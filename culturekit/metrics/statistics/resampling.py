@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.defaults import CONFIDENCE
+from culturekit.defaults import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.statistics.clustering import (
     Clustered,
@@ -47,7 +47,7 @@ def bootstrap(
     clusters: Keys | None = None,
     confidence: float = CONFIDENCE,
     method: Method = "BCa",
-    resamples: int = 9999,
+    resamples: int = CHEAP_RESAMPLES,
     rng: np.random.Generator,
     drawn: Callable[[Clustered], Drawn | None] | None = None,
 ) -> Interval:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.builders.prompting.prompt_templates import templates
-from culturekit.builders.space.taken_in import count_of_kinds
+from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import References
 from culturekit.generation.folder.folder_listing import list_folder

@@ -13,8 +13,7 @@ from culturekit.builders.judging.question_answers import (
     answer_wording,
     questions_by_prompt,
 )
-from culturekit.builders.judging.question_graph import graph_wording
-from culturekit.builders.judging.question_graphs import ask_for_graphs, graph_requests, prompts_of_kinds
+from culturekit.builders.judging.question_graph import ask_for_graphs, graph_requests, graph_wording, prompts_of_kinds
 from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
 from culturekit.families.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from culturekit.builders.prompting.artifact_names import name_artifacts
-from culturekit.builders.space.taken_in import take_prompts, take_space
+from culturekit.builders.space.imported_space import import_prompts, import_space
 from culturekit.kg.countries import country_files
 from culturekit.records.choices import PromptKind
 from culturekit.stages.stage import Stage
@@ -15,7 +15,7 @@ __all__ = ["named_artifacts_stage", "taken_prompts_stage", "taken_space_stage"]
 def taken_space_stage(path: Path, *, name: str = "cspace") -> Stage:
     """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
     inputs = {"published": path, **country_files()}
-    return Stage(name, "take-space", 1, lambda work: take_space(work, path), inputs, packages=("polars",))
+    return Stage(name, "take-space", 1, lambda work: import_space(work, path), inputs, packages=("polars",))
 
 
 def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind], *, name: str = "prompts") -> Stage:
@@ -24,7 +24,7 @@ def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind], *,
         name,
         "take-prompts",
         1,
-        lambda work: take_prompts(work, path, space, kinds),
+        lambda work: import_prompts(work, path, space, kinds),
         {"published": path, "cspace": space, **country_files()},
         {"kinds": list(kinds)},
         packages=("polars",),

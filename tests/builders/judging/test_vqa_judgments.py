@@ -18,7 +18,7 @@ from culturekit.records.schemas import JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.tables import read_table
 from tests.builders.judging.test_image_judge import Scripted, png, table
-from tests.builders.judging.test_question_graphs import prompts
+from tests.builders.judging.test_question_graph import prompts
 from tests.llm.server import Answer, Fault, Question, Rule, Script, running_server
 
 

@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from culturekit.defaults import BATCHES_PER_SHARD
 from culturekit.index.spread import picture_spread
-from culturekit.index.spread.picture_spread import BATCHES_PER_SHARD, measure_spread
+from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.records.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.records.work import Work
 from culturekit.storage.digests import digest_file

@@ -17,7 +17,7 @@ from culturekit.records.work import Work
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table
 from tests.builders.judging.test_image_judge import png, table
-from tests.builders.judging.test_question_graphs import prompts
+from tests.builders.judging.test_question_graph import prompts
 from tests.llm.questions import send
 from tests.llm.tiny_vlm import tiny_vlm
 

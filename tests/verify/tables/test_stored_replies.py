@@ -27,7 +27,7 @@ from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_answers import questions
-from tests.builders.judging.test_question_graphs import prompts
+from tests.builders.judging.test_question_graph import prompts
 from tests.conftest import HeardProgress, HereEngine
 from tests.faults.completion_kills import collection
 from tests.faults.filter_kills import dishes

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.prompting.artifact_names import artifact_prompts
-from culturekit.builders.space.taken_in import take_prompts, take_space
+from culturekit.builders.space.imported_space import import_prompts, import_space
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CSPACE, PROMPTS
 from culturekit.records.work import Work
@@ -33,7 +33,7 @@ def public(tmp_path: Path) -> Path:
 
 
 def test_a_space_is_taken_and_what_cannot_be_read_is_listed(public: Path, work: Work) -> None:
-    outcome = take_space(work, public)
+    outcome = import_space(work, public)
     assert read_table(work.out / "cspace.parquet", CSPACE)["artifact_id"].to_list() == ["Q1", "Q13276"]
     assert outcome.drops == {"unknown country": 1}
     assert "taken from cube.json as it was" in str(outcome.notes["caveat"])
@@ -43,14 +43,14 @@ def test_a_space_without_a_single_artifact_is_refused(tmp_path: Path, work: Work
     path = tmp_path / "empty.json"
     path.write_text(json.dumps([ROWS[1]]), encoding="utf-8")
     with pytest.raises(UsageError, match="has no artifact"):
-        take_space(work, path)
+        import_space(work, path)
 
 
 def test_prompts_that_the_space_knows_nothing_of_are_named(public: Path, work: Work) -> None:
-    take_space(work, public)
+    import_space(work, public)
     space = work.out / "cspace.parquet"
     read_table(space, CSPACE).filter(pl.col("artifact_id") == "Q1").write_parquet(space)
-    outcome = take_prompts(work, public, space, ["cube"])
+    outcome = import_prompts(work, public, space, ["cube"])
     assert read_table(work.out / "prompts.parquet", PROMPTS).height == 2
     assert outcome.notes["findings"] == [
         "1 prompt is about concepts that the cultural space lacks: cuisine",
@@ -59,13 +59,13 @@ def test_prompts_that_the_space_knows_nothing_of_are_named(public: Path, work: W
 
 
 def test_prompts_of_other_kinds_than_the_images_are_refused(public: Path, work: Work) -> None:
-    take_space(work, public)
+    import_space(work, public)
     with pytest.raises(UsageError, match=r"images\.kinds asks for; expected underspecified, found cube"):
-        take_prompts(work, public, work.out / "cspace.parquet", ["underspecified"])
+        import_prompts(work, public, work.out / "cspace.parquet", ["underspecified"])
 
 
 def test_every_artifact_is_named_once_however_many_countries_it_has(public: Path, work: Work) -> None:
-    take_space(work, public)
+    import_space(work, public)
     space = read_table(work.out / "cspace.parquet", CSPACE)
     twice = pl.concat([space, space.with_columns(country=pl.lit("NO"))])
     prompts = artifact_prompts(twice)

@@ -26,7 +26,7 @@ from culturekit.annotate.label_studio import subject_of
 from culturekit.annotate.scheme import Criterion, Scheme
 from culturekit.records.schemas import QUARANTINE
 
-__all__ = ["SKIPPED", "TakenIn", "take_in"]
+__all__ = ["SKIPPED", "ImportedAnswers", "read_exports"]
 
 SKIPPED = "skipped by the annotator"
 LONGEST_RAW = 20_000
@@ -39,7 +39,7 @@ STUDY_KEYS = ("prolific_pid", "study_id", "session_id")
 
 
 @dataclass(slots=True)
-class TakenIn:
+class ImportedAnswers:
     """What came in.
 
     Attributes:
@@ -64,10 +64,10 @@ class TakenIn:
         return len({(row["file"], row["task_number"], row["annotation_number"]) for row in self.quarantine})
 
 
-def take_in(records: Iterable[TaskRecord], key: pl.DataFrame, project: str, scheme: Scheme) -> TakenIn:
+def read_exports(records: Iterable[TaskRecord], key: pl.DataFrame, project: str, scheme: Scheme) -> ImportedAnswers:
     """Read the tasks of exports, hold each against the key of the project, and each answer against the scheme."""
     rows = {row["task"]: row for row in key.iter_rows(named=True)}
-    taken = TakenIn()
+    taken = ImportedAnswers()
     seen: set[tuple[str, str]] = set()
     for record in records:
         mistakes = list(task_mistakes(record, rows, project))
@@ -78,7 +78,7 @@ def take_in(records: Iterable[TaskRecord], key: pl.DataFrame, project: str, sche
             set_aside(taken, Answered(record, 0, "", None, {}), mistakes, rows)
             continue
         for number, annotation in enumerate(annotations, start=1):
-            take_annotation(taken, record, number, annotation, mistakes, rows, scheme, seen)
+            import_annotation(taken, record, number, annotation, mistakes, rows, scheme, seen)
     return taken
 
 
@@ -99,8 +99,8 @@ def task_mistakes(record: TaskRecord, rows: Mapping[str, KeyRow], project: str) 
         yield Mistake("task changed since it was handed out", "data", name)
 
 
-def take_annotation(
-    taken: TakenIn,
+def import_annotation(
+    taken: ImportedAnswers,
     record: TaskRecord,
     number: int,
     annotation: object,
@@ -143,7 +143,7 @@ def judged(row: KeyRow) -> str:
     return f"item {row['item_id']}" if row["kind"] == "item" else str(row["task"])
 
 
-def set_aside(taken: TakenIn, answered: Answered, mistakes: list[Mistake], rows: Mapping[str, KeyRow]) -> None:
+def set_aside(taken: ImportedAnswers, answered: Answered, mistakes: list[Mistake], rows: Mapping[str, KeyRow]) -> None:
     """Put one annotation into quarantine, a row per mistake."""
     record = answered.record
     name = record.data.get("task")

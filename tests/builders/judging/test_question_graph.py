@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.question_graph import QuestionGraph, depth_of, graph_request, graph_wording
-from culturekit.builders.judging.question_graphs import ask_for_graphs
+from culturekit.builders.judging.question_graph import (
+    QuestionGraph,
+    ask_for_graphs,
+    depth_of,
+    graph_request,
+    graph_wording,
+)
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.reply_codes import ParseFailure

@@ -12,7 +12,7 @@ from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["count_of_kinds", "take_prompts", "take_space"]
+__all__ = ["count_of_kinds", "import_prompts", "import_space"]
 
 TAKEN = "The cultural space was taken from {name} as it was: how its artifacts were chosen is no part of this run."
 
@@ -20,7 +20,7 @@ SHOWN = 3
 """So many prompts are named as examples in a message."""
 
 
-def take_space(work: Work, path: Path) -> Outcome:
+def import_space(work: Work, path: Path) -> Outcome:
     """Write a cultural space that somebody released as a table of ours; what cannot be read is listed."""
     space, drops = read_space(path)
     if space.is_empty():
@@ -35,7 +35,7 @@ def take_space(work: Work, path: Path) -> Outcome:
     return Outcome(counted(CSPACE.name, space, drops), reasons(drops), {"caveat": TAKEN.format(name=path.name)})
 
 
-def take_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str]) -> Outcome:
+def import_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str]) -> Outcome:
     """Write prompts that somebody published as a table of ours, and say which of them the space knows nothing of.
 
     Raises:

@@ -18,7 +18,7 @@ from culturekit.metrics import (
     objects_present,
     yes_by_score,
 )
-from culturekit.metrics.realism.score_levels import consistency_interval
+from culturekit.metrics.realism.clip_scores import consistency_interval
 
 seeds = st.integers(0, 2**32 - 1)
 
