@@ -14,7 +14,7 @@ from culturekit.families.agreement import AgreementOptions, score_agreement
 from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically

@@ -84,8 +84,9 @@ def export_project(
     left_out: Counter[str],
     *,
     seed: int,
+    drawing: str = "",
 ) -> Outcome:
-    """Write a project: `hand-out/` for annotators, and beside it the key.
+    """Write a project: `hand-out/` for annotators, and beside it the key, with the drawing that the items come from.
 
     A picture that cannot be read takes its items with it, and is counted; then the others are planned again.
     """
@@ -103,6 +104,7 @@ def export_project(
         left_out[reason.partition(":")[0]] += 1
     write_hand_out(out, project, parts, options)
     record = {"project": project.name, "scheme": scheme.model_dump(mode="json")}
+    record |= {"drawing": drawing} if drawing else {}
     write_atomically(work.out / PROJECT_FILE, orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
     key = key_table(project, parts)
     write_table(work.out, ANNOTATION_KEY, key)

@@ -59,7 +59,9 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
         kept = [pair for pair, flagged in items if not set(flagged) & set(FLAGS)]
         drops["flagged, and not in the audits"] = len(items) - len(kept)
         audits = [audit_row(answered, about, scheme, pool) for answered, about in kept]
-        tables.append((AUDITS, pl.DataFrame(audits, schema=AUDITS.schema)))
+        said = pl.DataFrame(audits, schema=AUDITS.schema)
+        drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
+        tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
         notes["audits_without_country"] = sum(row["country"] is None and not row["none_of_these"] for row in audits)
     for table, frame in tables:
         write_table(work.out, table, frame)

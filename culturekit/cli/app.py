@@ -48,6 +48,7 @@ COMMANDS = {
     ),
     "report": at("run_commands:report", "runs/cube --out page"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
+    "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
     "trace": at("look_commands:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),

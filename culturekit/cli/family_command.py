@@ -11,7 +11,7 @@ import typer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.families.family import Declared, Family, dataclasses_of, declared
-from culturekit.families.inputs import Input
+from culturekit.families.handles.inputs import Input
 
 __all__ = ["family_command"]
 

@@ -38,6 +38,11 @@ def lazy_group(
     """
 
     class LazyGroup(TyperGroup):
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as below
+            """Take two words for a command where a table has a command under both, such as `audit plan`."""
+            both = " ".join(args[:2])
+            return super().resolve_command(ctx, [both, *args[2:]] if len(args) > 1 and both in table else args)
+
         def __init__(self, **given: Any) -> None:  # noqa: ANN401 - Typer's own arguments
             super().__init__(**{**given, "commands": LazyCommands(path, {**table, **outside()}, given["commands"])})
 

@@ -17,6 +17,7 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
+from culturekit.metrics.corrected.audit_design import Design
 from culturekit.records.choices import ChannelsName
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
@@ -101,13 +102,25 @@ class Audit(StrictModel):
     """A look at some images by people: with it the diversity is corrected for the errors of the mapping.
 
     `file` is an `audits.parquet` that people filled in; without it the raters are simulated, and know what
-    simulated models drew: `images` of each model and concept.
+    simulated models drew: `images` of each model and concept. `sample` is what `score audit-sample` drew for it, and
+    `design: unknown` takes answers about images that nobody drew; their scores are marked.
     """
 
     images: Annotated[int, Field(ge=10, le=100_000)] = 50
     raters: SimulatedRaters = SimulatedRaters()
     file: Annotated[str, AfterValidator(existing_file)] | None = None
     pool: str | None = None
+    sample: Annotated[str, AfterValidator(existing_file)] | None = None
+    design: Design = "drawn"
+
+    @model_validator(mode="after")
+    def design_is_of_people(self) -> "Audit":
+        """Refuse a sample or a design that would decide nothing."""
+        if self.file is None and (self.sample is not None or self.design != "drawn"):
+            raise ValueError("sample and design are about the answers of people: give file, or leave them out")
+        if self.sample is not None and self.design == "unknown":
+            raise ValueError("a sample is given, so the design is known: leave one of them out")
+        return self
 
 
 class Diagnosis(StrictModel):

@@ -17,11 +17,11 @@ from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, Seed, Typed, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, roles_of
+from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.judge_records import judge_rows
 from culturekit.metrics.scoring.rating_pools import PoolRatings, PoolsBy, pooled_ratings
-from culturekit.metrics.scoring.scored import Row, Scored
-from culturekit.metrics.scoring.value_sets import in_tables, own_generator, statistic_row, with_reason
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.metrics.statistics.chance_corrected import (
     MOST_CHOICES,
     Level,
@@ -136,7 +136,7 @@ def score_agreement(
         rows += of_judges
         left_out["judgment_without_people"] = unmatched
     values = [value for pool in pools for value in item_agreements(pool, options)]
-    return in_tables([*rows, *divergence], [*values, *differences], left_out)
+    return scored([*rows, *divergence], [*values, *differences], left_out=left_out)
 
 
 def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row]:

@@ -15,8 +15,8 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
-from culturekit.families.vector_files import vector_inputs
+from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.vector_files import vector_inputs
 from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.composite import Reduce, faithfulness
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
@@ -25,7 +25,7 @@ from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.scoring.ahead_cells import Cells, compare_images, descriptor_matches, variety_of_prompts
 from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_images, pictured
 from culturekit.metrics.scoring.ladder import ITEMS_SCHEMA, Climb, climbed
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS
 from culturekit.records.work import Work

@@ -12,10 +12,10 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, check_options, kernel_params
 from culturekit.metrics.diversity.bounds import bounds_of_codes
 from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.scoring.collection_answers import Answer, answer_rows, over_repeats
 from culturekit.metrics.scoring.image_collections import ImageCollection, checked, image_collections
-from culturekit.metrics.scoring.qvs_rows import Answer, over_repeats, score_row, value_rows
-from culturekit.metrics.scoring.scored import Scored, scored
-from culturekit.records.schemas import IMAGES, MATCHES, VALUES
+from culturekit.metrics.scoring.score_rows import Scored, scored
+from culturekit.records.schemas import IMAGES, MATCHES
 
 __all__ = ["score_bounds"]
 
@@ -54,11 +54,7 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
         if collection.repeats is not None and not asked.unknown.isdisjoint(collection.images)
         for answer in collection_answers(collection, asked.unknown, options)
     ]
-    values = [value_rows(answer, options.benchmark) for answer in answers]
-    return scored(
-        [score_row(answer, options.benchmark) for answer in answers],
-        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
-    )
+    return scored(*answer_rows(answers, options.benchmark))
 
 
 def asked_images(matches: pl.DataFrame, images: pl.DataFrame) -> AskedImages:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -14,17 +14,15 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import VectorFolder, roles_of
+from culturekit.families.handles.inputs import VectorFolder, roles_of
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.captions.caption_alignment import STRATEGIES, C3Alignment, alignment_c3, keep_best
-from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, interval
 from culturekit.records.schemas import SELECTION
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
-from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import write_table
 
 __all__ = ["C3", "ROLES", "C3Options", "C3Reads", "C3Scores", "c3", "score_c3"]
@@ -129,8 +127,8 @@ def score_c3(vectors: Mapping[str, LabelledVectors], *, options: C3Options) -> C
     strays = {item for each in rows.values() for item in each} - set(items)
     left_out["items without a caption"] += len(strays)
     answers = [metric_rows(metric, found, options) for metric in METRICS]
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    every = scored((row for row, _ in answers), (row for _, rows in answers for row in rows), left_out=counts)
+    scores, values = [score for score, _ in answers], [behind for _, behind in answers]
+    every = scored(scores, values, left_out=dict(sorted(left_out.items())))
     return C3Scores(every, selection(found, options))
 
 
@@ -158,7 +156,7 @@ def align_item(
         raise
 
 
-def metric_rows(metric: str, found: Mapping[str, C3Alignment], options: C3Options) -> tuple[Row, list[Row]]:
+def metric_rows(metric: str, found: Mapping[str, C3Alignment], options: C3Options) -> tuple[Row, pl.DataFrame]:
     """Make the score of one metric, over the items that have it, and its values; null for those that do not.
 
     The interval speaks about items like these; fewer than 20 of them have none.
@@ -172,21 +170,11 @@ def metric_rows(metric: str, found: Mapping[str, C3Alignment], options: C3Option
         target="population" if len(known) >= FEWEST_PROMPTS else "these",
         confidence=options.confidence,
     )
-    place: Row = {
-        "metric": metric,
-        "model": options.model,
-        "benchmark": options.benchmark,
-        "params": canonical_json({"target": "population"}).decode(),
-    }
-    score: Row = {
-        **place,
-        "value": answer.value if known else np.nan,
-        "ci_low": None if np.isnan(answer.low) else answer.low,
-        "ci_high": None if np.isnan(answer.high) else answer.high,
-        "n": len(known),
-        "unit": CATALOG[metric].unit,
-    }
-    return score, [{**place, "item": item, "value": known.get(item)} for item in values]
+    place = {"metric": metric, "model": options.model, "benchmark": options.benchmark}
+    params = {"target": "population"}
+    answer = replace(answer, value=answer.value if known else np.nan, n=len(known))
+    behind = pl.DataFrame({"item": list(values), "value": list(values.values())})
+    return statistic_row(**place, answer=answer, params=params), value_rows(place, params, behind)
 
 
 def selection(found: Mapping[str, C3Alignment], options: C3Options) -> pl.DataFrame:

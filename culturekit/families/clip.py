@@ -13,9 +13,17 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import MeanOptions, cells_of, check_levels, mean_rows, placed, row_of, target_of
-from culturekit.families.inputs import VectorFolder, roles_of
-from culturekit.families.vector_files import images_with_prompts, one_identity
+from culturekit.families.handles.image_levels import (
+    MeanOptions,
+    Rows,
+    cells_of,
+    check_levels,
+    mean_rows,
+    placed,
+    target_of,
+)
+from culturekit.families.handles.inputs import VectorFolder, roles_of
+from culturekit.families.handles.vector_files import images_with_prompts, one_identity
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
@@ -26,7 +34,7 @@ from culturekit.metrics.realism.clip_scores import (
 )
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
 from culturekit.records.work import Work
@@ -170,8 +178,7 @@ def score_clip(
     curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
     if annotations is not None:
         curve = curve_of(images, annotations, metric, options, left_out)
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    return ClipScores(scored(scores, values, left_out=counts), curve)
+    return ClipScores(scored(scores, values, left_out=dict(sorted(left_out.items()))), curve)
 
 
 def scored_images(
@@ -201,9 +208,7 @@ def scored_images(
     return found.with_columns(value=pl.Series(clip_score(own, other, scale=scale)))
 
 
-def object_rows(
-    images: pl.DataFrame, options: ClipOptions, params: Mapping[str, object], target: Target
-) -> list[tuple[list[Row], list[Row]]]:
+def object_rows(images: pl.DataFrame, options: ClipOptions, params: Mapping[str, object], target: Target) -> list[Rows]:
     """Write presence and consistency of objects."""
     thresholds = [
         (model, options.thresholds.get(model, options.thresholds.get("")))
@@ -231,9 +236,8 @@ def object_rows(
         )
         told = {**params, "percentile": options.percentile, "target": "images"}
         told |= {"scheme": options.means.scheme} if place.get("group") else {}
-        rows.append(
-            row_of({**place, "benchmark": options.means.benchmark, "metric": "object_consistency"}, answer, told)
-        )
+        about = {**place, "benchmark": options.means.benchmark, "metric": "object_consistency"}
+        rows.append(statistic_row(**about, answer=answer, params=told))
     return [*answers, (rows, [])]
 
 

@@ -17,9 +17,8 @@ from culturekit.metrics.arguments import argument_error, check_choice, check_ord
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
 from culturekit.metrics.diversity.labels import Missing
+from culturekit.metrics.scoring.collection_answers import Answer, over_repeats, whole_diversity, whole_quality
 from culturekit.metrics.scoring.image_collections import ImageCollection
-from culturekit.metrics.scoring.qvs_rows import Answer, over_repeats
-from culturekit.metrics.scoring.whole_collections import whole_diversity, whole_quality
 from culturekit.metrics.statistics.intervals import Target
 
 __all__ = [

@@ -14,21 +14,12 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Correction, Family, Seed, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Numbered, ValueTables, roles_of
-from culturekit.families.made_alike import noted, traits_in
+from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.made_alike import noted, traits_in
 from culturekit.generation.comparability import Traits, differ_in
 from culturekit.metrics.arguments import check_choice
-from culturekit.metrics.scoring.scored import Row, Scored
-from culturekit.metrics.scoring.value_sets import (
-    COUNTS,
-    PLACE,
-    in_tables,
-    known_values,
-    own_generator,
-    parsed,
-    statistic_row,
-    with_reason,
-)
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, known_values, own_generator, parsed
 from culturekit.metrics.statistics import comparisons
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.comparisons import Comparison
@@ -153,7 +144,7 @@ def score_comparisons(values: pl.DataFrame, *, options: ComparisonOptions) -> Sc
         )
     rows = correct_families("model_difference", found, options.correction, NO_SCATTER)
     table = pl.concat(differences) if differences else pl.DataFrame(schema=VALUES.schema)
-    return in_tables(rows, table, {"unknown_value": unknown, "no_common_prompt": apart})
+    return scored(rows, table, left_out={"unknown_value": unknown, "no_common_prompt": apart})
 
 
 def check_comparison(options: ComparisonOptions) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -14,16 +14,16 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.family import Seed
-from culturekit.metrics.corrected.audit_gates import unplaced_answers
+from culturekit.metrics.corrected.audit_design import Design
+from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, marks_of, unplaced_answers
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
-from culturekit.storage.digests import canonical_json
 
-__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
+__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -34,7 +34,7 @@ PAIRS_ORDER = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Whose answers correct, and the seed of the draws behind the intervals.
+    """Whose answers correct, about which images, and the seed of the draws behind the intervals.
 
     `pool` is needed only when several pools of people answered. Where it is not `required`, an audit that
     cannot carry any correction leaves mapped scores only, and says why.
@@ -43,9 +43,19 @@ class Correction:
     pool: Annotated[str | None, Field(description="Whose answers correct, when several pools answered.")] = None
     seed: Seed = 0
     required: bool = True
+    design: Annotated[
+        Design,
+        Field(description="Audited images were drawn evenly, which is checked; unknown takes others, and is marked."),
+    ] = "drawn"
 
 
 NO_CORRECTION = Correction()
+
+MARKS = {
+    ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
+    DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
+}
+"""What marks of corrected scores (`params.marked`) mean."""
 
 
 def score_corrected(
@@ -55,6 +65,7 @@ def score_corrected(
     *,
     options: QvsOptions,
     correction: Correction = NO_CORRECTION,
+    sample: pl.DataFrame | None = None,
 ) -> Scored:
     """Correct the diversity of each model on each concept, and of each model over its concepts.
 
@@ -66,6 +77,7 @@ def score_corrected(
         quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
         options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
         correction: whose answers correct.
+        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
 
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or nothing could be corrected although it is
@@ -73,11 +85,12 @@ def score_corrected(
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
     said = checked(audits, AUDITS)
+    said = said.with_columns(audits["drawing"]) if "drawing" in audits.columns else said
     scorers = quality_by_scorer(quality)
     rows: list[Row] = []
     reasons: Counter[str] = Counter()
     for images in nearest.sort("model", "concept", "image_id").partition_by("model", maintain_order=True):
-        rows += model_rows(images, said, scorers, options, correction, reasons)
+        rows += model_rows(images, (said, sample), scorers, options, correction, reasons)
     if not rows and correction.required:
         found = "; ".join(f"{why} ({counted_kernels(count)})" for why, count in reasons.items())
         raise UsageError("no model could be corrected", found=found)
@@ -86,7 +99,7 @@ def score_corrected(
 
 def model_rows(
     images: pl.DataFrame,
-    audits: pl.DataFrame,
+    people: tuple[pl.DataFrame, pl.DataFrame | None],
     scorers: Mapping[str, pl.DataFrame],
     options: QvsOptions,
     correction: Correction,
@@ -94,21 +107,23 @@ def model_rows(
 ) -> Iterator[Row]:
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
-    pool = {"pool": correction.pool}
+    pool, audits = {"pool": correction.pool}, people[0]
     for kernel in options.kernels:
         weights = check_weights(kernel)
         found = []
         for part in concepts:
             try:
-                found.append((part, corrected(part, audits, weights, options, correction)))
+                found.append((part, corrected(part, people, weights, options, correction)))
             except UsageError as error:
                 reasons[error.problem] += 1
         unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
         for (part, answer), without in zip(found, unplaced, strict=True):
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, {**pool, **without})
+            told = {**pool, **without, **marked([part], audits, correction)}
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
-            yield from rows_of(images, None, overall, weights, scorers, options, {**pool, **total_of(unplaced)})
+            told = {**pool, **total_of(unplaced), **marked(concepts, audits, correction)}
+            yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
 def counted_kernels(count: int) -> str:
@@ -116,12 +131,30 @@ def counted_kernels(count: int) -> str:
     return f"{count} kernel{'' if count == 1 else 's'} of models and concepts"
 
 
+def marked(parts: Sequence[pl.DataFrame], audits: pl.DataFrame, correction: Correction) -> dict[str, list[str]]:
+    """Say what stands beside numbers of some parts of a model's images; nothing where all can be checked."""
+    own = [answers_about(part, audits, correction.pool) for part in parts]
+    found = {mark for answers in own for mark in marks_of(answers, correction.design)}
+    return {"marked": sorted(found)} if found else {}
+
+
+def answers_about(images: pl.DataFrame, audits: pl.DataFrame, pool: str | None) -> pl.DataFrame:
+    """Give the answers of a pool about some images."""
+    own = audits.join(images.select("image_id"), on="image_id", how="semi")
+    return own if pool is None else own.filter(pool=pool)
+
+
 def corrected(
-    images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, options: QvsOptions, correction: Correction
+    images: pl.DataFrame,
+    people: tuple[pl.DataFrame, pl.DataFrame | None],
+    weights: Weights,
+    options: QvsOptions,
+    correction: Correction,
 ) -> Interval:
-    """Correct one model, concept and kernel; the draws depend on nothing else."""
+    """Correct one model, concept and kernel by answers and the drawn sample; the draws depend on nothing else."""
     key = f"{correction.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
     number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")
+    audits, sample = people
     return vendi_corrected(
         images,
         audits,
@@ -131,13 +164,14 @@ def corrected(
         rng=np.random.default_rng(number),
         confidence=options.confidence,
         pool=correction.pool,
+        sample=sample,
+        design=correction.design,
     )
 
 
 def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, pool: str | None) -> dict[str, int]:
     """Count the answers about some images that a kernel leaves out, because they name a wider level only."""
-    own = audits.join(images.select("image_id"), on="image_id", how="semi")
-    return unplaced_answers(own if pool is None else own.filter(pool=pool), weights)
+    return unplaced_answers(answers_about(images, audits, pool), weights)
 
 
 def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -213,15 +247,7 @@ def row(
     options: QvsOptions,
 ) -> Row:
     """Write one score; `n` counts the images it speaks about, `params.audited` those that people looked at."""
-    return {
-        "metric": metric,
-        "model": images["model"][0],
-        "benchmark": options.benchmark,
-        "concept": concept,
-        "params": canonical_json(params).decode(),
-        "value": answer.value,
-        "ci_low": answer.low,
-        "ci_high": answer.high,
-        "n": images.height,
-        "unit": "share",
-    }
+    answer = replace(answer, n=images.height)
+    return statistic_row(
+        metric, model=images["model"][0], benchmark=options.benchmark, answer=answer, params=params, concept=concept
+    )

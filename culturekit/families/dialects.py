@@ -13,12 +13,12 @@ from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Pair, Seed, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import own_generator, statistic_row
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, QUALITY
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -125,7 +125,7 @@ def score_dialects(
             f"no picture of a prompt in {options.standard!r} or {options.other!r} has a score",
             found=f"{known.height} pictures, {spoken.height} of these groups",
         )
-    return scored(rows, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
 def measures(
@@ -147,7 +147,7 @@ def measures(
 
 def model_rows(
     judged: pl.DataFrame, name: str, pool: str | None, options: DialectOptions
-) -> Iterator[tuple[Row, list[Row]]]:
+) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
     """Make the scores of one model by one measure: each dialect's, and their gap."""
     params: dict[str, object] = {"of": name}
     if pool is not None:

@@ -7,7 +7,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.families.family import Family
-from culturekit.families.inputs import Files, roles_of
+from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.diversity import label_shares
 from culturekit.metrics.diversity.label_shares import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell

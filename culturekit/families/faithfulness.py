@@ -10,7 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.families.answers import answer_counts, question_rates
 from culturekit.families.family import kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import roles_of
+from culturekit.families.handles.inputs import roles_of
 from culturekit.families.questions import QuestionOptions, QuestionReads, score_questions
 from culturekit.records.schemas import ANSWER_COUNTS, QUALITY, QUESTION_RATES
 from culturekit.records.work import Outcome, Work

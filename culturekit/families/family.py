@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from culturekit.families.inputs import Files
+from culturekit.families.handles.inputs import Files
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
 from culturekit.stages.stage import Stage

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

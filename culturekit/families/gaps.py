@@ -12,12 +12,12 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.country_groups import country_groups
 from culturekit.families.family import Confidence, Correction, Family, Seed, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import ValueTables, roles_of
-from culturekit.metrics.scoring.scored import Scored
-from culturekit.metrics.scoring.value_sets import in_tables, known_values, own_generator, parsed
+from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.inputs import ValueTables, roles_of
+from culturekit.metrics.scoring.score_rows import Scored, scored
+from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
 from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.group_gaps import group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
@@ -125,7 +125,7 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions) -> Scored:
             found=f"countries {', '.join(sorted(known['country'].drop_nulls().unique())) or 'none'}",
         )
     rows = correct_families("group_gap", found, options.correction, NO_SCATTER)
-    return in_tables(rows, [], {"unknown_value": unknown, "in_no_group": grouped.height - inside.height})
+    return scored(rows, left_out={"unknown_value": unknown, "in_no_group": grouped.height - inside.height})
 
 
 def with_groups(known: pl.DataFrame, options: GapOptions) -> pl.DataFrame:

@@ -31,6 +31,7 @@ FAMILIES = {
     "dialects": "culturekit.families.dialects:DIALECTS",
     "neutral": "culturekit.families.neutral:NEUTRAL",
     "question-pairs": "culturekit.families.question_pairs:QUESTION_PAIRS",
+    "ranks": "culturekit.families.ranks:RANKS",
     "ratings": "culturekit.families.ratings:RATINGS",
     "realism": "culturekit.families.realism:REALISM",
     "clip": "culturekit.families.clip:CLIP",

@@ -11,22 +11,15 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
-from culturekit.families.country_groups import country_groups
 from culturekit.families.family import Confidence, Family, Seed, Typed, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, ValueTables, roles_of
+from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.automatic_values import automatic_values
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pooled_ratings
-from culturekit.metrics.scoring.scored import Row, Scored
-from culturekit.metrics.scoring.value_sets import (
-    in_tables,
-    known_values,
-    own_generator,
-    parsed,
-    statistic_row,
-    with_reason,
-)
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
 from culturekit.metrics.statistics.clustering import check_count
 from culturekit.metrics.statistics.correlations import (
     CORRELATIONS,
@@ -216,7 +209,7 @@ def score_meta(
             expected="items of the values among those of the ratings, or two metrics of the same items",
             found=f"{len(metrics)} metrics and {len(people)} kinds of ratings",
         )
-    return in_tables(rows, [], {"unknown_value": unknown})
+    return scored(rows, left_out={"unknown_value": unknown})
 
 
 def metric_series(known: pl.DataFrame) -> list[Series]:

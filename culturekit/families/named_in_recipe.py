@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from culturekit.errors import UsageError
 from culturekit.families.family import Declared, Family, dataclasses_of, declared
-from culturekit.families.inputs import Files
+from culturekit.families.handles.inputs import Files
 from culturekit.families.listing import family_named
 from culturekit.stages.stage import Stage
 

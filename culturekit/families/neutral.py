@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +15,10 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Pair, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.metrics.linguistic.neutral_groups import NeutralSpread, neutral_similarity, neutral_spread
-from culturekit.metrics.scoring.prompted_images import Place, plain_row, prompted_images, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.scoring.prompted_images import Place, plain_row, prompted_images
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.comparisons import mean_interval
 from culturekit.metrics.statistics.intervals import Interval, simple_mean
 from culturekit.records.schemas import IMAGES
@@ -100,7 +99,7 @@ def score_neutral(
             found=f"{known.height} pictures of {known['pair'].n_unique()} prompts",
             hint="Name with --pair the columns of prompts that a neutral prompt shares with those of the groups.",
         )
-    return scored(rows, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
 def with_vectors(known: pl.DataFrame, ids: Sequence[str], left_out: Counter[str]) -> pl.DataFrame:
@@ -141,20 +140,21 @@ def similarity_table(model: pl.DataFrame, groups: Sequence[str], vectors: Vector
 
 def model_rows(
     model: str, table: dict[str, list[float]], groups: Sequence[str], options: NeutralOptions
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[Row], list[pl.DataFrame]]:
     """Make the scores of one model: the heat map, the spread over groups, and the spread of the heat map."""
     params: dict[str, object] = {"encoder": options.encoder} if options.encoder else {}
     params["groups"] = len(groups)
     spread = neutral_spread(list(table.values()), list(table))
     rows: list[Row] = []
-    values: list[Row] = []
+    values: list[pl.DataFrame] = []
     for metric, group, numbers in columns_of(spread, np.array(list(table.values())).T, groups):
         place = Place(metric, model, options.benchmark, group)
         answer = t_interval(numbers, options.confidence)
         rows.append(
             statistic_row(metric, model=model, benchmark=options.benchmark, answer=answer, params=params, group=group)
         )
-        values += value_rows(zip(table, table, numbers.tolist(), strict=True), place, params)
+        below = pl.DataFrame({"item": list(table), "prompt_id": list(table), "value": numbers})
+        values.append(value_rows(asdict(place), params, below))
     ranked = {**params, "prompts_ranked": list(spread.ranking)}
     for metric, value in (("neutral_std_of_means", spread.of_means.std), ("neutral_mad_of_means", spread.of_means.mad)):
         rows.append(plain_row(Place(metric, model, options.benchmark), value, len(table), ranked))

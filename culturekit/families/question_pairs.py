@@ -15,11 +15,11 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import NamedVectors, Numbered, asked, roles_of
+from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.families.neutral import with_vectors
 from culturekit.metrics.linguistic.question_pairs import LOGIT_SCALE, question_pair
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
-from culturekit.metrics.scoring.scored import Scored, scored
+from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -140,7 +140,7 @@ def score_question_pairs(
             if part.height > 1:
                 deviation = float(np.sort(part["value"].to_numpy()).std(ddof=1))
                 rows.append(plain_row(replace(place, metric="question_sd"), deviation, part.height, params))
-    return scored(rows, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
 def parts_of(answered: pl.DataFrame) -> list[tuple[tuple[str, str | None], pl.DataFrame]]:

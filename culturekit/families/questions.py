@@ -13,13 +13,13 @@ from culturekit.errors import UsageError
 from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import MeanOptions, check_levels, mean_rows, placed, target_of
-from culturekit.families.inputs import Numbered, roles_of
-from culturekit.families.vector_files import images_with_prompts
+from culturekit.families.handles.image_levels import MeanOptions, Rows, check_levels, mean_rows, placed, target_of
+from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.families.handles.vector_files import images_with_prompts
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.questions.graph_scores import Denominator, dsg_score
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import JUDGMENTS, QUALITY, QUESTIONS
 from culturekit.records.work import Work
@@ -34,8 +34,6 @@ __all__ = [
     "questions",
     "score_questions",
 ]
-
-Rows = tuple[list[Row], list[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +144,8 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions, required:
             expected=f"judgments of the tasks {DSG} or {VQASCORE}, or quality, of images in the table of images",
             found=", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()) if count),
         )
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
     rows = [row for rows, _ in parts for row in rows]
-    return scored(rows, [value for _, values in parts for value in values], left_out=counts)
+    return scored(rows, [value for _, values in parts for value in values], left_out=dict(sorted(left_out.items())))
 
 
 def dsg_rows(

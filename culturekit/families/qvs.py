@@ -12,17 +12,18 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.bounds import score_bounds
 from culturekit.families.collection_scores import QvsOptions, check_options, collection_answers
-from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
+from culturekit.families.corrected import MARKS, NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Files, roles_of
-from culturekit.families.made_alike import noted, traits_by_model
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.made_alike import noted, traits_by_model
+from culturekit.families.handles.public_files import prompts_table
+from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer
-from culturekit.metrics.scoring.qvs_rows import score_row, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.metrics.scoring.score_rows import Scored, scored
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
@@ -54,6 +55,13 @@ class QvsReads:
     audits: Annotated[
         Files, Field(description="What people say that some of the images show; adds corrected diversity."), ONCE
     ] = Files()
+    sample: Annotated[
+        Files,
+        Field(
+            description="What `score audit-sample` drew: answers about other images or to another drawing, and parts "
+            "without answers, are then refused. Repeatable."
+        ),
+    ] = Files()
     images: Annotated[
         Files,
         Field(description="All images asked for; those without a match, and abstained ones, then give bounds."),
@@ -73,7 +81,8 @@ def qvs(
     check_options(options)
     settings, seeds = kept(options), {}
     if given.audits:
-        settings, seeds = {**settings, **kept(correction)}, {"correction": correction.seed}
+        but = ("design",) if correction.design == "drawn" else ()  # scores of even draws are known without it
+        settings, seeds = {**settings, **kept(correction, but=but)}, {"correction": correction.seed}
     return Stage(
         name,
         "score-qvs",
@@ -119,14 +128,32 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
     if images:
         found.append(score_bounds(pl.concat(mapped), pl.concat(map(with_concepts, images)), options=options))
     if given.audits:
-        audits = given.audits.together(AUDITS)
-        found.append(score_corrected(pl.concat(mapped), audits, quality, options=options, correction=correction))
+        people = answers_of(given.audits), samples_of(given.sample)
+        found.append(
+            score_corrected(
+                pl.concat(mapped), people[0], quality, options=options, correction=correction, sample=people[1]
+            )
+        )
         left_out.update(found[-1].left_out)
     scores, values = pl.concat([each.scores for each in found]), pl.concat([each.values for each in found])
     outcome = write_scored(work, Scored(scores, values, dict(sorted(left_out.items()))))
     if given.audits:
-        outcome = replace(outcome, notes={**outcome.notes, "caveat": ASSUMED})
+        found_marks = [MARKS[mark] for mark in MARKS if found[-1].scores["params"].str.contains(f'"{mark}"').any()]
+        outcome = replace(outcome, notes={**outcome.notes, "caveat": " ".join([ASSUMED, *found_marks])})
     return noted(outcome, traits_by_model(images))
+
+
+def answers_of(audits: Files) -> pl.DataFrame:
+    """Read the answers of people, and which drawing they belong to where that is known."""
+    known = [*AUDITS.schema, "drawing"]
+    tables = [read_table(path, AUDITS) for path in audits.places]
+    return pl.concat([one.select(name for name in one.columns if name in known) for one in tables], how="diagonal")
+
+
+def samples_of(samples: Files) -> pl.DataFrame | None:
+    """Read which images were drawn, each with the name of its drawing."""
+    tables = [read_table(path, AUDIT_SAMPLE).select(list(AUDIT_SAMPLE.schema)) for path in samples.places]
+    return pl.concat([one.with_columns(drawing=pl.lit(drawing_of(one))) for one in tables]) if tables else None
 
 
 def tables_of(matches: Files) -> list[pl.DataFrame]:
@@ -191,14 +218,9 @@ def score_qvs(
     answers = [
         answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
     ]
-    rows: list[Row] = [score_row(answer, options.benchmark) for answer in answers]
-    values = [value_rows(answer, options.benchmark) for answer in answers]
     short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
-    return scored(
-        rows,
-        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
-        left_out={f"model and concept of which no repeat has {options.size} images": short} if short else {},
-    )
+    reason = f"model and concept of which no repeat has {options.size} images"
+    return scored(*answer_rows(answers, options.benchmark), left_out={reason: short})
 
 
 def collections(

@@ -13,11 +13,11 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored
 from culturekit.records.schemas import ANNOTATIONS, IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -101,7 +101,7 @@ def score_ratings(
     for row, below in [*rating_rows(rated, options), *choice_rows(chosen, options)]:
         rows.append(row)
         values += below
-    return scored(rows, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
 def labelled(
@@ -117,7 +117,7 @@ def labelled(
     return found
 
 
-def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[Row]]]:
+def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
     """Make the mean rating of each cell of the table, and its deviations over items and within them."""
     if not rated.height:
         return
@@ -134,7 +134,7 @@ def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[R
                 yield plain_row(replace(place, metric=metric), cell[name], cell["items"], params), []
 
 
-def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[Row]]]:
+def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
     """Make the rate of each choice: of an item's annotators first, then over items."""
     keys = ["scheme", "criterion", "annotator_region", "model", "group"]
     for cell in chosen.sort(*keys, "item_id", nulls_last=True).partition_by(keys, maintain_order=True):

@@ -12,17 +12,17 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import check_levels, placed, row_of, target_of, value_rows
-from culturekit.families.inputs import ImageTables, ProbabilityFolders, VectorFolder, VectorFolders, roles_of
+from culturekit.families.handles.image_levels import Rows, check_levels, placed, target_of
+from culturekit.families.handles.inputs import ImageTables, ProbabilityFolders, VectorFolder, VectorFolders, roles_of
+from culturekit.families.handles.vector_files import images_with_prompts, one_identity_of_all
 from culturekit.families.realism_cells import RealismOptions, cell_rows, cells_with_references, params_of
-from culturekit.families.vector_files import images_with_prompts, one_identity_of_all
 from culturekit.metrics.realism.class_scores import split_scores
 from culturekit.metrics.realism.extractors import check_extractor, licence_of
 from culturekit.metrics.realism.features import check_same_width, feature_rows
 from culturekit.metrics.realism.neighbours import RadiiCache
 from culturekit.metrics.scoring.equal_images import Equal, balanced_references, equal_images
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -143,7 +143,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         rows, behind = class_rows(given.probs, given.images, options, left_out)
         scores += rows
         values += behind
-    return scored(scores, values, left_out={reason: count for reason, count in sorted(left_out.items()) if count})
+    return scored(scores, values, left_out=dict(sorted(left_out.items())))
 
 
 def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str]) -> tuple[pl.DataFrame, Equal, Equal]:
@@ -169,7 +169,7 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
 
 def class_rows(
     probs: LabelledVectors, images: pl.DataFrame | None, options: RealismOptions, left_out: Counter[str]
-) -> tuple[list[Row], list[Row]]:
+) -> Rows:
     """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
     made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
     equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
@@ -184,8 +184,8 @@ def class_rows(
             "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.told,
         }  # fmt: skip
         place = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
-        rows.append(row_of(place, Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these"), params))
-        parts = pl.DataFrame({"image_id": [f"split {number}" for number in range(len(splits))], "value": splits})
-        blank = parts.with_columns(prompt_id=pl.lit(None, pl.String), repeat=pl.lit(None, pl.UInt16))
-        values += value_rows(place, blank, params)
+        answer = Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these")
+        rows.append(statistic_row(**place, answer=answer, params=params))
+        parts = pl.DataFrame({"item": [f"split {number}" for number in range(len(splits))], "value": splits})
+        values.append(value_rows(place, params, parts))
     return rows, values

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.family import Seed, Typed
-from culturekit.families.image_levels import LEVELS, Level, MeanOptions, cells_of, prompts_of, row_of, value_rows
+from culturekit.families.handles.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
 from culturekit.metrics.realism.balanced_references import balanced_sample
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated
@@ -21,8 +21,8 @@ from culturekit.metrics.realism.manifolds import Neighbourhoods, coverage_interv
 from culturekit.metrics.realism.neighbours import RadiiCache
 from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval
 from culturekit.metrics.scoring.equal_images import Equal
-from culturekit.metrics.scoring.scored import Row
-from culturekit.metrics.scoring.value_sets import own_generator, with_reason
+from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows, with_reason
+from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 
 __all__ = ["Cell", "RealismMeans", "RealismOptions", "cell_rows", "cells_with_references", "params_of"]
@@ -194,7 +194,7 @@ def cell_rows(
     params: Mapping[str, object],
     target: Target,
     cache: RadiiCache,
-) -> tuple[list[Row], list[Row]]:
+) -> Rows:
     """Score the images of one model in one cell."""
     real, fake = reals[cell.references["row"].to_numpy()], fakes[cell.images["row"].to_numpy()]
     prompts = prompts_of(cell.images)
@@ -214,11 +214,11 @@ def cell_rows(
     distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
     counts = {"n_fake": len(fake)}
     own = {**params, **counts, **name_of("frechet_distance", options), "no_interval": NO_FRECHET_INTERVAL}
-    rows.append(row_of({**place, "metric": "frechet_distance"}, distance, own))
+    rows.append(statistic_row(**{**place, "metric": "frechet_distance"}, answer=distance, params=own))
     kernel = kernel_answer(real, fake, groups, confidence)
     own = {**params, **name_of("kernel_distance", options), "target": KERNEL_TARGETS[target]}
     own = with_reason(own, kernel, FEW_UNITS)
-    rows.append(row_of({**place, "metric": "kernel_distance"}, kernel, own))
+    rows.append(statistic_row(**{**place, "metric": "kernel_distance"}, answer=kernel, params=own))
     return rows, values
 
 
@@ -249,7 +249,7 @@ def prdc_rows(
     prompts: list[str] | None,
     target: Target,
     confidence: float,
-) -> tuple[list[Row], list[Row]]:
+) -> Rows:
     """Write the four shares, each with the images it is the mean of."""
     counts = {"k": found.k, "n_fake": len(found.around_fake)}
     of_fakes, of_reals = {**params, "k": found.k, "target": target}, {**params, **counts, "target": "references"}
@@ -267,9 +267,9 @@ def prdc_rows(
     rows, values = [], []
     for metric, (answer, told, behind) in answers.items():
         images = cell.images if told is of_fakes else cell.references
-        rows.append(row_of({**place, "metric": metric}, answer, told))
-        one_each = images.with_columns(value=pl.Series(behind).cast(pl.Float64))
-        values += value_rows({**place, "metric": metric}, one_each, told)
+        rows.append(statistic_row(**{**place, "metric": metric}, answer=answer, params=told))
+        one_each = images.rename({"image_id": "item"}).with_columns(value=pl.Series(behind).cast(pl.Float64))
+        values.append(value_rows({**place, "metric": metric}, told, one_each))
     return rows, values
 
 

@@ -12,14 +12,14 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, Within, check_options, weights_of
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
-from culturekit.families.inputs import Files, roles_of
+from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs
 from culturekit.families.stability import score_stability
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 from culturekit.metrics.diversity.labels import LEVELS
 from culturekit.metrics.scoring.route_labels import Route, common_images, counted, read_route, side_by_side
-from culturekit.metrics.scoring.scored import Row, Scored
-from culturekit.metrics.scoring.value_sets import in_tables, parsed, statistic_row, with_reason
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.two_labellings import equal_share, kappa_interval
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
@@ -144,7 +144,7 @@ def score_routes(
     between, short = (one.name, other.name), scored_both[0].left_out
     stability = score_stability({name: plain(part.scores) for name, part in zip(between, scored_both, strict=True)})
     rows = list(agreement_rows(common, one, other, between, options))
-    agreement = in_tables(rows, [], {})
+    agreement = scored(rows, left_out={})
     tables = [part.scores for part in scored_both] + [stability.scores, agreement.scores]
     answer = Scored(
         pl.concat(tables).sort(SCORES.key, maintain_order=True),

@@ -1,6 +1,5 @@
 """How unlike the images of a batch look, as cosines of vectors and as a perceptual distance: what stands beside VS."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,21 +16,29 @@ from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.image_levels import MeanOptions, placed
-from culturekit.families.inputs import ImageTables, PairFolders, VectorFolders, roles_of
-from culturekit.families.weights_behind import check_weights, weights_behind
+from culturekit.families.handles.image_levels import MeanOptions, placed
+from culturekit.families.handles.inputs import ImageTables, PairFolders, VectorFolders, roles_of
+from culturekit.families.handles.weights_behind import check_weights, weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine
 from culturekit.metrics.realism.extractors import licence_of
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
-from culturekit.metrics.statistics.intervals import Interval, Target, interval
+from culturekit.metrics.scoring.score_rows import (
+    Row,
+    Scored,
+    mean_over_repeats,
+    repeats_in,
+    scored,
+    statistic_row,
+    value_rows,
+    with_reason,
+)
+from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.work import Work
 from culturekit.registry import parse_spec
 from culturekit.stages.stage import Stage
-from culturekit.storage.digests import canonical_json, digest_file
+from culturekit.storage.digests import digest_file
 
 __all__ = [
     "PAIRS",
@@ -196,13 +203,13 @@ def score_spread(
             made = {"measure": dict(measures.get(str(measure), {"name": measure})), "size": options.size}
             tables.append(("mean_lpips", own.rename({"distance": "value"}), made))
     scores: list[Row] = []
-    values: list[Row] = []
+    values: list[pl.DataFrame] = []
     for metric, batches, made in tables:
         for place, own in parts_of(batches):
             score, behind = answer(metric, place, own, made, options)
             scores.append(score)
-            values += behind
-    return scored(scores, values, left_out=dict(sorted((+left_out).items())))
+            values.append(behind)
+    return scored(scores, values, left_out=dict(sorted(left_out.items())))
 
 
 def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, left_out: Counter[str]) -> pl.DataFrame:
@@ -236,29 +243,17 @@ def parts_of(batches: pl.DataFrame) -> Iterator[tuple[Row, pl.DataFrame]]:
 
 def answer(
     metric: str, place: Row, batches: pl.DataFrame, made: Mapping[str, object], options: SpreadOptions
-) -> tuple[Row, list[Row]]:
+) -> tuple[Row, pl.DataFrame]:
     """Average the batches over repeats and prompts, and write score and values."""
-    repeats = batches.group_by("prompt_id", "repeat").agg(pl.col("value").mean()).sort("prompt_id", "repeat")
-    found = interval(
-        repeats["value"].to_numpy(),
-        prompts=repeats["prompt_id"].to_list(),
-        repeats=repeats["repeat"].to_numpy(),
-        target=options.target,
-        confidence=options.confidence,
+    ordered = batches.sort("prompt_id", "repeat", maintain_order=True)
+    repeats = repeats_in(ordered)
+    found, means = mean_over_repeats(
+        ordered["value"].to_numpy(), repeats.of_row, repeats, target=options.target, confidence=options.confidence
     )
     params: dict[str, object] = {
-        **made, "target": options.target, "confidence": options.confidence, "prompts": repeats["prompt_id"].n_unique(),
+        **made, "target": options.target, "confidence": options.confidence, "prompts": len(set(repeats.prompts)),
     }  # fmt: skip
-    if math.isnan(found.low):
-        params = with_reason(params, found, FEW_REPEATS)
+    params = with_reason(params, found, FEW_REPEATS)
+    about = {**place, "benchmark": options.benchmark, "metric": metric}
     entered = replace(found, n=int(batches["images"].sum()))
-    own = {**place, "benchmark": options.benchmark}
-    score = statistic_row(metric, **own, answer=Interval(entered.value, entered.low, entered.high, entered.n, "these"),
-                          params=params)  # fmt: skip
-    text = canonical_json(params).decode()
-    behind = [
-        {**own, "metric": metric, "params": text, "item": f"{prompt}/{repeat}", "prompt_id": prompt, "repeat": repeat,
-         "value": value}
-        for prompt, repeat, value in repeats.iter_rows()
-    ]  # fmt: skip
-    return score, behind
+    return statistic_row(**about, answer=entered, params=params), value_rows(about, params, repeats.values(means))

@@ -14,10 +14,10 @@ from scipy import stats
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, Typed, described
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Files, roles_of
+from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.scored import Row, Scored
-from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, in_tables, parsed, statistic_row
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, parsed
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
 from culturekit.stages.stage import Stage
@@ -107,7 +107,7 @@ def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
                 few += 1
                 continue
             rows.append(stability_row(key, (first, second), models, one[key], other[key]))
-    return in_tables(rows, [], {FEW: few})
+    return scored(rows, left_out={FEW: few})
 
 
 def rankings(scores: pl.DataFrame) -> dict[tuple[str | None, ...], dict[str, float]]:

@@ -1,7 +1,7 @@
 """From coded responses to a survey to themes: which ones coders agree on, and who mentions them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +11,11 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import roles_of
+from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.inclusion.survey_themes import CODERS, LEAST_KAPPA, survey_themes
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.prompted_images import Place, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.scoring.prompted_images import Place
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.metrics.statistics.proportions import proportion_interval
 from culturekit.records.schemas import SURVEY_CODES
@@ -72,7 +71,7 @@ def score_survey(codes: pl.DataFrame, *, options: SurveyOptions) -> Scored:
     themes = survey_themes(checked(codes, SURVEY_CODES), least=options.least, coders=options.coders)
     responses = codes["response_id"].n_unique()
     rows: list[Row] = []
-    values: list[Row] = []
+    values: list[pl.DataFrame] = []
     for code in themes.kappas.drop_nulls("kappa").iter_rows(named=True):
         params = {"code": code["code"], "kept": code["kept"], "coders": options.coders}
         answer = Interval(code["kappa"], math.nan, math.nan, responses, "these")
@@ -83,15 +82,9 @@ def score_survey(codes: pl.DataFrame, *, options: SurveyOptions) -> Scored:
         head = cell.row(0, named=True)
         about = {"topic": head["topic"], "code": head["code"], "least": options.least}
         answer = proportion_interval(int(cell["present"].sum()), cell.height, confidence=options.confidence)
-        rows.append(
-            statistic_row(
-                "theme_share", model=RESPONDENTS, benchmark=options.benchmark, answer=answer, params=about,
-                group=head["location"],
-            )
-        )  # fmt: skip
         place = Place("theme_share", RESPONDENTS, options.benchmark, head["location"])
-        marked = cell.select("response_id", pl.lit(None, pl.String), pl.col("present").cast(pl.Float64))
-        values += value_rows(marked.iter_rows(), place, about)
+        rows.append(statistic_row(**asdict(place), answer=answer, params=about))
+        values.append(value_rows(asdict(place), about, cell.select(item="response_id", value="present")))
     unkept = themes.kappas.filter(~pl.col("kept")).height
     return scored(rows, values, left_out={"codes that coders do not agree on": unkept} if unkept else {})
 

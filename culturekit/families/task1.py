@@ -16,16 +16,14 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import NamedVectors, roles_of
+from culturekit.families.handles.inputs import NamedVectors, roles_of
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.inclusion.manifold_appeal import appealing_inside, both_criteria
 from culturekit.metrics.inclusion.task_agreement import item_agreement, task1_answers
 from culturekit.metrics.inclusion.triplet_distances import Features, binned_choices
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.prompted_images import Place, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows, with_reason
 from culturekit.metrics.statistics.proportions import proportion_interval
 from culturekit.records.schemas import TASK1
 from culturekit.records.work import Work
@@ -204,13 +202,12 @@ def score_task1(
     for by in (AGREEING, (*AGREEING, "annotator_loc")):
         items = item_agreement(task1_answers(table, by=by), by=by, item="triplet_id", question="criterion")
         rows += agreement_rows(items, by, options.benchmark, options.confidence, {"least": options.least})
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    return scored(rows, [value for _, below in shares for value in below], left_out=counts)
+    return scored(rows, [below for _, below in shares], left_out=dict(sorted(left_out.items())))
 
 
 def closer_rows(
     pooled: pl.DataFrame, extractors: Mapping[str, Features], options: Task1Options
-) -> Iterator[tuple[Row, list[Row]]]:
+) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Make the rates of closer choices, by extractor and bin of distance, over all sources and regions."""
     choices = binned_choices(pooled, extractors, bins=options.bins).with_columns(yes="closer", source=pl.lit("all"))
     named = ("extractor", "pool", "bin", "low", "high")
@@ -223,7 +220,7 @@ def manifold_rows(
     real: RealFeatures,
     options: Task1Options,
     left_out: Counter[str],
-) -> Iterator[tuple[Row, list[Row]]]:
+) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Make the shares of appealing images that lie in the manifold of real ones."""
     if real.extractor not in extractors:
         raise UsageError(
@@ -245,7 +242,7 @@ def share_rows(
     options: Shares,
     *,
     image: str,
-) -> Iterator[tuple[Row, list[Row]]]:
+) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Make the share of answers that are `yes` in each cell, with its values.
 
     Args:
@@ -265,15 +262,14 @@ def share_rows(
         answer = clustered_share(values, clusters, confidence=options.confidence)
         params = {**{name: head[name] for name in named}, "by": list(cell), "least": options.least}
         params = with_reason(params, answer, ONE)
-        row = statistic_row(
-            metric, model=head["source"], benchmark=options.benchmark, answer=answer,
-            params=params, concept=head["object"] if "object" in cell else None,
-            group=head["region"] if "region" in cell else None,
-        )  # fmt: skip
-        place = Place(metric, head["source"], options.benchmark, row["group"])
+        place = {
+            "metric": metric, "model": head["source"], "benchmark": options.benchmark,
+            "concept": head["object"] if "object" in cell else None,
+            "group": head["region"] if "region" in cell else None,
+        }  # fmt: skip
         items = [f"{one} by {who}" for one, who in zip(clusters["image"], clusters["annotator"], strict=True)]
-        below = value_rows(((item, None, value) for item, value in zip(items, values, strict=True)), place, params)
-        yield row, [{**value, "concept": row["concept"]} for value in below]
+        below = value_rows(place, params, pl.DataFrame({"item": items, "value": values}))
+        yield statistic_row(**place, answer=answer, params=params), below
 
 
 def agreement_rows(

@@ -14,15 +14,14 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, Typed, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import roles_of
+from culturekit.families.handles.inputs import roles_of
 from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
 from culturekit.metrics.inclusion.annotator_quality import LEAST_ACCURACY, drop_unreliable
 from culturekit.metrics.inclusion.region_rates import representation_answers
 from culturekit.metrics.inclusion.task2_files import read_task2_file
 from culturekit.metrics.inclusion.task_agreement import item_agreement, kappa_of, task2_answers
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import DROPS, TASK2
 from culturekit.records.work import Work
@@ -110,17 +109,16 @@ def score_task2(annotations: pl.DataFrame, *, options: Task2Options) -> Scored:
     if options.least > 0:
         left_out["kept unchecked, for want of photographs"] = reliable.unchecked
     rows: list[Row] = []
-    values: list[Row] = []
+    values: list[pl.DataFrame] = []
     for cell in CELLS:
         for row, below in [*rate_rows(table, cell, options), *consistency_rows(table, cell, options)]:
             rows.append(row)
-            values += below
+            values.append(below)
     rows += agreement_of_regions(table, options)
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    return scored(rows, values, left_out=counts)
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
-def rate_rows(table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options) -> Iterator[tuple[Row, list[Row]]]:
+def rate_rows(table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Make the in-region rates of each cell."""
     answers = representation_answers(table, by=("source", *cell)).with_columns(yes="names")
     yield from share_rows("in_region_rate", answers, cell, ("side", "target"), options, image="img_path")
@@ -128,7 +126,7 @@ def rate_rows(table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options)
 
 def consistency_rows(
     table: pl.DataFrame, cell: tuple[str, ...], options: Task2Options
-) -> Iterator[tuple[Row, list[Row]]]:
+) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Make the object consistency of each cell, pool by pool."""
     answers = table.with_columns(yes="shown", pool="annotator_loc")
     yield from share_rows("object_seen", answers, cell, ("pool",), options, image="img_path")

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from culturekit.families.family import Family, Seed, Typed, kept
-from culturekit.families.inputs import roles_of
+from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.records.work import Outcome, Work

@@ -14,7 +14,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.families.tones_of_pictures import tones_of_pictures
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
 from culturekit.metrics.linguistic.monk_scale import MONK_TONES
@@ -23,8 +23,7 @@ from culturekit.metrics.linguistic.skin_pixels import Detector
 from culturekit.metrics.linguistic.tone_histograms import SpreadKind, tone_spread_interval
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row, with_reason
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
 from culturekit.records.schemas import ANNOTATIONS, IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -131,8 +130,7 @@ def score_tones(
             values += [value for _, below in found for value in below]
     if not rows:
         raise UsageError("no picture has a skin tone", found=f"{known.height} pictures", expected="at least one")
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    return scored(rows, values, left_out=counts)
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,7 @@ def parts_of(pictures: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield from groups.partition_by("group", maintain_order=True)
 
 
-def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iterator[tuple[Row, list[Row]]]:
+def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
     """Make the scores of some pictures, each with its values."""
     seen = part.filter(pl.col(WEIGHTS[0]).is_not_null())
     if not seen.height:

@@ -14,16 +14,15 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, Within, check_options, collection_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.inputs import Files, roles_of
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.families.qvs import ARTIFACT
 from culturekit.metrics.diversity.kernels import Weights, kernel_name
+from culturekit.metrics.scoring.collection_answers import Answer, answer_rows
 from culturekit.metrics.scoring.image_collections import image_collections
-from culturekit.metrics.scoring.qvs_rows import Answer, score_row, value_rows
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.scoring.value_sets import statistic_row
-from culturekit.metrics.statistics.intervals import Interval, Mean, Target, by_prompt, half_width, mean_of_these
-from culturekit.records.schemas import MATCHES, PROMPTS, VALUES
+from culturekit.metrics.scoring.score_rows import Row, Scored, equal_means, no_interval, scored, statistic_row
+from culturekit.metrics.statistics.intervals import Mean, Target, by_prompt, mean_of_these
+from culturekit.records.schemas import MATCHES, PROMPTS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table
@@ -103,19 +102,16 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     left_out = {NO_IMAGES: 0, NO_BATCH: 0}
     for table in (named, *whole(named)):
         answers = list(answers_in(table, countries, options))
-        rows += [score_row(one, options.benchmark) for one in answers]
-        values += [value_rows(one, options.benchmark) for one in answers]
+        made, behind = answer_rows(answers, options.benchmark)
+        rows += made
+        values += behind
         left_out[NO_BATCH] += sum(one.interval.n == 0 for one in answers)
         for own in by_model_and_concept(answers):
             absent = absent_countries(own, asked)
             left_out[NO_IMAGES] += len(absent)
             rows += [absent_row(own[0], country, options) for country in absent]
             rows += means(own, absent, options)
-    return scored(
-        rows,
-        pl.concat(values) if values else pl.DataFrame(schema=VALUES.schema),
-        left_out={reason: count for reason, count in left_out.items() if count},
-    )
+    return scored(rows, values, left_out=left_out)
 
 
 def whole(matches: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -164,7 +160,7 @@ def params_of_row(answer: Answer) -> dict[str, object]:
 def absent_row(like: Answer, country: str, options: QvsOptions) -> Row:
     """Say that a model has no image of a country."""
     params = {**params_of_row(like), "images_left_out": 0, "no_value": NO_IMAGES}
-    nothing = Interval(math.nan, math.nan, math.nan, 0, "these")
+    nothing = no_interval("these")
     place = {"concept": like.images.concept, "country": country}
     return statistic_row(
         "vs", model=like.images.model, benchmark=options.benchmark, answer=nothing, params=params, **place
@@ -185,27 +181,12 @@ def means(own: Sequence[Answer], absent: Sequence[str], options: QvsOptions) -> 
             "countries": len(known),
             "countries_without": without,
         }
+        entered = sum(one.entered for one in known)
+        answer = equal_means([mean_of(one) for one in known], n=entered, confidence=options.confidence)
+        images = answers[0].images
         yield statistic_row(
-            "vs", model=answers[0].images.model, benchmark=options.benchmark, concept=answers[0].images.concept,
-            answer=over_countries(known, options.confidence), params=params,
-        )  # fmt: skip
-
-
-def over_countries(answers: Sequence[Answer], confidence: float) -> Interval:
-    """Average scores of countries, each weighing the same; the variance is the sum of theirs over their number."""
-    entered = sum(one.entered for one in answers)
-    if not answers:
-        return Interval(math.nan, math.nan, math.nan, 0, "these")
-    parts = [mean_of(one) for one in answers]
-    value = float(np.mean([part.value for part in parts]))
-    variances = [part.variance for part in parts]
-    total = math.fsum(variances)
-    if not total > 0:
-        margin = total
-    else:
-        shares = [(part.variance / total) ** 2 / part.freedom for part in parts if part.variance > 0]
-        margin = half_width(Mean(value, total / len(parts) ** 2, 1 / math.fsum(shares)), confidence=confidence)
-    return Interval(value, value - margin, value + margin, entered, "these")
+            "vs", model=images.model, benchmark=options.benchmark, answer=answer, params=params, concept=images.concept
+        )
 
 
 def mean_of(answer: Answer) -> Mean:

@@ -9,7 +9,7 @@ from pathlib import Path
 from culturekit.builders.prompting.artifact_names import artifact_prompts
 from culturekit.builders.space.space_files import read_space
 from culturekit.errors import UsageError
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.generation.folder.folder_detection import find_list, fitting
 from culturekit.generation.folder.folder_listing import Listing, list_folder
 from culturekit.generation.folder.folder_options import FOLDER

@@ -102,7 +102,7 @@ def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
 
 def headline_values(run: RunFolders) -> pl.DataFrame:
     """Take the values behind the headline of each model: over all concepts, or of the only one."""
-    values = run.needed(roles.SCORES, VALUES)
+    values = run.of_main_order(run.needed(roles.SCORES, VALUES))
     params = pl.Struct({"kernel": pl.String, "labels": pl.String})
     own = values.with_columns(p=pl.col("params").str.json_decode(params)).filter(
         pl.col("metric").is_in(COMPARED),

@@ -55,14 +55,20 @@ class RunFolders(Run):
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
         params = pl.Struct({"kernel": pl.String, "labels": pl.String, "scorer": pl.String})
-        scores = self.needed(roles.SCORES, SCORES).with_row_index("row")
+        scores = self.of_main_order(self.needed(roles.SCORES, SCORES).with_row_index("row"))
         return scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
 
     def values(self) -> pl.DataFrame:
         """Read what scores are means of, with the parameters as columns."""
         params = pl.Struct({"kernel": pl.String, "labels": pl.String})
-        values = self.needed(roles.SCORES, VALUES)
+        values = self.of_main_order(self.needed(roles.SCORES, VALUES))
         return values.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+
+    def of_main_order(self, table: pl.DataFrame, *, at: str = "$.q") -> pl.DataFrame:
+        """Keep rows of diversity at the order of the recipe; other orders stand in the tables alone."""
+        main = self.manifest(roles.SCORES).options.get("q", 1.0)
+        order = pl.col("params").str.json_path_match(at)
+        return table.filter(order.is_null() | (order == ("inf" if main is None else str(main))))
 
     def prompts(self) -> dict[str, str]:
         """Read the text of each prompt."""
@@ -99,7 +105,7 @@ class RunFolders(Run):
     def comparison(self) -> pl.DataFrame | None:
         """Read the differences of models, with what was compared as columns; None where there is one model."""
         found = self.read(roles.COMPARISON, SCORES)
-        return None if found is None else with_comparison(found)
+        return None if found is None else self.of_main_order(with_comparison(found), at="$.of.q")
 
     def floor(self) -> Mapping[str, float] | None:
         """Say how near pictures of nothing are to what they are mapped to, where that was tried."""

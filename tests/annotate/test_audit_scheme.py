@@ -10,6 +10,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import score_corrected
+from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
 from culturekit.storage.tables import read_table, write_table
@@ -125,6 +126,11 @@ def test_a_sample_keeps_the_others_out(tmp_path: Path, files: ExportFiles) -> No
     with_sample = ExportFiles(files.images, sample=sample, cspace=files.cspace, matches=files.matches)
     export(tmp_path / "project", with_sample, "audit")
     assert {row["item_id"] for row in key_of(tmp_path / "project").values()} == set(IMAGES[:7])
+    exported = labelled(studio_tasks(tmp_path / "project"), (1,), truthful(tmp_path / "project"))
+    (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
+    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    answers = pl.read_parquet(tmp_path / "rated/audits.parquet")
+    assert set(answers["drawing"]) == {drawing_of(read_table(sample, AUDIT_SAMPLE))}
 
 
 def test_too_many_artifacts_without_matches_and_no_space_at_all_are_refused(tmp_path: Path, files: ExportFiles) -> None:

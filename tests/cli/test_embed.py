@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.cli.index.index_commands import embed_command
 from culturekit.errors import UsageError
-from culturekit.families.vector_files import labelled, vector_inputs
+from culturekit.families.handles.vector_files import labelled, vector_inputs
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.models.text_files import TextColumns, texts_of

@@ -90,7 +90,7 @@ def test_the_threshold_is_found_from_real_images(folder: Path) -> None:
 
 
 def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, tmp_path: Path) -> None:
-    from culturekit.families.inputs import NamedVectors
+    from culturekit.families.handles.inputs import NamedVectors
     from culturekit.storage.manifest import Manifest
 
     assert NamedVectors(folder / "phrases").encoder == ""

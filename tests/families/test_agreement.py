@@ -19,7 +19,7 @@ from culturekit.metrics import (
     unanimous_agreement,
 )
 from culturekit.metrics.scoring.rating_pools import pooled_ratings
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import VALUES
 from tests.metrics.scoring.value_tables import annotations, conforming, judgments, params_of
 

@@ -9,7 +9,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics import CATALOG, compare, holm
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import VALUES
 from tests.metrics.scoring.value_tables import as_values, conforming, params_of, values
 

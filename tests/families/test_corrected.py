@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -8,7 +9,10 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
-from culturekit.records.schemas import QUALITY, SCORES, VALUES
+from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.records.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
+from culturekit.storage.manifest import read_manifest
+from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 
@@ -157,3 +161,56 @@ def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
     alone = values_of(score_corrected(matches, audits, None, options=options).scores, "art")["country"]
     assert found[:2] == alone[:2]
     assert found[2] > 40
+
+
+def asked_for(tmp_path: Path, audits: pl.DataFrame, matches: pl.DataFrame, *, drawing: str = "") -> list[str]:
+    """What is typed to score with an audit, whose answers may name a drawing."""
+    matches.write_parquet(tmp_path / "matches.parquet")
+    audits.with_columns(pl.lit(drawing).alias("drawing") if drawing else []).write_parquet(tmp_path / "audits.parquet")
+    sample = matches.join(audits.select("image_id").unique(), on="image_id", how="semi").with_columns(
+        stratum=pl.col("country").fill_null("(none)"), chance=pl.lit(0.15)
+    )
+    sample.select(list(AUDIT_SAMPLE.schema)).sort("image_id").write_parquet(tmp_path / "sample.parquet")
+    files = [word for name in ("matches", "audits") for word in (f"--{name}", str(tmp_path / f"{name}.parquet"))]
+    return ["score", "qvs", *files, "--kernel", "country", "--out", str(tmp_path / "out")]
+
+
+def test_what_was_drawn_is_known_to_the_estimator_and_other_answers_are_refused(tmp_path: Path) -> None:
+    matches, audits, _ = two_concepts()
+    words = asked_for(tmp_path, audits, matches)
+    sample = tmp_path / "sample.parquet"
+    done = culturekit(*words, "--sample", sample)
+    assert done.returncode == 0, done.stderr
+    drawing = drawing_of(pl.read_parquet(sample))
+    audits.with_columns(drawing=pl.lit(drawing)).write_parquet(tmp_path / "audits.parquet")
+    assert culturekit(*words, "--sample", sample, "--replace").returncode == 0
+    audits.with_columns(drawing=pl.lit("another")).write_parquet(tmp_path / "audits.parquet")
+    other = culturekit(*words, "--sample", sample, "--replace")
+    assert other.returncode == 2
+    assert "answers belong to another drawing of images than the sample" in other.stderr
+    audits.gather_every(2).write_parquet(tmp_path / "audits.parquet")
+    part = culturekit(*words, "--sample", sample, "--replace")
+    assert part.returncode == 2
+    assert "too few of the drawn images were answered" in part.stderr
+
+
+def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said(tmp_path: Path) -> None:
+    matches, audits, _ = two_concepts()
+    words = asked_for(tmp_path, audits, matches)
+    assert culturekit(*words, "--design", "unknown").returncode == 0
+    scores = pl.read_parquet(tmp_path / "out/scores.parquet")
+    found = [json.loads(params) for params in scores["params"]]
+    assert all(one["marked"] == ["design unknown", "one rater"] for one in found if one["labels"] == "corrected")
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest is not None
+    assert "one rater per image" in manifest.notes["caveat"]
+    assert "Nobody knows how the audited images were chosen" in manifest.notes["caveat"]
+    assert manifest.options["design"] == "unknown"
+
+
+def test_several_raters_of_an_even_draw_are_not_marked() -> None:
+    matches, audits, _ = two_concepts()
+    second = audits.with_columns(annotator=pl.lit("second"))
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
+    scores = score_corrected(matches, pl.concat([audits, second]), None, options=options).scores
+    assert not any("marked" in json.loads(params) for params in scores["params"])

@@ -9,7 +9,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.metrics import compare, group_gap, holm
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from tests.metrics.scoring.value_tables import conforming, params_of, values
 
 GROUPS = {"DE": "GN", "FR": "GN", "IN": "GS", "NG": "GS", "BR": "GS"}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.families.meta import MetaOptions, score_meta
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from tests.metrics.scoring.value_tables import annotations, conforming, params_of, values
 
 GROUPS = {"DE": "GN", "FR": "GN", "IN": "GS", "NG": "GS", "BR": "GS"}

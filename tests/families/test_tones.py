@@ -9,7 +9,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.families.tones import ToneOptions, score_tones
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
 from tests.metrics.scoring.linguistic_world import annotations, images, prompts
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
-from culturekit.families.inputs import Numbered, ValueTables
-from culturekit.families.made_alike import traits_by_model
+from culturekit.families.handles.inputs import Numbered, ValueTables
+from culturekit.families.handles.made_alike import traits_by_model
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import IMAGES, VALUES
 from culturekit.storage.tables import write_table

@@ -7,7 +7,7 @@ import polars as pl
 
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
-from culturekit.families.inputs import Files, ValueTables
+from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import MATCHES

@@ -8,12 +8,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.config.load import load_recipe
+from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.steps.report_stage import folders_of
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.records.schemas import SCORES
 from culturekit.report.charts import diversity_chart
 from culturekit.report.collect import collect
 from culturekit.report.headline import headline_lines
 from culturekit.report.render import render, source_hash, template_text
 from culturekit.report.verdict import verdict_on
+from culturekit.stages import roles
+from tests.conftest import SMALL, HeardProgress
 from tests.report.pages import HOSTILE, audited_page, hostile_page, line, page
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.html"
@@ -213,3 +219,14 @@ def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
     unlooked = collect(replace(unknown, stages=tuple(name for name in unknown.stages if name != "diagnosis")))
     assert unlooked.verdict.liar is None
     assert "not known" in render(data)
+
+
+def test_other_orders_of_diversity_change_nothing_on_the_page(small_run: Path, run_copy: Path) -> None:
+    with LocalEngine(1) as engine:
+        recipe = load_recipe(SMALL, ["scores.other_orders=[2, inf]"])
+        run_recipe(recipe, run_copy, engine=engine, progress=HeardProgress())
+    main, more = folders_of(small_run), folders_of(run_copy)
+    assert more.needed(roles.SCORES, SCORES).height > main.needed(roles.SCORES, SCORES).height
+    assert list(headline_lines(more)) == list(headline_lines(main))
+    values = [[line.difference.value for line in collect(run).differences] for run in (main, more)]
+    assert values[0] == values[1] != []

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.inputs import Files
+from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import MATCHES

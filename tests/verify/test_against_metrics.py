@@ -11,7 +11,7 @@ import pytest
 
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import NO_CORRECTION, Correction
-from culturekit.families.inputs import Files
+from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry

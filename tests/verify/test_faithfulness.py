@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from culturekit.families.faithfulness import faithfulness
-from culturekit.families.image_levels import MeanOptions
-from culturekit.families.inputs import Numbered
+from culturekit.families.handles.image_levels import MeanOptions
+from culturekit.families.handles.inputs import Numbered
 from culturekit.families.questions import QuestionOptions, QuestionReads
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import IMAGES, JUDGMENTS, QUALITY, QUESTIONS

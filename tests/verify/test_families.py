@@ -11,7 +11,7 @@ from culturekit.families.agreement import AgreementOptions, AgreementReads, agre
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.family import Correction
-from culturekit.families.inputs import Files, ValueTables
+from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import ANNOTATIONS

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.families.gaps import GapOptions, GapReads, gaps
-from culturekit.families.inputs import ValueTables
+from culturekit.families.handles.inputs import ValueTables
 from culturekit.records.schemas import VALUES
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run

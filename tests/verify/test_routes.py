@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.families.inputs import Files
+from culturekit.families.handles.inputs import Files
 from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import JUDGMENTS, MATCHES, QUALITY

@@ -65,6 +65,24 @@ MODEL_DIFFERENCE = describe(
     unit="difference",
 )
 
+MODEL_RANK = describe(
+    "model_rank",
+    "Rank of a model",
+    "1 + models with a higher value; from 1 + models surely above it to models - models surely below it, where surely "
+    "is a corrected p value of their difference below 1 - confidence",
+    paper="Holm 1979; limits of differences: Zou and Donner 2008; ranks: Mohamad, Goeman and van Zwet 2022",
+    inputs=("scores whose labels are corrected, with intervals",),
+    pitfalls=(
+        "All ranks of a score hold the truth together, as often as the intervals of the scores do.",
+        "Models whose ranks overlap cannot be told apart with these audits; more labels may tell them apart.",
+        "Audits that share the errors of their raters are not independent, and no difference knows of that.",
+    ),
+    low=1.0,
+    high=UNBOUNDED,
+    direction="lower",
+    unit="rank",
+)
+
 GROUP_GAP = describe(
     "group_gap",
     "Gap between groups",
@@ -263,6 +281,7 @@ ROUTE_KAPPA = describe(
 
 STATISTICS = (
     COHEN, FLEISS, GROUP_GAP, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
-    MODEL_DIFFERENCE, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, ROUTE_AGREEMENT, ROUTE_KAPPA, UNANIMOUS,
+    MODEL_DIFFERENCE, MODEL_RANK, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, ROUTE_AGREEMENT,
+    ROUTE_KAPPA, UNANIMOUS,
 )  # fmt: skip
 """In alphabetical order of their names."""

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import audited_answers
 from culturekit.metrics.corrected.audited_counts import NONE
 from culturekit.metrics.corrected.raters import check_agreement
@@ -47,10 +48,11 @@ def pair_diversity(
     confidence: float,
     pool: str | None = None,
     sample: pl.DataFrame | None = None,
+    design: Design = "drawn",
 ) -> Interval:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
-    said = one_answer(audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample))
+    said = one_answer(audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design))
     means = [
         corrected_pair_mean(images, said, weights=weights)
         for images in nearest.partition_by("prompt_id", maintain_order=True)

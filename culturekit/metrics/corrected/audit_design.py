@@ -1,14 +1,19 @@
 """Whether the images that people answered about are an even draw of a model's images: else they speak for a part."""
 
 import math
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.storage.digests import digest
 
-__all__ = ["check_even_draw", "check_response"]
+__all__ = ["Design", "check_even_draw", "check_response", "drawing_of"]
+
+Design: TypeAlias = Literal["drawn", "unknown"]
+"""How the audited images were chosen: drawn evenly, which is checked, or in a way that nobody knows."""
 
 FEWEST_ANSWERED = 0.8
 """Share of the drawn images of a prompt or mapped label that is to be answered where it matters."""
@@ -27,8 +32,30 @@ FARTHEST = 4.0
 HINT = "Ask about the images that audit_sample drew, and about all of them."
 
 
-def check_response(nearest: pl.DataFrame, answered: pl.Series, sample: pl.DataFrame) -> None:
-    """Refuse answers about images that were not drawn, and draws of which a part was not answered."""
+def drawing_of(sample: pl.DataFrame) -> str:
+    """Name a drawing by the images that were drawn; answers to it carry the name."""
+    return digest(sample["image_id"].sort().to_list())[:16]
+
+
+def check_drawing(answers: pl.DataFrame, sample: pl.DataFrame) -> None:
+    """Refuse answers that were given to another drawing: the images of this one may not have been asked about."""
+    if "drawing" not in answers.columns:
+        return
+    wanted = sample["drawing"].unique() if "drawing" in sample.columns else pl.Series([drawing_of(sample)])
+    other = answers.filter(pl.col("drawing").is_not_null(), ~pl.col("drawing").is_in(wanted.implode()))
+    if other.height:
+        raise UsageError(
+            "answers belong to another drawing of images than the sample",
+            expected=f"drawing {', '.join(wanted.sort())}",
+            found=f"{', '.join(other['drawing'].unique().sort())}: {other.height} of {answers.height} answers",
+            hint="Give the sample that the form was made with.",
+        )
+
+
+def check_response(nearest: pl.DataFrame, answers: pl.DataFrame, sample: pl.DataFrame) -> None:
+    """Refuse answers to another drawing or about images not drawn, and drawings of which a part was not answered."""
+    check_drawing(answers, sample)
+    answered = answers["image_id"].unique()
     drawn = sample.join(nearest.select("image_id"), on="image_id", how="semi")
     outside = answered.filter(~answered.is_in(drawn["image_id"].implode()))
     if outside.len():

@@ -3,10 +3,19 @@
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.audit_design import check_even_draw, check_response
+from culturekit.metrics.arguments import check_choice
+from culturekit.metrics.corrected.audit_design import Design, check_even_draw, check_response
 from culturekit.metrics.diversity.kernels import Weights
 
-__all__ = ["FEWEST_AUDITED", "MOST_UNPLACED", "audited_answers", "unplaced_answers"]
+__all__ = [
+    "DESIGN_UNKNOWN",
+    "FEWEST_AUDITED",
+    "MOST_UNPLACED",
+    "ONE_RATER",
+    "audited_answers",
+    "marks_of",
+    "unplaced_answers",
+]
 
 FEWEST_AUDITED = 30
 """With fewer audited images the intervals are not known to hold."""
@@ -17,11 +26,20 @@ MOST_UNPLACED = 0.1
 Images of which nobody can tell the country or the artifact are not like the others: they show least. Left out in
 numbers, they would make the rest look more certain, and more at home, than the images are."""
 
+ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
+"""What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
+
 LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
 
 
 def audited_answers(
-    nearest: pl.DataFrame, audit: pl.DataFrame, *, weights: Weights, pool: str | None, sample: pl.DataFrame | None
+    nearest: pl.DataFrame,
+    audit: pl.DataFrame,
+    *,
+    weights: Weights,
+    pool: str | None,
+    sample: pl.DataFrame | None,
+    design: Design = "drawn",
 ) -> pl.DataFrame:
     """Take the answers about some images that correct a kernel, or refuse the audit.
 
@@ -31,6 +49,7 @@ def audited_answers(
         weights: of the same continent, the same country, the same artifact.
         pool: whose answers count; needed only when several pools answered.
         sample: AUDIT_SAMPLE: which images people were asked about.
+        design: `unknown` looks at no draw; what comes of it is marked.
 
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
@@ -44,10 +63,22 @@ def audited_answers(
         raise UsageError(
             "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited.len())
         )
+    check_choice("design", design, ("drawn", "unknown"))
+    if design == "unknown":
+        if sample is not None:
+            raise UsageError("a sample is given, so the design is known", expected="a sample, or an unknown design")
+        return placed
     if sample is not None:
-        check_response(nearest, found["image_id"].unique(), sample)
+        check_response(nearest, found, sample)
     check_even_draw(nearest, found["image_id"].unique())
     return placed
+
+
+def marks_of(answers: pl.DataFrame, design: Design) -> list[str]:
+    """Say what is to stand beside numbers that some answers correct: a design, or raters, that nobody can check."""
+    twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
+    alone = answers.height > 0 and not (twice > 1).any()
+    return [ONE_RATER] * alone + [DESIGN_UNKNOWN] * (design == "unknown")
 
 
 def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """Mapped and audited labels as counts: all that the correction looks at, however many images there are."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,12 +8,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import audited_answers
 from culturekit.metrics.corrected.imputed_prompts import Findings
 from culturekit.metrics.corrected.raters import majority_shares
 from culturekit.metrics.diversity.kernels import Weights
 
-__all__ = ["NONE", "AuditedCounts", "audited_counts", "label_column"]
+__all__ = [
+    "NONE",
+    "AuditedCounts",
+    "audited_counts",
+    "continents_of",
+    "counted_images",
+    "label_column",
+    "numbered_images",
+    "numbered_parents",
+]
 
 NONE = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
@@ -55,6 +66,7 @@ def audited_counts(
     weights: Weights,
     pool: str | None = None,
     sample: pl.DataFrame | None = None,
+    design: Design = "drawn",
 ) -> AuditedCounts:
     """Count the nearest matches of one model by label, and the audited ones by label and finding.
 
@@ -65,33 +77,49 @@ def audited_counts(
         weights: which levels count: countries or continents.
         pool: whose answers count; needed only when several pools answered.
         sample: AUDIT_SAMPLE: which images people were asked about.
+        design: whether the audited images are known to be drawn evenly.
     """
     column = label_column(weights)
     nearest = matches.filter(pl.col("rank") == 1)
-    said = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample)
+    said = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
     found = said.select("image_id", "annotator", label=pl.when("none_of_these").then(pl.lit(NONE)).otherwise(column))
     parents = continents_of(nearest, said, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
-    images = nearest.sort("image_id").select(
-        "image_id",
-        prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1,
-        label=pl.col(column).fill_null(NONE).cast(number).to_physical().cast(pl.Int64),
-    )
+    images = numbered_images(nearest, labels, column)
     shares = majority_shares(found.with_columns(pl.col("label").cast(number).to_physical()), labels=len(labels))
     seen = images.join(shares, on="image_id", how="semi", maintain_order="left").with_row_index()
     each = seen.join(shares, on="image_id", how="inner", suffix="_found")
     shown = np.zeros((seen.height, len(labels)))
     shown[each["index"].to_numpy(), each["label_found"].to_numpy()] = each["share"].to_numpy()
-    mapped = np.zeros((int(str(images["prompt"].max())) + 1, len(labels)), np.int64)
-    np.add.at(mapped, (images["prompt"].to_numpy(), images["label"].to_numpy()), 1)
-    continents = sorted(set(parents.values()))
     return AuditedCounts(
         labels=labels,
-        parents=np.array([continents.index(parents[label]) for label in labels]),
-        mapped=mapped,
+        parents=numbered_parents(parents),
+        mapped=counted_images(images, len(labels)),
         found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown),
     )
+
+
+def numbered_images(nearest: pl.DataFrame, labels: Sequence[str], column: str) -> pl.DataFrame:
+    """Give each image, by its id, the numbers of its prompt and of its mapped label."""
+    return nearest.sort("image_id").select(
+        "image_id",
+        prompt=pl.col("prompt_id").fill_null("").rank("dense").cast(pl.Int64) - 1,
+        label=pl.col(column).fill_null(NONE).cast(pl.Enum(labels)).to_physical().cast(pl.Int64),
+    )
+
+
+def counted_images(images: pl.DataFrame, labels: int) -> NDArray[np.int64]:
+    """Count images by prompt and mapped label, int64 (n_prompts, n_labels)."""
+    mapped = np.zeros((int(str(images["prompt"].max())) + 1, labels), np.int64)
+    np.add.at(mapped, (images["prompt"].to_numpy(), images["label"].to_numpy()), 1)
+    return mapped
+
+
+def numbered_parents(parents: Mapping[str, str]) -> NDArray[np.int64]:
+    """Number the continent of each label, labels in alphabetical order."""
+    continents = sorted(set(parents.values()))
+    return np.array([continents.index(parents[label]) for label in sorted(parents)])
 
 
 def label_column(weights: Weights) -> str:

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
+from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.rectified import rectified
@@ -16,7 +18,7 @@ from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["Method", "correct_counts", "vendi_corrected"]
+__all__ = ["Method", "checked_options", "correct_counts", "mean_of_labels", "vendi_corrected"]
 
 Method: TypeAlias = Literal["audit", "references"]
 
@@ -48,6 +50,7 @@ def vendi_corrected(
     pool: str | None = None,
     references: pl.DataFrame | None = None,
     sample: pl.DataFrame | None = None,
+    design: Design = "drawn",
 ) -> Interval:
     """Estimate the mean of VS_q/size over batches of what a model's images really show.
 
@@ -69,8 +72,8 @@ def vendi_corrected(
         pool: whose answers count, when several pools of people answered.
         references: for `references`: columns `mapped`, `true`: labels of held-out reference images, on the
             level of the kernel.
-        sample: AUDIT_SAMPLE, the images that people were asked about. Answers outside of it, and parts of it without
-            answers, are refused; without it the audit is held against an even draw only.
+        sample: AUDIT_SAMPLE, the drawn images: answers about others, and parts without answers, are refused.
+        design: `unknown` takes answers about images that nobody drew evenly; the interval then promises nothing.
 
     Returns:
         The corrected diversity, its interval, and how many images were audited.
@@ -81,17 +84,17 @@ def vendi_corrected(
     check_choice("method", method, ("audit", "references"))
     options = checked_options(weights, q, size, confidence)
     check_one_model(matches)
+    asked: Any = {"weights": options.weights, "pool": pool, "sample": sample, "design": design}
     if options.weights[2] > 0 and q == 2:
-        return pair_diversity(
-            matches, audit, weights=options.weights, size=size, confidence=confidence, pool=pool, sample=sample
-        )
-    counts = audited_counts(matches, audit, weights=options.weights, pool=pool, sample=sample)
-    by_audit = correct_counts(counts, mean_of(counts, options), confidence=confidence, rng=rng)
+        return pair_diversity(matches, audit, size=size, confidence=confidence, **asked)
+    counts = audited_counts(matches, audit, **asked)
+    diversity = mean_of_labels(counts.parents, options)
+    by_audit = correct_counts(counts, diversity, confidence=confidence, rng=rng)
     if method == "references":
         if references is None:
             raise argument_error("references", "the labels of held-out reference images", references)
         return diversity_from_references(
-            counts, references, mean_of(counts, options), draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
+            counts, references, diversity, draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
         )
     return by_audit
 
@@ -107,14 +110,12 @@ def checked_options(weights: Sequence[float], q: float, size: int, confidence: f
     return CorrectionOptions(check_weights(weights), q, size, confidence)
 
 
-def mean_of(counts: AuditedCounts, options: CorrectionOptions) -> ExpectedDiversity:
-    """Prepare the mean diversity of batches as a function of the shares."""
+def mean_of_labels(parents: NDArray[np.int64], options: CorrectionOptions) -> ExpectedDiversity:
+    """Prepare the mean diversity of batches as a function of the shares of labels, each in its continent."""
     continent, country, _ = options.weights
     # With continents alone the labels are the continents.
     outer, inner = (continent, country) if country > 0 else (0.0, 1.0)
-    return expected_diversity(
-        size=options.size, continent=outer, country=inner, q=options.q, parents=counts.parents.tolist()
-    )
+    return expected_diversity(size=options.size, continent=outer, country=inner, q=options.q, parents=parents.tolist())
 
 
 def check_one_model(matches: pl.DataFrame) -> None:

@@ -10,28 +10,14 @@ from numpy.typing import NDArray
 from culturekit.errors import UsageError
 from culturekit.metrics.diversity.batch_diversity import Batches, BatchScorer, Partial, cut_batches, scorer_of_batches
 from culturekit.metrics.diversity.labels import LEVELS, Missing, code_labels
+from culturekit.metrics.scoring.score_rows import Repeats, repeats_in
 from culturekit.records.schemas import MATCHES, QUALITY
 from culturekit.records.tables import Table
 
-__all__ = ["ImageCollection", "Repeats", "checked", "image_collections", "quality_by_scorer"]
+__all__ = ["ImageCollection", "checked", "image_collections", "quality_by_scorer"]
 
 LABEL_KINDS = {"truth": "truth", "vlm": "tagged"}
 """What labels are called, by the method that gave them; all others are `mapped`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repeats:
-    """The repeats of a collection, in the order of its images.
-
-    Attributes:
-        of_image: int64, (n_images,) and sorted: the number of each image's repeat.
-        prompts: str, (n_repeats,): the prompt of each repeat.
-        numbers: int64, (n_repeats,): which repeat of that prompt it is.
-    """
-
-    of_image: NDArray[np.int64]
-    prompts: NDArray[np.str_]
-    numbers: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +87,7 @@ def image_collections(
             method=only_method(images),
             images=images["image_id"],
             codes=codes,
-            batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_image, size, partial),
+            batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_row, size, partial),
             repeats=repeats,
         )
 
@@ -151,14 +137,7 @@ def repeats_of(images: pl.DataFrame) -> Repeats | None:
             expected="both for all images of a model and concept, or for none",
             hint="Without them only the diversity of the whole collection can be computed.",
         )
-    keys = images.select("prompt_id", "repeat")
-    of_image = keys.to_struct().rle_id().to_numpy().astype(np.int64)
-    each = keys.unique(maintain_order=True)
-    return Repeats(
-        of_image=of_image,
-        prompts=np.array(each["prompt_id"].to_list(), np.str_),
-        numbers=each["repeat"].to_numpy().astype(np.int64),
-    )
+    return repeats_in(images)
 
 
 def quality_by_scorer(quality: pl.DataFrame | None) -> dict[str, pl.DataFrame]:

@@ -6,8 +6,8 @@ import polars as pl
 
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.rating_pools import PoolRatings
-from culturekit.metrics.scoring.scored import Row
-from culturekit.metrics.scoring.value_sets import own_generator, statistic_row, with_reason
+from culturekit.metrics.scoring.score_rows import Row, statistic_row, with_reason
+from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.metrics.statistics.pools import JudgeCalibration, calibrate_judge
 from culturekit.records.schemas import JUDGMENTS
 

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.metrics.catalog import CATALOG
-from culturekit.metrics.scoring.scored import Row, Scored, scored
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import (
     FEWEST_PROMPTS,
     Interval,
@@ -22,7 +21,6 @@ from culturekit.metrics.statistics.intervals import (
     simple_mean,
 )
 from culturekit.records.schemas import SCORES
-from culturekit.storage.digests import canonical_json
 
 __all__ = ["ITEMS_SCHEMA", "Climb", "Rung", "climbed", "combined", "rungs"]
 
@@ -164,8 +162,7 @@ def climbed(items: pl.DataFrame, climb: Climb, left_out: Counter[str]) -> Scored
     named = scores.filter(pl.col("group").is_null())
     keys = ["metric", "model", "country"]
     values = placed.join(named.select(*keys, "benchmark", "concept", "group", "params"), on=keys, nulls_equal=True)
-    counts = {reason: count for reason, count in sorted(left_out.items()) if count}
-    return scored(rows, values, left_out=counts)
+    return scored(rows, values, left_out=dict(sorted(left_out.items())))
 
 
 def target_for(items: pl.DataFrame) -> Target:
@@ -179,20 +176,10 @@ def score_rows(items: pl.DataFrame, climb: Climb, target: Target) -> Iterator[Ro
     metric, model = items["metric"][0], items["model"][0]
     prompt_items = metric in climb.per_prompt
     for rung in rungs(items, climb.groups, target=target, confidence=climb.confidence, prompt_items=prompt_items):
-        yield {
-            "metric": metric,
-            "model": model,
-            "benchmark": climb.benchmark,
-            "concept": None,
-            "country": rung.country,
-            "group": rung.group,
-            "params": canonical_json(params_of(rung, climb, metric)).decode(),
-            "value": rung.answer.value,
-            "ci_low": None if math.isnan(rung.answer.low) else rung.answer.low,
-            "ci_high": None if math.isnan(rung.answer.high) else rung.answer.high,
-            "n": rung.answer.n,
-            "unit": CATALOG[metric].unit,
-        }
+        yield statistic_row(
+            metric, model=model, benchmark=climb.benchmark, answer=rung.answer, params=params_of(rung, climb, metric),
+            concept=None, country=rung.country, group=rung.group,
+        )  # fmt: skip
 
 
 def params_of(rung: Rung, climb: Climb, metric: str) -> dict[str, object]:

@@ -2,20 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.scored import Row
-from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, interval
 from culturekit.records.schemas import IMAGES, PROMPTS
-from culturekit.storage.digests import canonical_json
 
-__all__ = ["Place", "mean_rows", "over_prompts", "plain_row", "prompted_images", "value_rows"]
+__all__ = ["Place", "mean_rows", "over_prompts", "plain_row", "prompted_images"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def over_prompts(values: pl.DataFrame, *, confidence: float) -> Interval:
 
 def mean_rows(
     values: pl.DataFrame, place: Place, params: Mapping[str, object], *, confidence: float
-) -> tuple[Row, list[Row]]:
+) -> tuple[Row, list[pl.DataFrame]]:
     """Make the score that is the mean of some values, and the rows of these.
 
     Args:
@@ -90,33 +88,12 @@ def mean_rows(
     """
     answer = over_prompts(values, confidence=confidence)
     params = {**params, "target": answer.target}
-    row = statistic_row(
-        place.metric, model=place.model, benchmark=place.benchmark, answer=answer, params=params, group=place.group
-    )
-    return row, list(value_rows(values.sort("item").select("item", "prompt_id", "value").iter_rows(), place, params))
+    about = asdict(place)
+    behind = value_rows(about, params, values.sort("item").select("item", "prompt_id", "value"))
+    return statistic_row(**about, answer=answer, params=params), [behind]
 
 
 def plain_row(place: Place, value: float, n: int, params: Mapping[str, object]) -> Row:
     """Make a score that describes the numbers beside it and has no interval of its own."""
     answer = Interval(value, math.nan, math.nan, n, "these")
-    return statistic_row(
-        place.metric, model=place.model, benchmark=place.benchmark, answer=answer, params=params, group=place.group
-    )
-
-
-def value_rows(
-    values: Iterable[tuple[str, str | None, float | None]], place: Place, params: Mapping[str, object]
-) -> Iterator[Row]:
-    """Write what a score is the mean of, one row per item."""
-    text = canonical_json(dict(params)).decode()
-    for item, prompt, value in values:
-        yield {
-            "metric": place.metric,
-            "model": place.model,
-            "benchmark": place.benchmark,
-            "group": place.group,
-            "params": text,
-            "item": item,
-            "prompt_id": prompt,
-            "value": None if value is None or math.isnan(value) else value,
-        }
+    return statistic_row(**asdict(place), answer=answer, params=params)

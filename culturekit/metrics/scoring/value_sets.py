@@ -1,21 +1,17 @@
 """The values behind scores, ready to be compared: which belong together, and what was not known."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
 
-from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.scoring.image_collections import checked
-from culturekit.metrics.scoring.scored import Row, Scored, scored
-from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import VALUES
 from culturekit.storage.digests import canonical_json, digest
 
-__all__ = ["COUNTS", "PLACE", "in_tables", "known_values", "own_generator", "parsed", "statistic_row", "with_reason"]
+__all__ = ["COUNTS", "PLACE", "known_values", "own_generator", "parsed"]
 
 PLACE = ("benchmark", "concept", "country", "group")
 """The columns that say where a value belongs, besides metric, model and params."""
@@ -55,31 +51,3 @@ def parsed(params: str) -> dict[str, Any]:
 def own_generator(seed: int, *key: object) -> np.random.Generator:
     """Make the generator of one row: it depends on the seed and the row's own key, not on what else is computed."""
     return np.random.default_rng([seed, int(digest([str(part) for part in key])[:16], 16)])
-
-
-def in_tables(scores: Sequence[Row], values: Sequence[Row] | pl.DataFrame, left_out: Mapping[str, int]) -> Scored:
-    """Put rows into tables; reasons for which nothing was left out are not named."""
-    return scored(scores, values, left_out={reason: count for reason, count in left_out.items() if count})
-
-
-def statistic_row(
-    metric: str, *, model: str, benchmark: str, answer: Interval, params: Mapping[str, object], **place: str | None
-) -> Row:
-    """Write one statistic; a limit that is not known is null."""
-    return {
-        "metric": metric,
-        "model": model,
-        "benchmark": benchmark,
-        **place,
-        "params": canonical_json(dict(params)).decode(),
-        "value": answer.value,
-        "ci_low": None if math.isnan(answer.low) else answer.low,
-        "ci_high": None if math.isnan(answer.high) else answer.high,
-        "n": answer.n,
-        "unit": CATALOG[metric].unit,
-    }
-
-
-def with_reason(params: dict[str, object], answer: Interval, reason: str) -> dict[str, object]:
-    """Say in params why there is no interval, where there is none."""
-    return {**params, "no_interval": reason} if math.isnan(answer.low) else params

@@ -8,7 +8,7 @@ from culturekit.builders.judging.image_sample import ImageSample
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Instrument, Model, References
-from culturekit.families.inputs import Files
+from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan

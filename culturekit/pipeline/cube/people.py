@@ -13,8 +13,8 @@ from culturekit.config.annotations import Annotations
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.recipe import Recipe
 from culturekit.families.faithfulness import faithfulness
-from culturekit.families.image_levels import MeanOptions
-from culturekit.families.inputs import Numbered, ValueTables
+from culturekit.families.handles.image_levels import MeanOptions
+from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.families.questions import QuestionOptions, QuestionReads
 from culturekit.pipeline.cube.counts import all_images, prompt_count

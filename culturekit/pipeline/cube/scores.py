@@ -5,11 +5,12 @@ from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
+from culturekit.config.recipe_parts import Audit
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.gaps import GapOptions, GapReads, gaps
-from culturekit.families.inputs import (
+from culturekit.families.handles.inputs import (
     Files,
     ImageTables,
     Numbered,
@@ -49,15 +50,17 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     """Count what is shown, score the models, and compare every two."""
     matches = run.tables(roles.MATCHES)
     run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
+    audit = recipe.audit or Audit()
     given = QvsReads(
         Files(matches),
         Files(run.tables(roles.QUALITY)),
         Files(audits(recipe, run)),
+        Files([Path(audit.sample)] if audit.sample else ()),
         Files(run.tables(roles.IMAGES)),
         truth=Files(run.tables(roles.TRUTH)),
         limits=Files(limits(recipe, run)),
     )
-    correction = Correction(recipe.audit.pool if recipe.audit else None, recipe.seed, required=False)
+    correction = Correction(audit.pool, recipe.seed, required=False, design=audit.design)
     run.add(qvs(given, correction, recipe.scoring), roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(run.tables(roles.IMAGES).values()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_client import ImagePrice, check_image_price
 from culturekit.generation.services.image_question import question_of

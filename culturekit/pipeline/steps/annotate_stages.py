@@ -21,8 +21,9 @@ from culturekit.annotate.offered_answers import (
 )
 from culturekit.annotate.scheme import Scheme, load_scheme, scheme_file
 from culturekit.errors import UsageError
-from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.value_files import roles
+from culturekit.families.handles.public_files import prompts_table, space_table
+from culturekit.families.handles.value_files import roles
+from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
 from culturekit.records.schemas import (
     AUDIT_SAMPLE,
@@ -77,7 +78,10 @@ def export_stage(
         images = [(path, read_table(path, IMAGES)) for path in files.images]
         items = chosen(files, items_of(work, files, images, loaded, left_out))
         offers = offers_of(work, files, items, loaded, length=shortlist, seed=seed)
-        return export_project(work, items, pictures_of(images), loaded, offers, options, left_out, seed=seed)
+        drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
+        return export_project(
+            work, items, pictures_of(images), loaded, offers, options, left_out, seed=seed, drawing=drawing
+        )
 
     settings = {**asdict(options), "shortlist": shortlist}
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}

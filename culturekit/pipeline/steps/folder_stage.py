@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.folder.folder_detection import find_list, guessed, naming_of, stated_list
 from culturekit.generation.folder.folder_hashes import content_of, hashed

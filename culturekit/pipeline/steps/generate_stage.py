@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from culturekit.families.public_files import prompts_table, space_table
+from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS

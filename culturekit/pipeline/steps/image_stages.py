@@ -3,8 +3,8 @@
 from functools import partial
 from pathlib import Path
 
-from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.weights_behind import check_weights, weights_behind
+from culturekit.families.handles.public_files import prompts_table, space_table
+from culturekit.families.handles.weights_behind import check_weights, weights_behind
 from culturekit.index.diagnosis.truth import true_matches
 from culturekit.index.raters.score_pictures import score_pictures
 from culturekit.stages.stage import Stage

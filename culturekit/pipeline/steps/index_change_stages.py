@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.weights_behind import weights_behind
+from culturekit.families.handles.public_files import prompts_table, space_table
+from culturekit.families.handles.weights_behind import weights_behind
 from culturekit.index.folder.index_append import AppendFiles, append_index
 from culturekit.index.folder.index_changes import compact_index, remove_artifacts
 from culturekit.records.work import Outcome, Work

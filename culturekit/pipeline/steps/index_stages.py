@@ -4,8 +4,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from culturekit.families.public_files import prompts_table, space_table
-from culturekit.families.weights_behind import check_weights, weights_behind
+from culturekit.families.handles.public_files import prompts_table, space_table
+from culturekit.families.handles.weights_behind import check_weights, weights_behind
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
 from culturekit.records.work import Outcome, Work

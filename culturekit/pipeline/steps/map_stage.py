@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.index.matching.mapping import MappingInputs, MappingOptions, map_images
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

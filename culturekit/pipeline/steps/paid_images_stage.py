@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_client import ImageService, check_image_price
 from culturekit.generation.services.image_services import IMAGE_SERVICES

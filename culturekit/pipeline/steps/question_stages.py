@@ -15,7 +15,7 @@ from culturekit.builders.judging.question_answers import (
 )
 from culturekit.builders.judging.question_graph import ask_for_graphs, graph_requests, graph_wording, prompts_of_kinds
 from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.asking_price import check_asking

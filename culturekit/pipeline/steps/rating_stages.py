@@ -13,7 +13,7 @@ from culturekit.annotate.importing import read_project
 from culturekit.annotate.rated_sample import rated_sample
 from culturekit.annotate.simulated_answers import simulated_export
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
-from culturekit.families.value_files import roles
+from culturekit.families.handles.value_files import roles
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, CSPACE, IMAGES, MATCHES, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage

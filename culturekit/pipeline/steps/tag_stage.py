@@ -10,7 +10,7 @@ from culturekit.builders.judging.geo_tag import STAGE, TaggedImages, image_rows,
 from culturekit.builders.judging.geo_tag_question import TASK, geo_tag_wording
 from culturekit.builders.judging.image_sample import ImageSample, drawn
 from culturekit.builders.judging.shown_images import ShownImages, requests_about
-from culturekit.families.public_files import space_table
+from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
 from culturekit.builders.judging.vqa_judgments import WeighedImages, texts_of, weigh_images
 from culturekit.builders.judging.yes_probability import REQUEST, wording_digest
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.asking_price import check_asking

@@ -32,8 +32,10 @@ AUDITS = declare(
     columns="""
     image_id str, pool str, annotator str, artifact_id str?, country str?, continent str?, none_of_these bool
     """,
+    optional="drawing str?",
 )
-"""What people of a pool say an image shows; `none_of_these` is an answer, and has no labels."""
+"""What people of a pool say an image shows; `none_of_these` is an answer, and has no labels. `drawing` names the drawn
+sample that they were asked about."""
 
 ANNOTATIONS = declare(
     "annotations",

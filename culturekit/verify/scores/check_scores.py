@@ -11,6 +11,7 @@ from culturekit.verify.scores.faithfulness_scores import check_faithfulness
 from culturekit.verify.scores.gap_scores import check_gaps
 from culturekit.verify.scores.people_scores import check_agreement, check_meta
 from culturekit.verify.scores.qvs_scores import check_qvs
+from culturekit.verify.scores.rank_scores import check_ranks
 from culturekit.verify.scores.realism_scores import check_realism
 from culturekit.verify.scores.score_rows import SCORES_FILE, read_rows
 from culturekit.verify.scores.spread_scores import check_spread
@@ -35,6 +36,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-meta": check_meta,
     "score-questions": check_faithfulness,
     "score-qvs": check_qvs,
+    "score-ranks": check_ranks,
     "score-realism": check_realism,
     "score-routes": check_routes,
     "score-spread": check_spread,

@@ -1,6 +1,7 @@
 """Corrected VS and qVS, worked out again from matches and audits with the draws of the stated seed."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,9 +25,9 @@ TOLERANCE = 1e-7
 class CorrectedScores:
     """Works out the correction of a model, concept and kernel once for all rows that speak of it."""
 
-    def __init__(self, tables: DiversityTables, seed: int) -> None:
-        """Take the tables and the seed of the draws."""
-        self.tables, self.seed = tables, seed
+    def __init__(self, tables: DiversityTables, seed: int, design: str) -> None:
+        """Take the tables, the seed of the draws, and how the audited images were chosen."""
+        self.tables, self.seed, self.unknown = tables, seed, design == "unknown"
         self.nearest = pl.concat(list(tables.mapped)) if tables.mapped else pl.DataFrame()
         self.found: dict[tuple[Any, ...], tuple[Answer, int]] = {}
 
@@ -58,6 +59,15 @@ class CorrectedScores:
         audits = audits if pool is None else audits.filter(pl.col("pool") == pool)
         return audits.join(images.select("image_id"), on="image_id", how="semi")
 
+    def marks(self, images: pl.DataFrame, about: Mapping[str, Any]) -> list[str]:
+        """Say what is to stand beside a number: the audit has an unknown design, or images have one rater each."""
+        found = set()
+        for part in images.partition_by("concept"):
+            answers = Counter(self.said(part, about["pool"])["image_id"])
+            if answers and max(answers.values()) == 1:
+                found.add("one rater")
+        return sorted(found | ({"design unknown"} if self.unknown else set()))
+
     def answer(self, row: Mapping[str, Any]) -> tuple[Answer, int, pl.DataFrame]:
         """Correct what a row speaks of: a concept, or all concepts, each counted by its number of prompts."""
         own = self.nearest.filter(pl.col("model") == row["model"])
@@ -75,10 +85,10 @@ class CorrectedScores:
 
 
 def check_corrected(
-    folder: str, rows: Sequence[dict[str, Any]], tables: DiversityTables, seed: int, ledger: Ledger
+    folder: str, rows: Sequence[dict[str, Any]], tables: DiversityTables, options: Mapping[str, Any], ledger: Ledger
 ) -> None:
     """Work out every row with corrected labels."""
-    scores = CorrectedScores(tables, seed)
+    scores = CorrectedScores(tables, int(options.get("seed", 0)), options.get("design", "drawn"))
     for row in rows:
         with ledger.guarded("scores", f"{folder} row {row['row']}"):
             if tables.missing:
@@ -108,6 +118,8 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
     left_out = told.height if weights[1] > 0 or weights[2] > 0 else 0
     if left_out or name in row["about"]:
         said[name] = left_out
+    if "marked" in row["about"]:  # scores of earlier versions have no marks
+        said["marked"] = scores.marks(images, row["about"])
     compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)
 
 

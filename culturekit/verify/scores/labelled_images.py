@@ -47,7 +47,7 @@ def diversity_tables(tree: RunTree, stage: FinishedStage) -> DiversityTables:
         "mapped": [], "truth": [], "limits": [], "quality": [], "audit": [], "images": [],
     }  # fmt: skip
     for role, path in found.items():
-        if path is not None and role != "prompts":
+        if path is not None and role != "prompts" and role.partition("-")[0] != "sample":
             groups[group_of(role)].append(pl.read_parquet(path))
     nearest = {
         name: [table.filter(pl.col("rank") == 1) for table in groups[name]] for name in ("mapped", "truth", "limits")

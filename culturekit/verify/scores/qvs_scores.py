@@ -25,7 +25,7 @@ def check_qvs(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]
     check_diversity(stage.name, plain, tables, values, ledger)
     check_bounds(stage.name, [row for row in rows if row["metric"] in BOUNDS], tables, values, ledger)
     corrected = [row for row in rows if row["about"].get("labels") == "corrected"]
-    check_corrected(stage.name, corrected, tables, int(stage.manifest.options.get("seed", 0)), ledger)
+    check_corrected(stage.name, corrected, tables, stage.manifest.options, ledger)
     check_complete(stage, rows, tables, ledger)
     check_terms(stage, rows, ledger)
 

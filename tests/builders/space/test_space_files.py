@@ -5,7 +5,7 @@ import pytest
 from culturekit.builders.space.space_files import read_space
 from culturekit.config.published import existing_published, existing_space
 from culturekit.errors import ConfigError, UsageError
-from culturekit.families.public_files import space_table
+from culturekit.families.handles.public_files import space_table
 from culturekit.records.schemas import CSPACE
 from culturekit.storage.tables import read_table
 

@@ -135,12 +135,8 @@ def test_of_three_thousand_artifacts_nearly_all_are_recognised_however_stored(
         (1000, 3, 4_000_000),
         (1000, 3, 4_500_000),
         (3000, 1, 4_500_000),
-        pytest.param(
-            3000, 1, 4_000_000, marks=pytest.mark.xfail(strict=False, reason="confusability at .75 gives .773")
-        ),
-        pytest.param(
-            300, 10, 4_500_000, marks=pytest.mark.xfail(strict=False, reason="confusability at .87 gives .838")
-        ),
+        pytest.param(3000, 1, 4_000_000, marks=pytest.mark.xfail(reason="confusability at .75 gives .773")),
+        pytest.param(300, 10, 4_500_000, marks=pytest.mark.xfail(reason="confusability at .87 gives .838")),
     ],
 )
 def test_every_dial_holds_to_two_points(

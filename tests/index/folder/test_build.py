@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.weights_behind import weights_behind
+from culturekit.families.handles.weights_behind import weights_behind
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.pipeline.run_stage import run_stage

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.inputs import ImageTables, PairFolders
+from culturekit.families.handles.inputs import ImageTables, PairFolders
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.index.spread.lpips_measure import LpipsMeasure, make
 from culturekit.index.weights.weight_conversion import convert_weights

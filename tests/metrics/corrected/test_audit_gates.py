@@ -1,11 +1,15 @@
 """One set of rules for all kernels: each of these audits was corrected before, and the answer was wrong."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, marks_of
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 KERNELS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)]
@@ -120,6 +124,37 @@ def test_answers_outside_the_sample_are_refused(weights: tuple[float, float, flo
     other = [image for image in world.truth if image not in drawn][:3]
     with pytest.raises(UsageError, match=r"images that were not drawn for the audit.*3 of 153 outside the sample"):
         world.corrected(pl.concat([world.audit, world.answers(other)]), weights, sample=world.sample)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_answers_that_belong_to_another_drawing_are_refused(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    mine = world.audit.with_columns(drawing=pl.lit(drawing_of(world.sample)))
+    assert world.corrected(mine, weights, sample=world.sample) == world.corrected(world.audit, weights)
+    other = world.audit.with_columns(drawing=pl.lit("another"))
+    with pytest.raises(UsageError, match=r"belong to another drawing.*found another: 150 of 150 answers"):
+        world.corrected(other, weights, sample=world.sample)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_images_that_nobody_drew_are_taken_where_that_is_said(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    every = world.answers(world.matches.sort("score")["image_id"].to_list()[:400:2])
+    with pytest.raises(UsageError, match="no even draw"):
+        world.corrected(every, weights)
+    q = 2.0 if weights[2] > 0 else 1.0
+    ask = partial(vendi_corrected, world.matches, every, weights=weights, q=q, rng=np.random.default_rng(0))
+    assert ask(design="unknown").n == 200
+    with pytest.raises(UsageError, match="a sample is given, so the design is known"):
+        ask(design="unknown", sample=world.sample)
+
+
+def test_one_rater_and_an_unknown_design_are_marked() -> None:
+    world = Audited()
+    again = world.audit.head(20).with_columns(annotator=pl.lit("second"))
+    assert marks_of(world.audit, "drawn") == [ONE_RATER]
+    assert marks_of(world.audit, "unknown") == [ONE_RATER, DESIGN_UNKNOWN]
+    assert marks_of(pl.concat([world.audit, again]), "drawn") == []
 
 
 def test_an_audit_without_any_error_is_not_certain_of_artifacts() -> None:

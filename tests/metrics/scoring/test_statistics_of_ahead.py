@@ -6,7 +6,7 @@ import pytest
 from culturekit.families.ahead import AheadOptions, score_ahead
 from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.families.gaps import GapOptions, score_gaps
-from culturekit.metrics.scoring.scored import Scored
+from culturekit.metrics.scoring.score_rows import Scored
 from tests.metrics.scoring.ahead_world import world
 from tests.metrics.scoring.value_tables import params_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from culturekit.errors import IntegrityError, UsageError
-from culturekit.families.public_files import prompts_table
+from culturekit.families.handles.public_files import prompts_table
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors

@@ -8,9 +8,15 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.families.public_files import prompts_table
-from culturekit.families.value_files import numbered, read_values, roles
-from culturekit.families.vector_files import gathered, labelled, one_identity_of_all, tables_of_images, vector_inputs
+from culturekit.families.handles.public_files import prompts_table
+from culturekit.families.handles.value_files import numbered, read_values, roles
+from culturekit.families.handles.vector_files import (
+    gathered,
+    labelled,
+    one_identity_of_all,
+    tables_of_images,
+    vector_inputs,
+)
 from culturekit.index.embedding.vector_folder import load_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.metrics.scoring.labelled_vectors import LabelledVectors

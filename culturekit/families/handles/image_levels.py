@@ -4,39 +4,39 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self, TypeAlias
 
 import polars as pl
 from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.country_groups import country_groups
 from culturekit.families.family import Typed
+from culturekit.families.handles.country_groups import country_groups
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
-from culturekit.metrics.scoring.scored import Row
-from culturekit.metrics.scoring.value_sets import statistic_row
+from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.records.schemas import IMAGES
-from culturekit.storage.digests import canonical_json
 
 __all__ = [
     "LEVELS",
     "Level",
     "MeanOptions",
+    "Rows",
     "cells_of",
     "check_levels",
     "mean_rows",
     "placed",
     "prompts_of",
-    "row_of",
     "target_of",
-    "value_rows",
 ]
 
 LEVELS: Mapping[str, str] = {"region": "group", "country": "country", "concept": "concept"}
 """What images can be parted by -> the column of scores that holds it."""
+
+Rows: TypeAlias = tuple[list[Row], list[pl.DataFrame]]
+"""Scores, and the tables of the values behind them."""
 
 Level = tuple[str, ...]
 """What images are parted by at a level; nothing for all together."""
@@ -168,9 +168,10 @@ def mean_rows(
     *,
     target: Target,
     share: bool = False,
-) -> tuple[list[Row], list[Row]]:
+) -> Rows:
     """Average the column `value` of each model at each level, with the values; null values enter no mean."""
-    scores, values = [], []
+    scores: list[Row] = []
+    values: list[pl.DataFrame] = []
     for place, cell in cells_of(images, options.by):
         known = cell.filter(pl.col("value").is_not_null())
         place = {**place, "benchmark": options.benchmark, "metric": metric}
@@ -180,20 +181,6 @@ def mean_rows(
             answer: Interval = average(
                 known["value"].to_numpy(), clusters=prompts_of(known), target=target, confidence=options.confidence
             )
-            scores.append(row_of(place, answer, told))
-            values += value_rows(place, cell, told)
+            scores.append(statistic_row(**place, answer=answer, params=told))
+            values.append(value_rows(place, told, cell.rename({"image_id": "item"})))
     return scores, values
-
-
-def row_of(place: Mapping[str, Any], answer: Interval, params: Mapping[str, object]) -> Row:
-    """Write one score at its place."""
-    return statistic_row(**place, answer=answer, params=params)
-
-
-def value_rows(place: Mapping[str, Any], images: pl.DataFrame, params: Mapping[str, object]) -> list[Row]:
-    """Write the values behind one score: image_id, prompt_id, repeat and value of each image."""
-    told = {**place, "params": canonical_json(dict(params)).decode()}
-    return [
-        {**told, "item": item, "prompt_id": prompt, "repeat": repeat, "value": value}
-        for item, prompt, repeat, value in images.select("image_id", "prompt_id", "repeat", "value").iter_rows()
-    ]

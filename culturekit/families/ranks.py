@@ -1,0 +1,183 @@
+"""Models compared and ranked by corrected diversity: differences from the intervals of both, and limits for each rank.
+
+The audits of two models are independent, so each limit of a difference takes the distances of the two limits that it
+depends on, in squares (Zou and Donner 2008: no normal shape is assumed, and no clipped limit is looked at).
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import polars as pl
+from pydantic import Field
+
+from culturekit.errors import UsageError
+from culturekit.families.compare import Found, correct_families
+from culturekit.families.family import Correction, Family, described, kept
+from culturekit.families.family_stage import write_scored
+from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.statistics.comparisons import Comparison
+from culturekit.metrics.statistics.corrections import corrected
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.records.schemas import SCORES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.digests import canonical_json
+from culturekit.storage.tables import read_table
+
+__all__ = ["RANKS", "RankOptions", "RankReads", "difference_of", "ranks", "score_ranks"]
+
+OF_EACH_AUDIT = ("audited", "marked", "country_only", "continent_only", "no_continent")
+"""Parameters of corrected scores that say something of one model's audit; without them the scores are the same."""
+
+PLACE = ("benchmark", "concept", "country", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class RankReads:
+    """Scores of models, of which those count that an audit corrected."""
+
+    scores: Annotated[Numbered, Field(description="Table of scores with corrected ones; repeat it for more than one.")]
+
+
+@dataclass(frozen=True, slots=True)
+class RankOptions:
+    """How the many comparisons behind ranks are corrected."""
+
+    correction: Correction = "holm"
+
+
+def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks") -> Stage:
+    """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have."""
+
+    def run(work: Work) -> Outcome:
+        tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in given.scores.places]
+        return write_scored(work, score_ranks(pl.concat(tables), options=options))
+
+    return Stage(name, "score-ranks", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy"))
+
+
+RANKS = Family(
+    ranks,
+    metrics=described("model_difference model_rank"),
+    example="--scores scores/scores.parquet --out ranks",
+    check="score-ranks",
+)
+
+
+def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
+    """Compare and rank the models of each corrected score.
+
+    P values are corrected over all pairs of models and all concepts of a score. Models that are not surely apart
+    may have each other's ranks; how sure is the confidence of the intervals.
+
+    Args:
+        scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
+        options: how p values are corrected.
+
+    Raises:
+        UsageError: no two models have the same corrected score.
+    """
+    found: list[Found] = []
+    groups: list[tuple[list[dict[str, Any]], list[Found]]] = []
+    for rows in same_scores(scores):
+        pairs = [pair_of(first, second) for first, second in itertools.combinations(rows, 2)]
+        found += pairs
+        groups.append((rows, pairs))
+    if not found:
+        raise UsageError(
+            "nothing can be ranked",
+            expected="two models with one score whose labels are corrected, with intervals",
+            found=f"{scores.height} scores of {scores['model'].n_unique()} models",
+        )
+    differences = correct_families("model_difference", found, options.correction, "")
+    surely = dict(zip(map(id, in_families(found)), p_corrected(found, options.correction), strict=True))
+    ranked = [row for rows, pairs in groups for row in rank_rows(rows, pairs, surely, options)]
+    return scored([*differences, *ranked])
+
+
+def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
+    """Give the rows of each corrected score that two models or more have, in the order of the models."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in scores.sort("metric", "model", *PLACE, "params").iter_rows(named=True):
+        params = msgspec.json.decode(row["params"], type=dict[str, Any])
+        if params.get("labels") != "corrected" or row["ci_low"] is None or row["ci_high"] is None:
+            continue
+        of = {name: value for name, value in params.items() if name not in OF_EACH_AUDIT}
+        key = (row["metric"], *(row[name] for name in PLACE), canonical_json(of).decode())
+        groups.setdefault(key, []).append({**row, "of": of})
+    for rows in groups.values():
+        models = [row["model"] for row in rows]
+        if len(set(models)) < len(models):
+            raise UsageError(
+                "a model has one corrected score twice", found=max(models, key=models.count), expected="it once"
+            )
+        if len(rows) > 1:
+            yield rows
+
+
+def pair_of(first: dict[str, Any], second: dict[str, Any]) -> Found:
+    """Compare two models on one score."""
+    sides = [Interval(row["value"], row["ci_low"], row["ci_high"], row["n"], "these") for row in (first, second)]
+    interval, p = difference_of(sides[0], sides[1], confidence=float(first["of"]["confidence"]))
+    names = {"a": first["model"], "b": second["model"]}
+    params: dict[str, object] = {"metric": first["metric"], "of": first["of"], **names, "target": "these"}
+    place = {"model": f"{first['model']} - {second['model']}", **{name: first[name] for name in PLACE}}
+    family = (first["metric"], first["benchmark"], canonical_json(first["of"]))
+    return Found(family, place, params, Comparison(interval.value, interval, p, p, 2, 2, 0))
+
+
+def difference_of(first: Interval, second: Interval, *, confidence: float) -> tuple[Interval, float]:
+    """Give the difference of two independent estimates with its limits, and the p value of there being none.
+
+    The half width on the side of zero is taken to grow with the confidence as that of a normal distribution does.
+    """
+    from scipy.special import ndtr, ndtri
+
+    value = first.value - second.value
+    below = math.hypot(first.value - first.low, second.high - second.value)
+    above = math.hypot(first.high - first.value, second.value - second.low)
+    side = below if value > 0 else above
+    quantile = float(ndtri((1 + confidence) / 2))
+    p = (0.0 if value else 1.0) if side == 0 else 2 * float(ndtr(-quantile * abs(value) / side))
+    return Interval(value, value - below, value + above, first.n + second.n, "these"), p
+
+
+def in_families(found: Sequence[Found]) -> list[Found]:
+    """Put comparisons in the order of their families."""
+    families: dict[tuple[Any, ...], list[Found]] = {}
+    for one in found:
+        families.setdefault(one.family, []).append(one)
+    return [one for members in families.values() for one in members]
+
+
+def p_corrected(found: Sequence[Found], correction: str) -> Iterator[float]:
+    """Correct the p values of each family, in the order of `in_families`."""
+    for _, members in itertools.groupby(in_families(found), key=lambda one: one.family):
+        yield from corrected([one.answer.p for one in members], correction=correction).tolist()
+
+
+def rank_rows(
+    rows: Sequence[dict[str, Any]], pairs: Sequence[Found], surely: dict[int, float], options: RankOptions
+) -> Iterator[Row]:
+    """Rank the models of one score: first is the most diverse."""
+    above: dict[str, int] = dict.fromkeys((row["model"] for row in rows), 0)
+    below = dict(above)
+    alpha = 1 - float(rows[0]["of"]["confidence"])
+    for pair in pairs:
+        if surely[id(pair)] < alpha:
+            names = str(pair.params["a"]), str(pair.params["b"])
+            better, worse = names if pair.answer.difference > 0 else names[::-1]
+            above[worse] += 1
+            below[better] += 1
+    for row in rows:
+        rank = 1 + sum(other["value"] > row["value"] for other in rows)
+        low, high = 1 + above[row["model"]], len(rows) - below[row["model"]]
+        params = {"metric": row["metric"], "of": row["of"], "models": len(rows), "correction": options.correction}
+        answer = Interval(float(rank), float(low), float(high), row["n"], "these")
+        place = {name: row[name] for name in PLACE}
+        yield statistic_row("model_rank", answer=answer, params=params, model=row["model"], **place)

@@ -1,0 +1,203 @@
+"""How wide the interval of a corrected diversity will be, before anybody has labelled an image: audits are simulated.
+
+What each image shows is drawn, from an assumed accuracy of the mapping or from a first, smaller audit; images are
+drawn as `audit_sample` draws them, and the estimator is asked for its interval.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.corrected.audit_sampling import draw, shared
+from culturekit.metrics.corrected.audited_counts import (
+    NONE,
+    audited_counts,
+    continents_of,
+    counted_images,
+    label_column,
+    numbered_images,
+    numbered_parents,
+)
+from culturekit.metrics.corrected.corrected_diversity import checked_options, mean_of_labels
+from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
+from culturekit.metrics.corrected.imputed_draws import drawn_rows
+from culturekit.metrics.corrected.imputed_prompts import Findings, impute
+from culturekit.metrics.corrected.rectified import rectified
+from culturekit.metrics.diversity.kernels import Weights, check_weights
+from culturekit.records.schemas import AUDITS
+
+__all__ = ["AuditForecast", "audit_forecast", "images_for"]
+
+TIMES = 4
+"""Audits that are simulated for one width: their widths scatter by about a tenth."""
+
+NEAR = 0.5
+"""Part of the wrong labels that are taken to be of the same continent."""
+
+ROUNDS = 300
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """The images of a model and concept, and the chances of what they show by prompt and mapped label."""
+
+    nearest: pl.DataFrame
+    numbered: pl.DataFrame
+    mapped: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    none: int
+    chances: Array
+    diversity: ExpectedDiversity
+
+    def width(self, n: int, *, confidence: float, rng: np.random.Generator) -> float:
+        """Simulate audits of n images; give the root of the mean square of their widths."""
+        codes = self.numbered.select("prompt", "label").to_numpy()
+        squares = []
+        for _ in range(TIMES):
+            shown = drawn_rows(self.chances[codes[:, 0], codes[:, 1]], rng)
+            ids = draw(self.nearest, n=n, rng=rng, stratum="country")["image_id"]
+            rows = self.numbered.with_row_index("place").filter(pl.col("image_id").is_in(ids.implode()))["place"]
+            asked = rows.to_numpy()
+            found = Findings(codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]])
+            answer = rectified(
+                self.mapped, found, self.parents, self.none, self.diversity, confidence=confidence, rng=rng
+            )
+            squares.append((answer.high - answer.low) ** 2)
+        return math.sqrt(float(np.mean(squares)))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditForecast:
+    """The concepts of one model; asked for a number of images, it says how wide the interval over all concepts is."""
+
+    concepts: Sequence[Concept]
+    confidence: float
+    rng: np.random.Generator
+
+    @property
+    def images(self) -> int:
+        """How many images there are to ask about."""
+        return sum(one.nearest.height for one in self.concepts)
+
+    def least(self) -> int:
+        """Say how many images a correction needs at least."""
+        return int(shared(0, self.sizes).sum())
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many images each concept has."""
+        return np.array([one.nearest.height for one in self.concepts])
+
+    def width(self, n: int) -> float:
+        """Predict the width over all concepts, n images shared among them as `audit_sample` shares them."""
+        prompts = np.array([len(one.mapped) for one in self.concepts])
+        widths = [
+            one.width(int(count), confidence=self.confidence, rng=self.rng)
+            for one, count in zip(self.concepts, shared(n, self.sizes), strict=True)
+        ]
+        return math.hypot(*(prompts / prompts.sum() * np.array(widths)))
+
+
+def audit_forecast(
+    matches: pl.DataFrame,
+    *,
+    weights: Sequence[float],
+    size: int = 8,
+    confidence: float = 0.95,
+    accuracy: float | None = None,
+    pilot: pl.DataFrame | None = None,
+    rng: np.random.Generator,
+) -> AuditForecast:
+    """Prepare to say how wide the interval of a model's corrected diversity would be with some images audited.
+
+    Args:
+        matches: MATCHES of one model, of one concept or more; the nearest match of an image counts.
+        weights: of the same continent and the same country; kernels with artifacts are not forecast.
+        size: images per batch.
+        confidence: of the interval.
+        accuracy: how often the mapping is right, where nobody has looked yet.
+        pilot: AUDITS of a first audit, at least 30 images of each concept; then no accuracy is assumed.
+        rng: draws.
+
+    Raises:
+        UsageError: an argument breaks its rule, or the first audit cannot carry a correction.
+    """
+    if (accuracy is None) == (pilot is None):
+        raise argument_error("accuracy", "a share, or a first audit, not both", accuracy)
+    if accuracy is not None and not 0 < accuracy <= 1:
+        raise argument_error("accuracy", "above 0 and at most 1", accuracy)
+    known = check_weights(weights)
+    nearest = matches.filter(pl.col("rank") == 1).sort("concept", "image_id")
+    concepts = [
+        concept_of(images, known, size, accuracy, pilot, rng)
+        for images in nearest.partition_by("concept", maintain_order=True)
+    ]
+    return AuditForecast(concepts, confidence, rng)
+
+
+def concept_of(
+    nearest: pl.DataFrame,
+    weights: Weights,
+    size: int,
+    accuracy: float | None,
+    pilot: pl.DataFrame | None,
+    rng: np.random.Generator,
+) -> Concept:
+    """Say of the images of a concept what they may show."""
+    column = label_column(weights)
+    if pilot is not None:
+        counts = audited_counts(nearest, pilot, weights=weights)
+        labels, parents = counts.labels, counts.parents
+        mapped, none = counts.mapped, labels.index(NONE)
+        chances = impute(mapped, counts.found, parents, none, rng=rng).chances
+    else:
+        named = continents_of(nearest, pl.DataFrame(schema=AUDITS.schema), column)
+        labels, parents = tuple(sorted(named)), numbered_parents(named)
+        mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
+        rows = assumed_chances(mapped.sum(axis=0), parents, none, accuracy or 1.0)
+        chances = np.broadcast_to(rows, (len(mapped), *rows.shape))
+    options = checked_options(weights, 1.0, size, 0.95)
+    diversity = mean_of_labels(parents, options)
+    return Concept(nearest, numbered_images(nearest, labels, column), mapped, parents, none, chances, diversity)
+
+
+def assumed_chances(images: NDArray[np.int64], parents: NDArray[np.int64], none: int, accuracy: float) -> Array:
+    """Say what an image of each mapped label shows, (n_labels, n_labels), from how often labels are mapped rightly.
+
+    The shares of true labels are those that explain best what was mapped (EM); half of the errors stay on the
+    continent, the others fall anywhere. Of pictures of nothing, nothing is known.
+    """
+    there = (images > 0) & (np.arange(len(images)) != none)
+    errors = np.tile(there.astype(np.float64), (len(images), 1))
+    near = np.where(parents[:, None] == parents[None, :], errors, 0.0)
+    for part in (errors, near):
+        np.fill_diagonal(part, 0.0)
+        part /= np.maximum(part.sum(axis=1, keepdims=True), 1e-300)
+    wrong = np.where(near.sum(axis=1, keepdims=True) > 0, NEAR * near + (1 - NEAR) * errors, errors)
+    rows = accuracy * np.eye(len(images)) + (1 - accuracy) * wrong
+    shares = np.where(there, images, 0.0) / max(int(images[there].sum()), 1)
+    for _ in range(ROUNDS):
+        chances = (shares[:, None] * rows).T
+        chances /= np.maximum(chances.sum(axis=1, keepdims=True), 1e-300)
+        shares = images @ chances / max(int(images.sum()), 1)
+    known = chances.sum(axis=1) > 0
+    chances[~known] = np.eye(len(images))[~known]
+    return np.asarray(chances)
+
+
+def images_for(width_at: Callable[[int], float], width: float, *, least: int, most: int, start: int = 150) -> int:
+    """Say how many images give an interval of a width: the width falls about with the root of their number."""
+    n = min(max(start, least), most)
+    for _ in range(3):
+        found = width_at(n)
+        if abs(found - width) <= 0.02 * width:
+            break
+        n = int(np.clip(round(n * (found / width) ** 2), least, most))
+    return n

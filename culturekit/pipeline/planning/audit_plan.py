@@ -1,0 +1,129 @@
+"""How many images of a finished run people would have to look at, for corrected scores of a certain width."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from culturekit.errors import UsageError
+from culturekit.metrics.corrected.audit_forecast import audit_forecast, images_for
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
+from culturekit.pipeline.steps.report_stage import folders_of
+from culturekit.records.schemas import AUDITS
+from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.storage.tables import read_table
+
+__all__ = ["AuditPlan", "AuditWish", "as_data", "audit_plan", "audit_plan_lines"]
+
+ASSUMED = 0.8
+"""How often a mapping is taken to be right where neither a first audit nor a diagnosis tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditWish:
+    """What is wanted of an audit.
+
+    Attributes:
+        width: of the interval of each model, over its concepts.
+        kernel: of which diversity, a name without artifacts.
+        accuracy: of the mapping; None takes that of the run's diagnosis.
+        per_hour: answers that one person gives in an hour.
+        people: who label every image.
+        seed: of what is simulated.
+    """
+
+    width: float
+    kernel: str = "country"
+    accuracy: float | None = None
+    per_hour: float = 200.0
+    people: int = 3
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """The audit of a model: how many images, how wide the interval is then, and with half and twice as many; hours."""
+
+    model: str
+    images: int
+    of: int
+    width: float
+    half: float | None
+    twice: float | None
+    hours: float
+    reached: bool
+
+
+def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tuple[list[AuditPlan], str]:
+    """Plan the audit of each model of a run; and say what the plan takes to be known of the mapping.
+
+    Raises:
+        UsageError: there is no such run, or what is wished for breaks a rule.
+    """
+    weights = STANDARD_KERNELS.get(wish.kernel)
+    if weights is None or weights[2] > 0:
+        known = [name for name, each in STANDARD_KERNELS.items() if each[2] == 0]
+        raise UsageError(
+            "the width is forecast for kernels without artifacts only", expected=" or ".join(known), found=wish.kernel
+        )
+    run = folders_of(root)
+    size = int(run.manifest(roles.SCORES).options["size"])
+    first = None if pilot is None else read_table(pilot, AUDITS)
+    accuracy, source = (None, f"first audit: {pilot}") if first is not None else accuracy_of(run, wish.accuracy)
+    plans = []
+    for number, model in enumerate(run.models):
+        rng = np.random.default_rng([wish.seed, number])
+        forecast = audit_forecast(
+            run.matches(model), weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng
+        )
+        width_at = cache(forecast.width)
+        least, most = forecast.least(), forecast.images
+        images = images_for(width_at, wish.width, least=least, most=most)
+        half, twice = (width_at(n) if least <= n <= most else None for n in (images // 2, images * 2))
+        hours = images * wish.people / wish.per_hour
+        width = width_at(images)
+        plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= 1.1 * wish.width))
+    return plans, source
+
+
+def accuracy_of(run: RunFolders, stated: float | None) -> tuple[float, str]:
+    """Say how often the mapping is right, and who says so."""
+    if stated is not None:
+        return stated, f"the mapping is right in {stated:.0%}, as stated"
+    known = run.recognition()
+    counts = (
+        None if known is None else known.filter(pl.col("country").is_not_null()).select("shown", "recognised").sum()
+    )
+    if counts is None or not counts["shown"][0]:
+        return ASSUMED, f"the mapping is taken to be right in {ASSUMED:.0%}: no diagnosis tells; see --accuracy"
+    found = max(counts["recognised"][0] / counts["shown"][0], 0.01)
+    return found, f"the mapping is right in {found:.0%} of held-out references; of generated images it may be less"
+
+
+def audit_plan_lines(plans: list[AuditPlan], source: str, wish: AuditWish) -> Iterator[str]:
+    """Say a plan in words."""
+    yield f"{'model':<20} {'images':>7} {'of':>8} {'width':>7} {'half':>7} {'twice':>7} {'hours':>7}"
+    for plan in plans:
+        half, twice = ("" if width is None else f"{width:.3f}" for width in (plan.half, plan.twice))
+        yield (
+            f"{plan.model:<20} {plan.images:>7,} {plan.of:>8,} {plan.width:>7.3f} {half:>7} {twice:>7} "
+            f"{plan.hours:>7.1f}{'' if plan.reached else '  not reached'}"
+        )
+    yield (
+        f"Width of the 95 % interval of corrected diversity (kernel {wish.kernel}); the concepts of a model share its "
+        f"images. Half, twice: with half and twice as many. Hours: of all {wish.people} people, at {wish.per_hour:g} "
+        "answers."
+    )
+    yield f"Simulated: {source}."
+    if plans:
+        most = max(plan.images for plan in plans)
+        yield f"Next: culturekit score audit-sample --matches MATCHES --n {most} --out to-audit"
+
+
+def as_data(plans: list[AuditPlan], source: str) -> dict[str, object]:
+    """Give a plan as data."""
+    return {"models": [asdict(plan) for plan in plans], "source": source}

@@ -1,0 +1,65 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.records.schemas import MATCHES
+from culturekit.storage.tables import read_table
+from tests.command_line import culturekit
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, matches_of
+
+
+@pytest.fixture(scope="module")
+def run(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run whose models have 90 images each."""
+    root = tmp_path_factory.mktemp("planned") / "run"
+    shutil.copytree(small_run, root)
+    rng = np.random.default_rng(0)
+    for path in root.glob("matches-*/matches.parquet"):
+        model = read_table(path, MATCHES)["model"][0]
+        countries: list[str | None] = [COUNTRIES[n] for n in rng.choice(6, p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], size=90)]
+        matches_of(countries, model=model, prompts=2).write_parquet(path)
+    return root
+
+
+def test_a_plan_says_how_many_images_of_each_model_and_how_long_that_takes(run: Path) -> None:
+    done = culturekit(
+        "audit", "plan", run, "--width", "0.2", "--accuracy", "0.8", "--people", "2", "--per-hour", "100", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["source"] == "the mapping is right in 80%, as stated"
+    assert {plan["model"] for plan in told["models"]} == {"broad", "empty", "narrow"}
+    for plan in told["models"]:
+        assert 30 <= plan["images"] <= plan["of"] == 90
+        assert plan["hours"] == pytest.approx(plan["images"] * 2 / 100)
+        assert plan["reached"] == (plan["width"] <= 0.22)
+        assert plan["half"] is None or plan["half"] > plan["width"]
+
+
+def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run: Path) -> None:
+    done = culturekit("audit", "plan", run, "--width", "0.3")
+    assert done.returncode == 0, done.stderr
+    assert "Simulated: the mapping is" in done.stdout
+    assert "Next: culturekit score audit-sample" in done.stdout
+
+
+def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Path) -> None:
+    answers = []
+    for path in sorted(run.glob("matches-*/matches.parquet")):
+        images = read_table(path, MATCHES).filter(pl.int_range(pl.len()) % 4 < 2)
+        answers.append(audits_of(dict(zip(images["image_id"], images["country"], strict=True))))
+    file = tmp_path / "audits.parquet"
+    pl.concat(answers).write_parquet(file)
+    done = culturekit("audit", "plan", run, "--width", "0.3", "--audits", file)
+    assert done.returncode == 0, done.stderr
+    assert f"Simulated: first audit: {file}." in done.stdout
+
+
+def test_kernels_with_artifacts_are_not_forecast(run: Path) -> None:
+    done = culturekit("audit", "plan", run, "--kernel", "artifact")
+    assert done.returncode == 2
+    assert "forecast for kernels without artifacts only; expected continent or country or hierarchical" in done.stderr

@@ -1,0 +1,96 @@
+"""Widths that are forecast, held against the widths that audits then have, in simulated worlds."""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.audit_forecast import AuditForecast, audit_forecast, images_for
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+COUNTRY = (0.0, 1.0, 0.0)
+
+WORLDS = {
+    "3 prompts of 200": (3, 600, [0.5, 0.2, 0.1, 0.1, 0.06, 0.04], 0.8),
+    "24 prompts of 40": (24, 960, [0.3, 0.2, 0.2, 0.1, 0.1, 0.1], 0.85),
+    "1 prompt of 400, few labels": (1, 400, [0.7, 0.1, 0.1, 0.1, 0.0, 0.0], 0.75),
+}
+
+
+def world(name: str) -> tuple[pl.DataFrame, dict[str, str | None], float]:
+    prompts, images, shares, accuracy = WORLDS[name]
+    rng = np.random.default_rng(1)
+    truth: list[str | None] = [COUNTRIES[c] for c in rng.choice(6, p=shares, size=images)]
+    matches = matches_of(mapped_with_error(truth, accuracy=accuracy, rng=rng), prompts=prompts)
+    return matches, dict(zip(matches["image_id"].to_list(), truth, strict=True)), accuracy
+
+
+def audit(matches: pl.DataFrame, truth: dict[str, str | None], n: int, seed: int) -> pl.DataFrame:
+    drawn = audit_sample(matches, n=n, rng=np.random.default_rng([n, seed]))["image_id"].to_list()
+    return audits_of({image: truth[image] for image in drawn})
+
+
+def seen(matches: pl.DataFrame, truth: dict[str, str | None], n: int, times: int) -> float:
+    """The width of intervals that audits really have, the root of their mean square."""
+    squares = []
+    for seed in range(times):
+        answer = vendi_corrected(
+            matches, audit(matches, truth, n, seed), weights=COUNTRY, rng=np.random.default_rng(seed)
+        )
+        squares.append((answer.high - answer.low) ** 2)
+    return float(np.sqrt(np.mean(squares)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_forecast_from_a_first_audit_is_within_15_percent_of_the_widths_then_seen(name: str) -> None:
+    matches, truth, _ = world(name)
+    found = {n: seen(matches, truth, n, 10) for n in (60, 200)}
+    for n, width in found.items():
+        said = [
+            audit_forecast(
+                matches, weights=COUNTRY, pilot=audit(matches, truth, 60, 100 + seed), rng=np.random.default_rng(seed)
+            ).width(n)
+            for seed in range(3)
+        ]
+        assert np.mean(said) == pytest.approx(width, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_forecast_from_the_accuracy_is_near_the_widths_then_seen(name: str) -> None:
+    matches, truth, stated = world(name)
+    accuracy = stated + (1 - stated) / len(COUNTRIES)  # a guess is right now and then
+    width = seen(matches, truth, 150, 10)
+    said = audit_forecast(matches, weights=COUNTRY, accuracy=accuracy, rng=np.random.default_rng(0)).width(150)
+    assert said == pytest.approx(width, rel=0.25)  # where errors fall is assumed: a first audit knows it
+
+
+def test_twice_as_many_labels_give_a_narrower_interval_and_concepts_share_them() -> None:
+    matches, *_ = world("3 prompts of 200")
+    other = matches.with_columns(concept=pl.lit("other"), image_id=pl.lit("x") + pl.col("image_id"))
+    both = audit_forecast(pl.concat([matches, other]), weights=COUNTRY, accuracy=0.8, rng=np.random.default_rng(0))
+    assert (both.images, both.least()) == (1200, 60)
+    assert both.width(240) < both.width(60)
+
+
+def falling(n: int) -> float:
+    return float(2 / np.sqrt(n))
+
+
+@pytest.mark.parametrize(("width", "images"), [(2 / 20, 400), (0.5, 30), (0.01, 900)])
+def test_the_number_of_images_for_a_width_is_found_within_what_there_is(width: float, images: int) -> None:
+    ask: Callable[[int], float] = falling
+    assert images_for(ask, width, least=30, most=900) == pytest.approx(images, rel=0.03)
+
+
+def test_an_accuracy_or_a_first_audit_is_needed() -> None:
+    matches, truth, _ = world("3 prompts of 200")
+    with pytest.raises(UsageError, match="accuracy"):
+        audit_forecast(matches, weights=COUNTRY, rng=np.random.default_rng(0))
+    with pytest.raises(UsageError, match="at least 30"):
+        audit_forecast(matches, weights=COUNTRY, pilot=audit(matches, truth, 20, 1), rng=np.random.default_rng(0))
+    assert isinstance(AuditForecast, type)
