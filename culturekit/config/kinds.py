@@ -62,7 +62,7 @@ RECIPES: Registry[RecipeKind] = Registry(
 
 def recipe_kind(name: str) -> RecipeKind:
     """Find a kind of recipe by its name."""
-    found: RecipeKind = (entry := RECIPES.find(name)).load(RECIPES.kind, entry.factory)
+    found: RecipeKind = RECIPES.load(name, RecipeKind)
     return found
 
 

@@ -4,21 +4,23 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.families.handles.weights_behind import check_weights, weights_behind
-from culturekit.index.embedding.embed_table import EmbedSource, embed_table
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_table
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.package_data import shipped
 
-__all__ = ["embed_stage", "index_stage"]
+__all__ = ["BUILD", "EMBED", "embed_stage", "index_stage"]
 
 TEMPLATES = "index/folder/text_templates.yaml"
 
 
 def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index") -> Stage:
-    """Build the index of artifacts."""
+    """Build the index of a cultural space from reference pictures, from names, or from both."""
 
     def build(work: Work) -> Outcome:
         prompts = None if files.prompts is None else prompts_table(files.prompts, work.scratch)
@@ -31,7 +33,7 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         "index",
         2,
         build,
-        {**files.inputs, **shipped_templates(files, options)},
+        {**roles_of(files), **shipped_templates(files, options)},
         {**asdict(options), **weights_behind(options.encoder)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_weights, options.encoder),
@@ -45,8 +47,17 @@ def shipped_templates(files: IndexFiles, options: IndexOptions) -> dict[str, Pat
     return {"templates": shipped(TEMPLATES)}
 
 
-def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> Stage:
-    """Turn the images or texts of a table into a folder of vectors."""
+BUILD = StageCommand(
+    index_stage,
+    "--cspace cspace/cspace.parquet --encoder embedded --references references/images.parquet --out index",
+    workers=True,
+    engine=True,
+)
+
+
+def embed_stage(source: EmbedSource, options: EmbedOptions, *, name: str = "vectors") -> Stage:
+    """Embed images or texts into a folder of vectors, which scores and `index map` take."""
+    encoder = options.encoder
     return Stage(
         name,
         "embed",
@@ -57,3 +68,12 @@ def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> 
         packages=("numpy", "pillow", "polars"),
         before=partial(check_weights, encoder),
     )
+
+
+EMBED = StageCommand(
+    embed_stage,
+    "--images images/images.parquet --encoder embedded --out vectors",
+    workers=True,
+    engine=True,
+    also=False,
+)
