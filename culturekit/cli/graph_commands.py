@@ -75,7 +75,7 @@ def explain(
 ) -> None:
     """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
     from culturekit.kg.looking.explain import explain as explained
-    from culturekit.kg.looking.explain_text import explain_lines
+    from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
     concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
@@ -131,9 +131,9 @@ def preview(
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
     from culturekit.builders.filtering.filter_requests import wording
+    from culturekit.kg.looking.looking_text import preview_lines
     from culturekit.kg.looking.preview import PreviewOptions
     from culturekit.kg.looking.preview import preview as previewed
-    from culturekit.kg.looking.preview_text import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
     options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
@@ -235,7 +235,7 @@ def leave_if_different(differences: int) -> None:
 def stats(graph: Graph, as_json: AsJson = False) -> None:
     """Count statements, labels, dangling targets, extremes and cycles of a graph."""
     from culturekit.kg.looking.graph_stats import graph_stats
-    from culturekit.kg.looking.stats_text import stats_lines
+    from culturekit.kg.looking.looking_text import stats_lines
 
     numbers = graph_stats(graph)
     if as_json:
