@@ -207,7 +207,7 @@ def diff(
 ) -> None:
     """Compare two graphs or two extractions, item by item; leave with 1 when there are differences."""
     if out is not None:
-        from culturekit.pipeline.steps.compare_stage import compare_stage
+        from culturekit.pipeline.steps.graph_stages import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])

@@ -1,4 +1,4 @@
-"""The stages from a dump to the cultural space and its prompts."""
+"""The stages from a dump, an endpoint or another tool's graph to the cultural space and its prompts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,16 +12,32 @@ from culturekit.builders.space.cspace import release
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
+from culturekit.kg.exchange.import_graph import import_graph
+from culturekit.kg.looking.compare import write_comparison
+from culturekit.kg.sparql.sparql_client import SparqlClient
+from culturekit.kg.sparql.sparql_source import extract_from_endpoint
 from culturekit.kg.walk.extract import ExtractOptions, extract
 from culturekit.kg.walk.successors import load_successors
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.public_address import check_url
 from culturekit.pipeline.concept_options import released_concepts
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
-from culturekit.records.choices import Included, ReleaseFormat
+from culturekit.records.choices import GraphFormat, Included, ReleaseFormat
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped
 
-__all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
+__all__ = [
+    "compare_stage",
+    "described",
+    "extract_stage",
+    "import_graph_stage",
+    "ingest_stage",
+    "prompts_stage",
+    "release_stage",
+    "sparql_stage",
+]
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 STATEMENTS = "statements"
@@ -126,3 +142,44 @@ def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group
 def described(concepts: Sequence[Concept]) -> Mapping[str, object]:
     """Give the concepts as they stand in a manifest."""
     return {"concepts": {concept.concept: concept.model_dump(mode="json") for concept in concepts}}
+
+
+def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:
+    """Compare two graphs or two extractions."""
+    return Stage(
+        name, "diff", 1, lambda work: write_comparison(work, a, b), {"before": a, "after": b}, {}, packages=("polars",)
+    )
+
+
+def import_graph_stage(path: Path, form: GraphFormat, *, name: str = "graph") -> Stage:
+    """Read a graph in one of the formats that `kg export` writes."""
+    return Stage(
+        name, "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
+        packages=("networkx", "polars", "rdflib"),
+    )  # fmt: skip
+
+
+def sparql_stage(
+    endpoint: str,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    contact: str,
+    cache: Path | None = None,
+    successors: Path | None = None,
+    name: str = "candidates",
+) -> Stage:
+    """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
+    check_url(endpoint)
+    check_contact(contact)
+    options = options or ExtractOptions()
+    heirs = {} if successors is None else load_successors(successors)
+    files = country_files() if successors is None else {**country_files(), "successors": successors}
+
+    def run(work: Work) -> Outcome:
+        with SparqlClient(endpoint, contact, cache or work.scratch / "replies") as client:
+            return extract_from_endpoint(work, client, concepts, options, successors=heirs)
+
+    return Stage(
+        name, "extract-sparql", 2, run, files, {"endpoint": endpoint, **described(concepts), **asdict(options)}
+    )

@@ -1,15 +1,26 @@
-"""The stages that say what an image truly shows, and how good it is."""
+"""The stages that say what an image truly shows, how good it is, and what simulated people who audit say of it."""
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from culturekit.config.recipe_parts import Audit
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.families.handles.weights_behind import check_weights, weights_behind
 from culturekit.index.diagnosis.truth import true_matches
 from culturekit.index.raters.score_pictures import score_pictures
+from culturekit.index.raters.simulated_raters import simulated_audits
+from culturekit.metrics.corrected.audit_sampling import audit_sample
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["quality_stage", "truth_stage"]
+__all__ = ["quality_stage", "simulated_audit_stage", "truth_stage"]
+
+CAVEAT = "The audit was made by simulated raters, who know what the simulated models drew."
 
 
 def truth_stage(images: Path, cspace: Path, *, name: str = "truth") -> Stage:
@@ -42,3 +53,24 @@ def quality_stage(images: Path, *, scorer: str, prompts: Path | None = None, nam
         packages=("numpy", "pillow", "polars"),
         before=partial(check_weights, scorer),
     )
+
+
+def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit, *, seed: int) -> Stage:
+    """Draw images, and have simulated raters label them."""
+
+    def run(work: Work) -> Outcome:
+        sample = audit_sample(read_table(matches, MATCHES), n=audit.images, rng=np.random.default_rng(seed))
+        said = simulated_audits(
+            read_table(truth, MATCHES),
+            read_table(cspace, CSPACE),
+            sample["image_id"].to_list(),
+            audit.raters,
+            seed=seed,
+        )
+        write_table(work.out, AUDIT_SAMPLE, sample)
+        write_table(work.out, AUDITS, said)
+        return Outcome({"audit_sample": sample.height, "audits": said.height}, notes={"caveat": CAVEAT})
+
+    inputs = {"matches": matches, "truth": truth, "cspace": cspace}
+    options = {"images": audit.images, **asdict(audit.raters)}
+    return Stage("audit", "simulated-audit", 3, run, inputs, options, {"audit": seed})

@@ -10,8 +10,7 @@ import polars as pl
 
 from culturekit.annotate.export import HAND_OUT
 from culturekit.annotate.importing import read_project
-from culturekit.annotate.rated_sample import rated_sample
-from culturekit.annotate.simulated_answers import simulated_export
+from culturekit.annotate.rated_sample import rated_sample, simulated_export
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
 from culturekit.families.handles.value_files import roles
 from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, CSPACE, IMAGES, MATCHES, PROMPTS
