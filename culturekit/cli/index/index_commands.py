@@ -162,7 +162,7 @@ def append_command(
 ) -> None:
     """Append pictures and artifacts to an index; only what is new is embedded."""
     from culturekit.index.folder.index_append import AppendFiles
-    from culturekit.pipeline.steps.index_change_stages import append_stage
+    from culturekit.pipeline.steps.index_stages import append_stage
 
     files = AppendFiles(references, prompts, cspace, aliases, candidates)
     run_one(
@@ -189,7 +189,7 @@ def remove_command(
 ) -> None:
     """Remove artifacts from an index; their vectors stay on disk until it is compacted."""
     from culturekit.index.folder.index_changes import listed_artifacts
-    from culturekit.pipeline.steps.index_change_stages import remove_stage
+    from culturekit.pipeline.steps.index_stages import remove_stage
 
     going = [*(artifact or []), *(listed_artifacts(artifacts) if artifacts else [])]
     run_one(remove_stage(index, going), out, also=also, wait=wait, as_json=as_json)
@@ -203,7 +203,7 @@ def compact_command(
     as_json: AsJson = False,
 ) -> None:
     """Compact an index that was appended to or removed from: one array again, as if it had been built at once."""
-    from culturekit.pipeline.steps.index_change_stages import compact_stage
+    from culturekit.pipeline.steps.index_stages import compact_stage
 
     run_one(compact_stage(index), out, also=also, wait=wait, as_json=as_json)
 

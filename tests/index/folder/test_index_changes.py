@@ -23,8 +23,7 @@ from culturekit.index.folder.index_changes import listed_artifacts
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.search.search import searcher
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.index_change_stages import append_stage, compact_stage, remove_stage
-from culturekit.pipeline.steps.index_stages import index_stage
+from culturekit.pipeline.steps.index_stages import append_stage, compact_stage, index_stage, remove_stage
 from culturekit.records.schemas import CSPACE, DROPS, IMAGES
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
