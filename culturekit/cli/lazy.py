@@ -21,8 +21,8 @@ class CommandAt:
     """Where a command is, and how it is used.
 
     Attributes:
-        place: `module:name` of a function, of a Typer with the commands of a group, or of a family.
-        example: what follows the command in an example that works; a family has its own.
+        place: `module:name` of a function, of a Typer with the commands of a group, or of a StageCommand.
+        example: what follows the command in an example that works; a StageCommand has its own.
     """
 
     place: str
@@ -105,7 +105,7 @@ def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 -
     )
 
 
-def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a family
+def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a StageCommand
     """Import what a place names; a mistake of another package is said to be one."""
     module, _, attribute = place.partition(":")
     try:
@@ -116,13 +116,13 @@ def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a fami
         raise UsageError(f"a command of another package cannot be imported: {error}", where=place) from error
 
 
-def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - a function or a family
+def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - as above
     """Give the function of a command, and its example."""
     if callable(thing):
         return thing, example
-    from culturekit.cli.family_command import family_command
+    from culturekit.cli.stage_command import command_function
 
-    return family_command(thing), thing.example
+    return command_function(thing), thing.example
 
 
 class OnceCommand(TyperCommand):

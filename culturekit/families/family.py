@@ -1,8 +1,8 @@
 """What a family of scores declares: its metrics, the stage that scores them, and options that are said once."""
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from culturekit.families.handles.inputs import Files
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
-from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import PLAIN, Seed, StageCommand, Typed
 
 __all__ = [
     "Confidence",
@@ -39,56 +39,20 @@ Pair: TypeAlias = Annotated[
     tuple[str, ...],
     Field(description="Column of prompts that a prompt shares with its counterparts; repeat it for more than one."),
 ]
-Seed: TypeAlias = Annotated[int, Field(ge=0, description="Seed of every random choice.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Family(StageCommand):
     """A family of scores, as the command line, the documentation, a recipe and a verification find it.
 
     Attributes:
-        stage: takes what is read, and options where there are some, both dataclasses, and gives the stage.
         metrics: that it writes.
-        example: what follows the command in an example that works.
         check: the kind of check in `culturekit.verify` that recomputes it; empty where there is none.
-        workers: whether its work is divided among processes.
-        engine: whether these may be those of a cluster.
     """
 
-    stage: Callable[..., Stage]
-    metrics: tuple[Metric, ...]
-    example: str
+    metrics: tuple[Metric, ...] = field(kw_only=True)
     check: str = ""
-    workers: bool = False
-    engine: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """How a field is typed as an option, where that is not how it is written in Python or in a recipe.
-
-    Attributes:
-        name: of the option.
-        read: reads one value of it from a text.
-        gather: makes one value of all that a repeatable option is given.
-        help: of the option, where it is typed otherwise than a recipe writes it.
-        least: bounds the option and not the field.
-        once: whether an option that is several files in a recipe is typed once.
-        others: a field that takes the second and all further values of an option that is repeatable.
-        after: the option that it stands after in the help, where that is not the order of the fields.
-    """
-
-    name: str = ""
-    read: Callable[[str], Any] | None = None
-    gather: Callable[[Sequence[str]], Any] | None = None
-    help: str = ""
-    least: int | None = None
-    once: bool = False
-    others: str = ""
-    after: str = ""
-
-
-PLAIN = Typed()
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -157,10 +121,10 @@ def declared(cls: type) -> Iterator[Declared]:
         yield Declared(each.name, known[0], NoneType in kinds, default, told, typed)
 
 
-def dataclasses_of(family: Family) -> list[type]:
-    """Give the dataclasses that the stage of a family takes: of what it reads, and of options where there are some."""
-    hints = get_type_hints(family.stage)
-    return [hints[each.name] for each in signature(family.stage).parameters.values() if each.kind in POSITIONAL]
+def dataclasses_of(command: StageCommand) -> list[type]:
+    """Give the dataclasses that a stage takes: of what it reads, and of options where there are some."""
+    hints = get_type_hints(command.stage)
+    return [hints[each.name] for each in signature(command.stage).parameters.values() if each.kind in POSITIONAL]
 
 
 def check_options(options: object) -> None:

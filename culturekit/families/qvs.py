@@ -86,7 +86,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        8,
+        9 if given.audits else 8,  # corrected rows are marked since 9, the others as they were
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

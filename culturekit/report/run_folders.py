@@ -1,5 +1,6 @@
 """A finished run as the report reads it: which models, which tables, which manifests."""
 
+import math
 from collections.abc import Mapping
 
 import polars as pl
@@ -64,11 +65,12 @@ class RunFolders(Run):
         values = self.of_main_order(self.needed(roles.SCORES, VALUES))
         return values.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
 
-    def of_main_order(self, table: pl.DataFrame, *, at: str = "$.q") -> pl.DataFrame:
-        """Keep rows of diversity at the order of the recipe; other orders stand in the tables alone."""
+    def of_main_order(self, table: pl.DataFrame, *, at: str = "$") -> pl.DataFrame:
+        """Keep diversity of the order of the recipe, and what was corrected, of which there is one order only."""
         main = self.manifest(roles.SCORES).options.get("q", 1.0)
-        order = pl.col("params").str.json_path_match(at)
-        return table.filter(order.is_null() | (order == ("inf" if main is None else str(main))))
+        order = pl.col("params").str.json_path_match(f"{at}.q").cast(pl.Float64)
+        corrected = pl.col("params").str.json_path_match(f"{at}.labels") == "corrected"
+        return table.filter(order.is_null() | (order == (math.inf if main is None else main)) | corrected)
 
     def prompts(self) -> dict[str, str]:
         """Read the text of each prompt."""
@@ -105,7 +107,7 @@ class RunFolders(Run):
     def comparison(self) -> pl.DataFrame | None:
         """Read the differences of models, with what was compared as columns; None where there is one model."""
         found = self.read(roles.COMPARISON, SCORES)
-        return None if found is None else self.of_main_order(with_comparison(found), at="$.of.q")
+        return None if found is None else self.of_main_order(with_comparison(found), at="$.of")
 
     def floor(self) -> Mapping[str, float] | None:
         """Say how near pictures of nothing are to what they are mapped to, where that was tried."""

@@ -9,7 +9,7 @@ from culturekit.report.missing import missing_lines
 from culturekit.report.model_lines import HEADLINE_KERNEL, ModelLine, model_lines
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["Verdict", "headline_lines", "verdict_on"]
+__all__ = ["Verdict", "headline_lines", "question_about", "verdict_on"]
 
 NOTICEABLE = 0.1
 """A model whose diversity is overstated by less is not called out."""
@@ -26,6 +26,17 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
+def question_about(models: Sequence[ModelLine]) -> str:
+    """Ask what the page answers: which model is lying, if one is."""
+    return f"Which of these {in_words(len(models))} models is lying?"
+
+
+def in_words(number: int) -> str:
+    """Write a small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return words[number] if number < len(words) else str(number)
+
+
 def verdict_on(models: Sequence[ModelLine], *, floor: Mapping[str, float] | None = None) -> Verdict:
     """Say which model is not what its mapped diversity says, or that nobody can know yet.
 
@@ -33,7 +44,7 @@ def verdict_on(models: Sequence[ModelLine], *, floor: Mapping[str, float] | None
         models: the headline of each.
         floor: how near pictures of nothing are to what they are mapped to, where that was tried.
     """
-    if any(math.isnan(line.mapped.value) for line in models):
+    if not models or any(math.isnan(line.mapped.value) for line in models):
         return Verdict(None, (UNSCORED,))
     known = [line for line in models if reality(line) is not None]
     worst = max(known, key=overstated, default=None)

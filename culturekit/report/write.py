@@ -30,7 +30,7 @@ from culturekit.report.shots import collect_shots
 from culturekit.report.thumbnails import Copied, small_copy
 from culturekit.report.trust import trust_in
 from culturekit.report.variety import variety_in, within_in
-from culturekit.report.verdict import verdict_on
+from culturekit.report.verdict import question_about, verdict_on
 from culturekit.stages import roles
 from culturekit.storage.atomic import write_atomically
 from culturekit.version import VERSION
@@ -67,7 +67,7 @@ def collect(run: RunFolders) -> ReportData:
     gaps = run.read(roles.GAPS, SCORES)
     data = ReportData(
         title="How diverse are the cultures these models show?",
-        question=f"Which of these {in_words(len(models))} models is lying?",
+        question=question_about(models),
         verdict=verdict_on(models, floor=run.floor()),
         models=models,
         kernel=HEADLINE_KERNEL,
@@ -107,9 +107,3 @@ def names_countries(run: RunFolders, model: str) -> bool:
     """Tell whether images of a model were asked for by prompts that name a country."""
     made = run.images(model)
     return "country" in made.columns and made["country"].null_count() < made.height
-
-
-def in_words(number: int) -> str:
-    """Write a small number as a word."""
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-    return words[number] if number < len(words) else str(number)

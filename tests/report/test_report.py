@@ -229,3 +229,11 @@ def test_other_orders_of_diversity_change_nothing_on_the_page(small_run: Path, r
     assert list(headline_lines(more)) == list(headline_lines(main))
     values = [[line.difference.value for line in collect(run).differences] for run in (main, more)]
     assert values[0] == values[1] != []
+
+
+def test_corrected_diversity_has_one_order_and_is_kept(run_copy: Path) -> None:
+    run = folders_of(run_copy)
+    table = run.needed(roles.SCORES, SCORES)
+    pairs = pl.lit('{"kernel":"artifact","labels":"corrected","q":2.0}')
+    corrected = table.filter(metric="vs").head(1).with_columns(params=pairs)
+    assert run.of_main_order(pl.concat([table, corrected])).height == table.height + 1

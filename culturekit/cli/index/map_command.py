@@ -1,14 +1,14 @@
 """`culturekit index map`: from images to their nearest artifacts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
-from culturekit.records.choices import Aggregate, ChannelName
+from culturekit.records.choices import Aggregate
 
 if TYPE_CHECKING:
     from culturekit.index.search.adjustment import Adjustment
@@ -66,7 +66,7 @@ def map_command(
     as_json: AsJson = False,
 ) -> None:
     """Map every image to its nearest artifacts, with margins."""
-    from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
+    from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions, weights_of
     from culturekit.pipeline.steps.map_stage import map_stage
 
     given = MappingInputs(
@@ -80,8 +80,9 @@ def map_command(
         encoder,
         search,
     )
+    weighed = None if weights is None else weights_of(weights)
     options = MappingOptions(
-        k, aggregate, weights_of(weights), within, tuple(concept or ()), tuple(country or ()), share(max_error)
+        k, aggregate, weighed, within, tuple(concept or ()), tuple(country or ()), share(max_error)
     )
     run_one(
         map_stage(given, options, name="matches"),
@@ -93,25 +94,6 @@ def map_command(
         as_json=as_json,
     )
     refuse_unmet(out)
-
-
-def weights_of(text: str | None) -> dict[ChannelName, float] | None:
-    """Read weights such as `image=0.7,text=0.3`."""
-    if text is None:
-        return None
-    found: dict[ChannelName, float] = {}
-    for part in text.split(","):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        try:
-            weight = float(value)
-        except ValueError:
-            weight = -1.0
-        if name not in {"image", "text"} or name in found or not 0 <= weight < float("inf"):
-            raise UsageError(
-                "weights cannot be read", where="--weights", expected="such as image=0.7,text=0.3", found=repr(text)
-            )
-        found[cast("ChannelName", name)] = weight
-    return found
 
 
 def share(max_error: float | None) -> float | None:

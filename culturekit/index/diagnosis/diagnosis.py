@@ -19,6 +19,7 @@ from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.matching.match_margins import leads
 from culturekit.records.schemas import HUBS, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Seed
 from culturekit.storage.digests import digest
 from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
@@ -35,15 +36,12 @@ TOP = 20
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisOptions:
-    """How the instrument is looked at.
+    """How the instrument is looked at; the ceiling has batches of one size with the scores that it stands beside."""
 
-    Attributes:
-        size: images per batch of the ceiling, as in the scores that it stands beside.
-        repeats: batches of the ceiling per concept.
-    """
-
-    size: Annotated[int, Field(ge=2)] = 8
-    repeats: Annotated[int, Field(ge=1, le=65_535)] = 50
+    mapping: MappingOptions
+    size: Annotated[int, Field(ge=2, description="Images per batch of the ceiling.")] = 8
+    repeats: Annotated[int, Field(ge=1, le=65_535, description="Batches of the ceiling per concept.")] = 50
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +55,13 @@ class HeldOutShard:
     part: Path
 
 
-def diagnose(
-    work: Work,
-    folder: Path,
-    matches: list[Path],
-    mapping: MappingOptions,
-    options: DiagnosisOptions,
-    *,
-    seed: int,
-) -> Outcome:
+def diagnose(work: Work, folder: Path, matches: list[Path], options: DiagnosisOptions) -> Outcome:
     """Write `recognition`, `hubs`, and as `matches` those of the ceiling."""
     index = open_index(folder)
-    found, why = held_out_matches(work, index, mapping)
+    found, why = held_out_matches(work, index, options.mapping)
     recognition = recognition_of(found, index.artifacts) if found.height else pl.DataFrame(schema=RECOGNITION.schema)
     write_table(work.out, RECOGNITION, recognition)
-    ceiling = ceiling_matches(found, index.artifacts, size=options.size, repeats=options.repeats, seed=seed)
+    ceiling = ceiling_matches(found, index.artifacts, size=options.size, repeats=options.repeats, seed=options.seed)
     write_table(work.out, MATCHES, ceiling)
     mapped = [read_table(path, MATCHES) for path in matches]
     hubs = pl.concat([hubs_of(table) for table in mapped]) if mapped else pl.DataFrame(schema=HUBS.schema)
@@ -79,7 +69,7 @@ def diagnose(
     indexed = int(np.unique(np.concatenate([one.owners for one in index.channels.values()])).size)
     skews = [neighbour_skew(table, indexed) for table in mapped]
     skew = {model: value for each in skews for model, value in each.items()}
-    notes: dict[str, object] = {"neighbour_skew": dict(sorted(skew.items())), "mapping": asdict(mapping)}
+    notes: dict[str, object] = {"neighbour_skew": dict(sorted(skew.items())), "mapping": asdict(options.mapping)}
     if why:
         notes["no_recognition"] = why
     counts = {"recognition": recognition.height, "hubs": hubs.height, "matches": ceiling.height}

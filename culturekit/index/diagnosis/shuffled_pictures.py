@@ -15,6 +15,7 @@ from culturekit.index.embedding.pictures import load_picture
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.roles import SHUFFLED
+from culturekit.stages.stage_command import Seed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import digest, digest_bytes
 from culturekit.storage.picture_writing import encoded
@@ -27,15 +28,11 @@ __all__ = ["ShuffleOptions", "shuffle_pictures", "shuffled"]
 
 @dataclass(frozen=True, slots=True)
 class ShuffleOptions:
-    """How images are shuffled.
+    """How images are shuffled."""
 
-    Attributes:
-        tiles: along each side of a picture.
-        repeats: of each prompt, how many repeats are taken; 0 takes all.
-    """
-
-    tiles: Annotated[int, Field(ge=2, le=64)] = 8
-    repeats: Annotated[int, Field(ge=0)] = 5
+    tiles: Annotated[int, Field(ge=2, le=64, description="Tiles along each side of a picture.")] = 8
+    repeats: Annotated[int, Field(ge=0, description="Repeats of each prompt that are taken; 0 takes all.")] = 5
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +41,20 @@ class ShuffleShard:
 
     images: Path
     options: ShuffleOptions
-    seed: int
     start: int
     stop: int
     out: Path
     part: Path
 
 
-def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions, *, seed: int) -> Outcome:
+def shuffle_pictures(work: Work, images_path: Path, options: ShuffleOptions) -> Outcome:
     """Write shuffled copies of the images of a table, and the table that lists them."""
     taken = taken_images(images_path, options)
     if taken.is_empty():
         raise UsageError("there is no image to shuffle", where=str(images_path), expected="rows with status ok")
     shards = [
         ShuffleShard(
-            images_path, options, seed, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
+            images_path, options, start, min(start + COPIES_PER_SHARD, taken.height), work.out,
             work.scratch / f"shuffled-{start:09d}.parquet",
         )
         for start in range(0, taken.height, COPIES_PER_SHARD)
@@ -89,7 +85,7 @@ def shuffle_shard(shard: ShuffleShard) -> int:
 
 def shuffled_row(row: dict[str, Any], shard: ShuffleShard) -> dict[str, Any]:
     """Save the shuffled copy of an image and describe it: what it was asked for stays, what it shows is gone."""
-    rng = np.random.default_rng(int(digest([shard.seed, row["sha256"]])[:16], 16))
+    rng = np.random.default_rng(int(digest([shard.options.seed, row["sha256"]])[:16], 16))
     pixels = shuffled(load_picture(shard.images.parent, row["path"], sha256=row["sha256"]), shard.options.tiles, rng)
     content = encoded(pixels)
     image_id = digest([SHUFFLED, row["image_id"]])[:16]

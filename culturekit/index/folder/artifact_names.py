@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.records.schemas import CANDIDATES, CSPACE
@@ -12,7 +14,11 @@ from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table
 
-__all__ = ["artifact_names", "country_names"]
+__all__ = ["AliasesOfCandidates", "artifact_names", "country_names"]
+
+AliasesOfCandidates: TypeAlias = Annotated[
+    Path | None, Field(description="Candidates table; the aliases in it count as names.")
+]
 
 
 def artifact_names(

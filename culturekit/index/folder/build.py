@@ -3,24 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import made_encoder
 from culturekit.index.encoder import ImageEncoder, TextEncoder, Vectors
-from culturekit.index.folder.artifact_names import artifact_names, country_names
+from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, country_names
 from culturekit.index.folder.artifacts import artifacts_of
 from culturekit.index.folder.index_folder import write_index
-from culturekit.index.folder.references import KnownReferences, known_references
+from culturekit.index.folder.references import KnownReferences, PromptsOfReferences, known_references
 from culturekit.index.folder.text_channel import text_vectors
 from culturekit.index.folder.text_templates import text_templates
 from culturekit.records.choices import ChannelName, ChannelsName
 from culturekit.records.schemas import DROPS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.tables import write_table
 
@@ -32,38 +34,39 @@ ARTIFACTS_STAGE, REFERENCES_STAGE = "index", "index references"
 
 @dataclass(frozen=True, slots=True)
 class IndexFiles:
-    """What an index is built from; all but the cultural space may be none.
+    """What an index is built from; all but the cultural space may be none."""
 
-    Attributes:
-        cspace: CSPACE.
-        references: IMAGES of pictures that show artifacts.
-        prompts: PROMPTS of the references, where their table does not say what they show.
-        aliases: other names, as a table of artifact_id and alias.
-        candidates: CANDIDATES, whose aliases are taken.
-        templates: YAML file of wordings.
-    """
-
-    cspace: Path
-    references: Path | None = None
-    prompts: Path | None = None
-    aliases: Path | None = None
-    candidates: Path | None = None
-    templates: Path | None = None
-
-    @property
-    def inputs(self) -> dict[str, Path]:
-        """Every file by its role."""
-        roles = ("cspace", "references", "prompts", "aliases", "candidates", "templates")
-        return {role: path for role in roles if (path := getattr(self, role)) is not None}
+    cspace: Annotated[Path, Field(description="Table that `cspace release` wrote.")]
+    references: Annotated[
+        Path | None, Field(description="Images table of pictures that show the artifacts, several of each or one.")
+    ] = None
+    prompts: PromptsOfReferences = None
+    templates: Annotated[
+        Path | None, Field(description="YAML file of wordings for the text channel. [shipped ones]")
+    ] = None
+    aliases: Annotated[Path | None, Field(description="Other names: Parquet or CSV with artifact_id and alias.")] = None
+    candidates: AliasesOfCandidates = None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
     """How an index is built: `channel` none takes all that the encoder and the references allow."""
 
-    encoder: str
-    channel: ChannelsName | None = None
-    countries_in_texts: bool = False
+    encoder: Annotated[
+        str,
+        Field(description="Who turns pictures and texts into vectors, as a SPEC."),
+        Typed(offers="culturekit.index.encoders:ENCODERS"),
+    ]
+    channel: Annotated[
+        ChannelsName | None,
+        Field(description="How artifacts are known. [all that encoder and references allow]"),
+        Typed(after="prompts"),
+    ] = None
+    countries_in_texts: Annotated[
+        bool,
+        Field(description="Use the wordings that name an artifact's countries, too."),
+        Typed("countries-in-texts"),
+    ] = False
 
 
 @dataclass(slots=True)

@@ -3,20 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import made_encoder
 from culturekit.index.encoder import Vectors
-from culturekit.index.folder.artifact_names import artifact_names, country_names
+from culturekit.index.folder.artifact_names import AliasesOfCandidates, artifact_names, country_names
 from culturekit.index.folder.artifacts import artifacts_of
 from culturekit.index.folder.index_folder import OpenIndex, check_identity, open_index
 from culturekit.index.folder.index_parts import read_graves, save_part_of_index, take_over
-from culturekit.index.folder.references import known_references
+from culturekit.index.folder.references import PromptsOfReferences, known_references
 from culturekit.index.folder.text_channel import text_vectors
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.records.schemas import ARTIFACTS, DROPS, TOMBSTONES
@@ -24,7 +25,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AppendFiles", "append_index", "indexed_rows"]
+__all__ = ["AppendFiles", "AppendOptions", "append_index", "indexed_rows"]
 
 NO_REFERENCE = "artifact without a reference"
 REMOVED = "reference of a removed artifact"
@@ -33,27 +34,28 @@ STAGE = "index append"
 
 @dataclass(frozen=True, slots=True)
 class AppendFiles:
-    """What is appended.
+    """What is appended."""
 
-    Attributes:
-        references: IMAGES of pictures that show artifacts; those that the index has already may be among them.
-        prompts: PROMPTS of the references, where their table does not say what they show.
-        cspace: CSPACE with the artifacts that are new; others may be among them, unchanged.
-        aliases: other names of new artifacts, as a table of artifact_id and alias.
-        candidates: CANDIDATES, whose aliases are taken.
-    """
+    references: Annotated[
+        Path | None, Field(description="Images table of pictures; those the index has already are passed over.")
+    ] = None
+    prompts: PromptsOfReferences = None
+    cspace: Annotated[
+        Path | None, Field(description="Cultural space with new artifacts; those known already must be unchanged.")
+    ] = None
+    aliases: Annotated[
+        Path | None, Field(description="Other names of new artifacts: Parquet or CSV with artifact_id and alias.")
+    ] = None
+    candidates: AliasesOfCandidates = None
 
-    references: Path | None = None
-    prompts: Path | None = None
-    cspace: Path | None = None
-    aliases: Path | None = None
-    candidates: Path | None = None
 
-    @property
-    def inputs(self) -> dict[str, Path]:
-        """Every file by its role."""
-        roles = ("references", "prompts", "cspace", "aliases", "candidates")
-        return {role: path for role in roles if (path := getattr(self, role)) is not None}
+@dataclass(frozen=True, slots=True)
+class AppendOptions:
+    """Who embeds it."""
+
+    encoder: Annotated[
+        str | None, Field(description="SPEC of the same encoder where its weights lie elsewhere now. [the index's]")
+    ] = None
 
 
 @dataclass(slots=True)
@@ -67,10 +69,10 @@ class Appended:
     removed: frozenset[str] = frozenset()
 
 
-def append_index(work: Work, folder: Path, files: AppendFiles, *, encoder: str | None = None) -> Outcome:
+def append_index(work: Work, folder: Path, files: AppendFiles, options: AppendOptions) -> Outcome:
     """Write an index that holds another, and what is new, as a part of its own."""
     index = open_index(folder)
-    spec = encoder or index.encoder
+    spec = options.encoder or index.encoder
     check_identity(index, made_encoder(spec))
     artifacts = with_new(index, files.cspace)
     found = Appended(removed=frozenset(index.notes.get("removed", [])))

@@ -1,10 +1,13 @@
 """Artifacts out of an index, and an index of many parts made one again."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.folder.index_append import indexed_rows
@@ -16,9 +19,24 @@ from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["compact_index", "listed_artifacts", "remove_artifacts"]
+__all__ = ["Removed", "compact_index", "listed_artifacts", "remove_artifacts"]
 
 SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What is removed: the artifacts of a file, and those that are named."""
+
+    artifacts: Annotated[
+        Path | None, Field(description="File of artifacts to remove: a table with artifact_id, or one id a line.")
+    ] = None
+    artifact: Annotated[tuple[str, ...], Field(description="Artifact to remove; may be given several times.")] = ()
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all, each once."""
+        return sorted({*self.artifact, *(listed_artifacts(self.artifacts) if self.artifacts else ())})
 
 
 def listed_artifacts(path: Path) -> list[str]:

@@ -2,14 +2,21 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.storage.tables import read_table
 
-__all__ = ["KnownReferences", "known_references"]
+__all__ = ["KnownReferences", "PromptsOfReferences", "known_references"]
+
+PromptsOfReferences: TypeAlias = Annotated[
+    Path | None,
+    Field(description="Prompts of the references; they say what each shows when its table does not."),
+]
 
 NO_PICTURE = "reference without a picture"
 SHOWS_NOTHING = "reference that shows no artifact"

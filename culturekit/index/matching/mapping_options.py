@@ -3,17 +3,36 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import Field
 
+from culturekit.errors import UsageError
 from culturekit.index.matching.mapping_scopes import Within
 from culturekit.index.search.adjustment import Adjustment
 from culturekit.records.choices import Aggregate, ChannelName
+from culturekit.stages.stage_command import Typed
 
-__all__ = ["MappingInputs", "MappingOptions"]
+__all__ = ["MappingInputs", "MappingOptions", "weights_of"]
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def weights_of(text: str) -> dict[ChannelName, float]:
+    """Read weights such as `image=0.7,text=0.3`."""
+    found: dict[ChannelName, float] = {}
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        try:
+            weight = float(value)
+        except ValueError:
+            weight = -1.0
+        if name not in {"image", "text"} or name in found or not 0 <= weight < float("inf"):
+            raise UsageError(
+                "weights cannot be read", where="--weights", expected="such as image=0.7,text=0.3", found=repr(text)
+            )
+        found[cast("ChannelName", name)] = weight
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +50,11 @@ class MappingOptions:
     """
 
     k: Annotated[int, Field(ge=1, le=1000)] = 5
-    aggregate: Aggregate = "max"
-    weights: Mapping[ChannelName, Weight] | None = None
+    aggregate: Annotated[Aggregate, Typed(help="How an artifact's vectors become its score.")] = "max"
+    weights: Annotated[
+        Mapping[ChannelName, Weight] | None,
+        Typed(read=weights_of, help="How much each channel counts, such as image=0.7,text=0.3. [all alike]"),
+    ] = None
     within: Within | None = None
     concepts: tuple[str, ...] = ()
     countries: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from culturekit.builders.judging.image_sample import ImageSample
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Instrument, Model, References
-from culturekit.families.handles.inputs import Files
+from culturekit.families.handles.inputs import Files, Numbered
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.generation.runner import ImagePlan
@@ -19,7 +19,7 @@ from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.cube.counts import all_images, reference_count
 from culturekit.pipeline.planning.slots import asks, makes, works
-from culturekit.pipeline.steps.diagnosis_stages import diagnosis_stage, shuffle_stage
+from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.image_stages import quality_stage, simulated_audit_stage, truth_stage
@@ -134,17 +134,14 @@ def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
     blank = Model(name=roles.CULTURE_FREE, backend="simulated?noise=1")
     drawn(recipe, run, blank, plan, roles.IMAGES, blank.buying.options())
-    shuffled = shuffle_stage(
-        run.table(roles.IMAGES, run.models[0]), ShuffleOptions(repeats=plan.repeats), seed=recipe.seed
-    )
+    pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
+    shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
     run.add(shuffled, roles.IMAGES, roles.SHUFFLED)
     for floor in roles.FLOORS:
         mapped(recipe, run, run.table(roles.IMAGES, floor), plan, roles.MATCHES, floor)
-    options = DiagnosisOptions(recipe.scores.size, wanted.ceiling_repeats)
-    matches = run.tables(roles.MATCHES)
-    run.add(
-        diagnosis_stage(run.folder(roles.INDEX), matches, recipe.mapping, options, seed=recipe.seed), roles.DIAGNOSIS
-    )
+    options = DiagnosisOptions(recipe.mapping, recipe.scores.size, wanted.ceiling_repeats, recipe.seed)
+    given = DiagnosisReads(run.folder(roles.INDEX), Numbered(run.tables(roles.MATCHES)))
+    run.add(diagnosis_stage(given, options), roles.DIAGNOSIS)
 
 
 def wire_instruments(recipe: Recipe, run: Run) -> None:

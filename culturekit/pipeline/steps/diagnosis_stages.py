@@ -1,48 +1,70 @@
 """The stages that look at the instrument: shuffled images as a floor, and a diagnosis of an index."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
+
+from culturekit.families.family import kept
+from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions, diagnose
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions, shuffle_pictures
-from culturekit.index.matching.mapping_options import MappingOptions
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import StageCommand
 
-__all__ = ["diagnosis_stage", "shuffle_stage"]
+__all__ = ["DIAGNOSE", "SHUFFLE", "DiagnosisReads", "ShuffleReads", "diagnosis_stage", "shuffle_stage"]
 
 
-def shuffle_stage(images: Path, options: ShuffleOptions, *, seed: int, name: str = "shuffled") -> Stage:
-    """Shuffle the tiles of images: what they score then is the floor of a score."""
+@dataclass(frozen=True, slots=True)
+class ShuffleReads:
+    """What is shuffled."""
+
+    images: Annotated[Path, Field(description="Images table.")]
+
+
+def shuffle_stage(given: ShuffleReads, options: ShuffleOptions, *, name: str = "shuffled") -> Stage:
+    """Cut images into tiles and shuffle them: what such pictures score is the floor of a score."""
     return Stage(
         name,
         "shuffle",
         1,
-        lambda work: shuffle_pictures(work, images, options, seed=seed),
-        {"images": images},
-        asdict(options),
-        {"shuffle": seed},
+        lambda work: shuffle_pictures(work, given.images, options),
+        roles_of(given),
+        kept(options, but=("seed",)),
+        {"shuffle": options.seed},
         packages=("numpy", "pillow", "polars"),
     )
 
 
-def diagnosis_stage(
-    index: Path,
-    matches: Mapping[str, Path],
-    mapping: MappingOptions,
-    options: DiagnosisOptions,
-    *,
-    seed: int,
-    name: str = "diagnosis",
-) -> Stage:
-    """Diagnose an index, and the hubs among what was mapped with it."""
+@dataclass(frozen=True, slots=True)
+class DiagnosisReads:
+    """The instrument, and what was mapped with it."""
+
+    index: Annotated[Path, Field(description="Folder that `index build` wrote.")]
+    matches: Annotated[
+        Numbered, Field(description="Table that `index map` wrote, whose hubs are listed; may be repeated.")
+    ] = Numbered()
+
+
+def diagnosis_stage(given: DiagnosisReads, options: DiagnosisOptions, *, name: str = "diagnosis") -> Stage:
+    """Hold references out: precision and recall by country, the ceiling of a score, and the hubs of a mapping."""
     return Stage(
         name,
         "diagnose",
         1,
-        lambda work: diagnose(work, index, list(matches.values()), mapping, options, seed=seed),
-        {"index": index, **matches},
-        {**asdict(options), "mapping": asdict(mapping)},
-        {"ceiling": seed},
+        lambda work: diagnose(work, given.index, given.matches.places, options),
+        roles_of(given),
+        kept(options, but=("seed",)),
+        {"ceiling": options.seed},
         packages=("numpy", "polars"),
     )
+
+
+SHUFFLE = StageCommand(shuffle_stage, "--images images/images.parquet --out shuffled", workers=True, engine=True)
+DIAGNOSE = StageCommand(
+    diagnosis_stage,
+    "--index index --matches matches/matches.parquet --out diagnosis",
+    workers=True,
+    engine=True,
+)

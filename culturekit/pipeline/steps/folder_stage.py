@@ -138,7 +138,7 @@ def stage_of(folder: ImageFolder, *, name: str = "images", form: PictureFormat =
     return Stage(
         name,
         "generate",
-        1,
+        2,
         partial(folder.take, form=form),
         inputs,
         {

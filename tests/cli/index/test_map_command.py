@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from culturekit.cli.app import app
-from culturekit.cli.index.map_command import weights_of
 from culturekit.errors import CultureKitError, UsageError
 from culturekit.index.embedding.embed_table import EmbedSource
+from culturekit.index.matching.mapping_options import weights_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from tests.conftest import HeardProgress, HereEngine

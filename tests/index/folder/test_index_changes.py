@@ -18,12 +18,13 @@ from culturekit.cli.app import app
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions
-from culturekit.index.folder.index_append import AppendFiles
-from culturekit.index.folder.index_changes import listed_artifacts
+from culturekit.index.folder.index_append import AppendFiles, AppendOptions
+from culturekit.index.folder.index_changes import Removed, listed_artifacts
 from culturekit.index.folder.index_folder import open_index
 from culturekit.index.search.search import searcher
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.index_stages import append_stage, compact_stage, index_stage, remove_stage
+from culturekit.pipeline.steps.index_change_stages import ChangedIndex, append_stage, compact_stage, remove_stage
+from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.records.schemas import CSPACE, DROPS, IMAGES
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
@@ -91,7 +92,9 @@ class World:
     ) -> Path:
         space = None if artifacts is None else cspace(self.root / f"{name}-space", artifacts)
         pictures = None if shown is None else references(self.root / f"{name}-r", shown)
-        return run(append_stage(index, AppendFiles(pictures, cspace=space)), self.root / name)
+        return run(
+            append_stage(ChangedIndex(index), AppendFiles(pictures, cspace=space), AppendOptions()), self.root / name
+        )
 
 
 OLD = [(artifact, number) for artifact in range(12) for number in range(3)]
@@ -113,7 +116,7 @@ def test_appended_and_compacted_is_built_at_once(world: World) -> None:
     base = world.built("base", range(12), OLD)
     more = world.appended(base, "more", range(6, 18), NEW)
     once = world.built("once", range(18), BOTH)
-    same_index(run(compact_stage(more), world.root / "compact"), once)
+    same_index(run(compact_stage(ChangedIndex(more)), world.root / "compact"), once)
     assert sorted(path.name for path in more.glob("*.npy")) == ["vectors-0001.npy", "vectors.npy"]
     assert len(np.load(more / "vectors-0001.npy")) == len(set(NEW) - set(OLD)) + 6 * (world.encoder == "toy:1")
 
@@ -129,10 +132,10 @@ def test_what_was_there_is_linked_and_untouched(world: World) -> None:
 def test_several_appends_and_removals_search_as_the_compacted_one(world: World) -> None:
     base = world.built("base", range(12), OLD)
     first = world.appended(base, "first", range(15), [(artifact, 7) for artifact in range(15)])
-    fewer = run(remove_stage(first, ["Q1", "Q14"]), world.root / "fewer")
+    fewer = run(remove_stage(ChangedIndex(first), Removed(artifact=("Q1", "Q14"))), world.root / "fewer")
     last = world.appended(fewer, "last", range(18), [*NEW, (1, 9), (14, 9)])
-    fewest = run(remove_stage(last, ["Q17"]), world.root / "fewest")
-    compact = run(compact_stage(fewest), world.root / "compact")
+    fewest = run(remove_stage(ChangedIndex(last), Removed(artifact=("Q17",))), world.root / "fewest")
+    compact = run(compact_stage(ChangedIndex(fewest)), world.root / "compact")
     left = [number for number in range(18) if number not in {1, 14, 17}]
     shown = sorted({*BOTH, *((artifact, 7) for artifact in range(15))})
     same_index(compact, world.built("once", left, [pair for pair in shown if pair[0] in left]))
@@ -150,14 +153,14 @@ def test_several_appends_and_removals_search_as_the_compacted_one(world: World) 
 
 def test_removed_artifacts_stay_out(world: World) -> None:
     base = world.built("base", range(12), OLD)
-    fewer = run(remove_stage(base, ["Q3"]), world.root / "fewer")
+    fewer = run(remove_stage(ChangedIndex(base), Removed(artifact=("Q3",))), world.root / "fewer")
     more = world.appended(fewer, "more", None, [(3, 8), (4, 8)])
     drops = pl.read_parquet(more / "drops.parquet").filter(pl.col("stage") == "index append")
     assert drops.select("key", "reason").rows() == [("Q3-8", "reference of a removed artifact")]
     for channel in open_index(more).channels.values():
         assert "Q3" not in open_index(more).artifacts["artifact_id"].gather(channel.owners)
     with pytest.raises(UsageError, match=r"not in the index.*found Q3, Q99"):
-        run(remove_stage(more, ["Q99", "Q3"]), world.root / "wrong")
+        run(remove_stage(ChangedIndex(more), Removed(artifact=("Q99", "Q3"))), world.root / "wrong")
 
 
 def test_an_artifact_that_gets_its_first_reference_is_no_longer_dropped(world: World) -> None:
@@ -167,7 +170,8 @@ def test_an_artifact_that_gets_its_first_reference_is_no_longer_dropped(world: W
     more = world.appended(base, "more", None, [(11, 0)])
     assert pl.read_parquet(more / "drops.parquet").is_empty()
     same_index(
-        run(compact_stage(more), world.root / "compact"), world.built("once", range(12), sorted({*OLD[:-3], (11, 0)}))
+        run(compact_stage(ChangedIndex(more)), world.root / "compact"),
+        world.built("once", range(12), sorted({*OLD[:-3], (11, 0)})),
     )
 
 
@@ -183,7 +187,7 @@ def test_an_unreadable_picture_is_listed(world: World) -> None:
     )
     table.unlink()
     write_table(world.root / "bad", IMAGES, frame)
-    more = run(append_stage(base, AppendFiles(table)), world.root / "more")
+    more = run(append_stage(ChangedIndex(base), AppendFiles(table), AppendOptions()), world.root / "more")
     drops = pl.read_parquet(more / "drops.parquet", schema=DROPS.schema)
     assert drops["key"].to_list() == ["Q1-8"]
     assert len(np.load(more / "vectors-0001.npy")) == 1
@@ -196,7 +200,7 @@ def test_another_encoder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         IntegrityError, match="not the one that built the index; expected revision '1', found revision '2'"
     ):
-        run(append_stage(base, files, encoder="toy:2"), tmp_path / "more")
+        run(append_stage(ChangedIndex(base), files, AppendOptions("toy:2")), tmp_path / "more")
     assert not (tmp_path / "more").exists()
 
 
@@ -212,16 +216,20 @@ def test_nothing_new_and_changed_artifacts_are_refused(world: World) -> None:
     )
     space.unlink()
     write_table(space.parent, CSPACE, frame)
+    files = AppendFiles(references(world.root / "r", NEW), cspace=space)
     with pytest.raises(UsageError, match=r"Q7: an artifact has changed.*artifact 'thing 7', found 'other'"):
-        run(append_stage(base, AppendFiles(references(world.root / "r", NEW), cspace=space)), world.root / "x")
+        run(
+            append_stage(ChangedIndex(base), files, AppendOptions()),
+            world.root / "x",
+        )
 
 
 def test_an_index_never_becomes_empty(world: World) -> None:
     base = world.built("base", range(3), [(0, 0), (1, 0), (2, 0)])
     with pytest.raises(UsageError, match="nothing would be left"):
-        run(remove_stage(base, ["Q0", "Q1", "Q2"]), world.root / "none")
+        run(remove_stage(ChangedIndex(base), Removed(artifact=("Q0", "Q1", "Q2"))), world.root / "none")
     with pytest.raises(UsageError, match="no artifact to remove is named"):
-        run(remove_stage(base, []), world.root / "none")
+        run(remove_stage(ChangedIndex(base), Removed()), world.root / "none")
 
 
 @pytest.mark.parametrize("name", ["ids.txt", "ids.csv", "ids.parquet"])

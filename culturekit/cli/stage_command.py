@@ -1,4 +1,4 @@
-"""The command of a family: its options, their help and their bounds are those that its dataclasses declare."""
+"""The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass, replace
@@ -8,25 +8,27 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, Family, dataclasses_of, declared
+from culturekit.families.family import Declared, dataclasses_of, declared
 from culturekit.families.handles.inputs import Input
+from culturekit.stages.stage_command import StageCommand
 
-__all__ = ["family_command"]
+__all__ = ["command_function"]
 
 FLAGS: dict[str, tuple[Any, Any]] = {"also": (Also, None), "wait": (Wait, False), "as_json": (AsJson, False)}
 DIVIDED: dict[str, tuple[Any, Any]] = {"workers": (Workers, None), "engine": (EngineSpec, "local")}
 
 
-def family_command(family: Family) -> Callable[..., None]:
+def command_function(declaration: StageCommand) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
-    kinds = dataclasses_of(family)
-    flags = {**{name: flag for name, flag in DIVIDED.items() if getattr(family, name)}, **FLAGS}
+    kinds = dataclasses_of(declaration)
+    flags = {**{name: flag for name, flag in DIVIDED.items() if getattr(declaration, name)}, **FLAGS}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
         flagged = {name: typed.pop(name) for name in flags}
-        run_one(family.stage(*(built(kind, typed) for kind in kinds)), out, **flagged)
+        run_one(declaration.stage(*(built(kind, typed) for kind in kinds)), out, **flagged)
 
     parameters = [parameter(each) for each in in_order(options_of(kinds))]
     ordered = [
@@ -38,7 +40,7 @@ def family_command(family: Family) -> Callable[..., None]:
     ]  # fmt: skip
     command.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in ordered}
-    command.__name__, command.__doc__ = family.stage.__name__, family.stage.__doc__
+    command.__name__, command.__doc__ = declaration.stage.__name__, declaration.stage.__doc__
     return command
 
 
@@ -65,7 +67,8 @@ def parameter(each: Declared) -> Parameter:
     kind, default = typed_as(each)
     names = [f"--{each.typed.name}"] if each.typed.name else []
     least = each.bounds.get("ge") if each.typed.least is None else each.typed.least
-    option = typer.Option(*names, help=each.help, min=least, max=each.bounds.get("le"))
+    offered = spec_completer(each.typed.offers) if each.typed.offers else None
+    option = typer.Option(*names, help=each.help, min=least, max=each.bounds.get("le"), autocompletion=offered)
     return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
 

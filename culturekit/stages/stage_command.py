@@ -1,0 +1,60 @@
+"""A stage with a command of its own, and how the fields that it takes are typed as options of that command."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from culturekit.stages.stage import Stage
+
+__all__ = ["PLAIN", "Seed", "StageCommand", "Typed"]
+
+Seed: TypeAlias = Annotated[int, Field(ge=0, description="Seed of every random choice.")]
+
+
+@dataclass(frozen=True, slots=True)
+class StageCommand:
+    """A stage, as the command line finds it: the command is made of what the function of the stage takes.
+
+    Attributes:
+        stage: takes what is read, and options where there are some, all dataclasses, and gives the stage.
+        example: what follows the command in an example that works.
+        workers: whether its work is divided among processes.
+        engine: whether these may be those of a cluster.
+    """
+
+    stage: Callable[..., Stage]
+    example: str
+    workers: bool = False
+    engine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """How a field is typed as an option, where that is not how it is written in Python or in a recipe.
+
+    Attributes:
+        name: of the option.
+        read: reads one value of it from a text.
+        gather: makes one value of all that a repeatable option is given.
+        help: of the option, where it is typed otherwise than a recipe writes it.
+        least: bounds the option and not the field.
+        once: whether an option that is several files in a recipe is typed once.
+        others: a field that takes the second and all further values of an option that is repeatable.
+        after: the option that it stands after in the help, where that is not the order of the fields.
+        offers: `module:NAME` of the registry whose names the shell offers.
+    """
+
+    name: str = ""
+    read: Callable[[str], Any] | None = None
+    gather: Callable[[Sequence[str]], Any] | None = None
+    help: str = ""
+    least: int | None = None
+    once: bool = False
+    others: str = ""
+    after: str = ""
+    offers: str = ""
+
+
+PLAIN = Typed()
