@@ -78,7 +78,7 @@ def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit
 
 
 def true_matches(work: Work, images_path: Path, cspace_path: Path) -> Outcome:
-    """Write a `matches` table of the truth; a culture-free image has a row without an artifact."""
+    """Write the truth as a mapping that never errs; a culture-free image has a row without an artifact."""
     images = read_table(images_path, IMAGES).filter(pl.col("status") == "ok")
     if "truth_artifact_id" not in images.columns:
         raise UsageError("these images do not come with the truth", where=str(images_path), expected="simulated images")
