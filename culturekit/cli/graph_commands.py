@@ -1,7 +1,7 @@
 """`culturekit kg explain`, `preview`, `diff` and `stats`: looking into a graph."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Seed, Wait
+from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 from culturekit.records.choices import CountryChoice, Ended, Ranks
@@ -83,17 +84,14 @@ def explain(
     told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
     stages = stages_beside(graph) if kept is None else kept
     verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
+    both = list(zip(told, verdicts, strict=True))
+    if as_json:
+        judged = [{**asdict(each), "judged": list(map(asdict, verdict))} for each, verdict in both]
+        print(json.dumps(judged, ensure_ascii=False))
+    else:
+        show_lines(line for each, verdict in both for line in (*explain_lines(each), *verdict_lines(verdict)))
     if draw is not None:
         draw_one(told, draw)
-    if as_json:
-        both = zip(told, verdicts, strict=True)
-        print(
-            json.dumps([{**asdict(each), "judged": list(map(asdict, own))} for each, own in both], ensure_ascii=False)
-        )
-        return
-    for each, own in zip(told, verdicts, strict=True):
-        show(explain_lines(each))
-        show(verdict_lines(own))
 
 
 def draw_one(told: "Sequence[Explanation]", draw: Path) -> None:
@@ -145,7 +143,7 @@ def preview(
     if as_json:
         print(json.dumps([asdict(each) for each in found], ensure_ascii=False))
         return
-    show(line for each in found for line in preview_lines(each))
+    show_lines(line for each in found for line in preview_lines(each))
 
 
 def concepts_of(
@@ -222,7 +220,7 @@ def diff(
     if as_json:
         print(json.dumps({"before": str(before), "after": str(after), "counts": totals}))
     else:
-        show(f"{count:>12,}  {name}" for name, count in totals.items())
+        show_lines(f"{count:>12,}  {name}" for name, count in totals.items())
     leave_if_different(rows.height)
 
 
@@ -241,10 +239,4 @@ def stats(graph: Graph, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(asdict(numbers), ensure_ascii=False))
         return
-    show(stats_lines(numbers))
-
-
-def show(lines: Iterable[str]) -> None:
-    """Print lines."""
-    for line in lines:
-        print(line)
+    show_lines(stats_lines(numbers))

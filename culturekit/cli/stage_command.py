@@ -17,14 +17,19 @@ from culturekit.stages.stage_command import StageCommand
 
 __all__ = ["command_function"]
 
-FLAGS: dict[str, tuple[Any, Any]] = {"also": (Also, None), "wait": (Wait, False), "as_json": (AsJson, False)}
-DIVIDED: dict[str, tuple[Any, Any]] = {"workers": (Workers, None), "engine": (EngineSpec, "local")}
+FLAGS: dict[str, tuple[Any, Any]] = {
+    "workers": (Workers, None),
+    "engine": (EngineSpec, "local"),
+    "also": (Also, None),
+    "wait": (Wait, False),
+    "as_json": (AsJson, False),
+}
 
 
 def command_function(declaration: StageCommand) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
     kinds = dataclasses_of(declaration)
-    flags = {**{name: flag for name, flag in DIVIDED.items() if getattr(declaration, name)}, **FLAGS}
+    flags = {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
         flagged = {name: typed.pop(name) for name in flags}

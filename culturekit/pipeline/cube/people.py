@@ -21,6 +21,7 @@ from culturekit.pipeline.cube.counts import all_images, prompt_count
 from culturekit.pipeline.cube.scores import compared
 from culturekit.pipeline.cube.space import asking
 from culturekit.pipeline.planning.slots import asks, works
+from culturekit.pipeline.steps.aggregate_stage import AggregateReads
 from culturekit.pipeline.steps.annotate_stages import (
     ANSWERS_FILE,
     AggregateFiles,
@@ -178,7 +179,7 @@ def answers_in(run: Run, asked: Annotations) -> AggregateFiles:
     """Name the answers, what they are about, and what of them was set aside."""
     if asked.tables:
         first, *more = [Path(name) for name in asked.files]
-        return AggregateFiles.beside(first, more=more)
+        return AggregateFiles.beside(AggregateReads(first), more=more)
     return AggregateFiles(
         run.table(roles.IMPORTED),
         quarantine=(run.table(roles.IMPORTED, file="quarantine.parquet"),),

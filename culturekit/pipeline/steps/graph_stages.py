@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.prompting.quotas import Group
 from culturekit.builders.space.cspace import release
+from culturekit.builders.space.release_files import check_formats
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
@@ -99,6 +101,7 @@ def release_stage(
             **released_concepts(concepts),
         },
         packages=("polars",),
+        before=partial(check_formats, formats),
     )
 
 
