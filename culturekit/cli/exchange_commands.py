@@ -71,7 +71,7 @@ def import_command(
     """Make a graph store of a graph of another tool: triples, GraphML or node-link JSON of networkx."""
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import form_of
-        from culturekit.pipeline.steps.import_graph_stage import import_graph_stage
+        from culturekit.pipeline.steps.graph_stages import import_graph_stage
 
     run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
 

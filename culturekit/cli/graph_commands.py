@@ -76,7 +76,7 @@ def explain(
 ) -> None:
     """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
     from culturekit.kg.looking.explain import explain as explained
-    from culturekit.kg.looking.explain_text import explain_lines
+    from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
     concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
@@ -129,9 +129,9 @@ def preview(
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
     from culturekit.builders.filtering.filter_requests import wording
+    from culturekit.kg.looking.looking_text import preview_lines
     from culturekit.kg.looking.preview import PreviewOptions
     from culturekit.kg.looking.preview import preview as previewed
-    from culturekit.kg.looking.preview_text import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
     options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
@@ -205,7 +205,7 @@ def diff(
 ) -> None:
     """Compare two graphs or two extractions, item by item; leave with 1 when there are differences."""
     if out is not None:
-        from culturekit.pipeline.steps.compare_stage import compare_stage
+        from culturekit.pipeline.steps.graph_stages import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])
@@ -233,7 +233,7 @@ def leave_if_different(differences: int) -> None:
 def stats(graph: Graph, as_json: AsJson = False) -> None:
     """Count statements, labels, dangling targets, extremes and cycles of a graph."""
     from culturekit.kg.looking.graph_stats import graph_stats
-    from culturekit.kg.looking.stats_text import stats_lines
+    from culturekit.kg.looking.looking_text import stats_lines
 
     numbers = graph_stats(graph)
     if as_json:
