@@ -21,7 +21,7 @@ from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.corrected_diversity import DRAWS, correct_counts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.imputed_prompts import Findings
-from culturekit.metrics.corrected.skewed_interval import skewed_limits
+from culturekit.metrics.corrected.references import skewed_limits
 
 COUNTRIES, CONTINENTS, SIZE, IMAGES, AUDITED = 20, 5, 8, 100_000, 150
 PARENTS = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS), CONTINENTS)

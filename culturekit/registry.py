@@ -118,7 +118,7 @@ class Entry(Generic[Thing]):
 
     `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
     `extra` is the optional part of culturekit that brings what the module imports; `needs` names the
-    keyword arguments the factory takes besides the SPEC.
+    keyword arguments the factory takes besides the SPEC. `outside` says that another package brings it.
     """
 
     name: str
@@ -127,6 +127,7 @@ class Entry(Generic[Thing]):
     options: str = ""
     extra: str = ""
     needs: tuple[str, ...] = ()
+    outside: bool = False
 
     def make(self, kind: str, spec: Spec, **context: Any) -> Thing:  # noqa: ANN401 - each factory types its own
         """Make the thing."""
@@ -139,10 +140,23 @@ class Entry(Generic[Thing]):
             spec.read(self.load(kind, self.options))
 
     def load(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
-        """Import what a reference names, or say which command installs what is missing."""
+        """Import what a reference names, or say which command installs what is missing.
+
+        Raises:
+            UsageError: a package is missing, or that of a plugin cannot be imported, whatever it raises.
+        """
         module, _, name = reference.partition(":")
-        with needing(self.extra or "all", f"the {kind} {self.name}"):
+        if not self.outside:
+            with needing(self.extra or "all", f"the {kind} {self.name}"):
+                return getattr(importlib.import_module(module), name)
+        try:
             return getattr(importlib.import_module(module), name)
+        except Exception as error:
+            raise UsageError(
+                f"the {kind} {self.name}, a {self.summary}, cannot be imported: {type(error).__name__}: {error}",
+                where=reference,
+                hint="Mend that package, or remove it.",
+            ) from error
 
 
 @contextmanager
@@ -181,6 +195,18 @@ class Registry(Generic[Thing]):
         parsed = parse_spec(spec) if isinstance(spec, str) else spec
         return self.find(parsed).make(self.kind, parsed, **context)
 
+    def load(self, name: str, wanted: type[Any]) -> Any:  # noqa: ANN401 - one of `wanted`, which may be a protocol
+        """Import what stands under a name, and make sure that it is what things of this kind are."""
+        entry = self.find(name)
+        found = entry.load(self.kind, entry.factory)
+        if not isinstance(found, wanted):
+            raise UsageError(
+                f"an entry point `{self.kind}.NAME` names a {wanted.__name__}",
+                where=entry.factory,
+                found=type(found).__name__,
+            )
+        return found
+
     def check(self, spec: str) -> None:
         """Check a SPEC, its name and its options, without making anything."""
         parsed = parse_spec(spec)
@@ -207,5 +233,5 @@ def plugins(kind: str) -> dict[str, Entry[Any]]:
         prefix, _, name = point.name.partition(".")
         if prefix == kind and name:
             summary = f"plugin of {point.dist.name}" if point.dist else "plugin"
-            found[name] = Entry(name, point.value, summary)
+            found[name] = Entry(name, point.value, summary, outside=True)
     return found

@@ -2,21 +2,25 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
-from culturekit.annotate.care import FLAGS
+from culturekit.annotate.care import FLAGS, known_flags
 from culturekit.annotate.rating_page import rating_page
 from culturekit.annotate.set_aside import NOTHING_ASIDE, SetAside
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.agreement import AgreementOptions, score_agreement
+from culturekit.families.family import Confidence
 from culturekit.families.meta import MetaOptions, score_meta
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import ANNOTATIONS, CHOICE_TABLE, RATING_TABLE, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import write_table
@@ -42,23 +46,24 @@ PLACE = ("concept", "country")
 
 @dataclass(frozen=True, slots=True)
 class AggregateOptions:
-    """How answers are put together.
+    """How answers are put together."""
 
-    Attributes:
-        by: what makes a pool of annotators; pools are never merged.
-        keep: flags whose answers count all the same.
-        confidence: of the intervals.
-        resamples: of each bootstrap.
-        seed: of the bootstrap.
-        only: the pools whose answers count; all, without any.
-    """
-
-    by: PoolsBy = "region"
-    keep: tuple[str, ...] = ()
-    confidence: float = CONFIDENCE
-    resamples: int = RESAMPLES
-    seed: int = 0
-    only: tuple[str, ...] = ()
+    by: Annotated[
+        PoolsBy, Field(description="What makes a pool of annotators; pools are never merged."), Typed("pools")
+    ] = "region"
+    keep: Annotated[
+        tuple[str, ...],
+        Field(description="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
+        Typed(gather=known_flags),
+    ] = ()
+    confidence: Confidence = CONFIDENCE
+    resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap.")] = RESAMPLES
+    seed: Seed = 0
+    only: Annotated[
+        tuple[str, ...],
+        Field(description="A pool whose answers count; others are left out and counted. Repeatable."),
+        Typed(gather=lambda names: tuple(sorted(set(names))), after="pools"),
+    ] = ()
 
 
 def aggregate_answers(

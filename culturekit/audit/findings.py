@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from culturekit.storage.foreign_text import printable
+
 __all__ = ["Change", "Code", "Finding", "Severity", "quoted"]
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
@@ -71,5 +73,4 @@ def shortened(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Quote a value so that white space, and what a terminal would obey, can be seen."""
-    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in shortened(text))
-    return f"“{shown}”"
+    return f"“{printable(shortened(text))}”"

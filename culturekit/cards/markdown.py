@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from culturekit.storage.foreign_text import printable
+
 __all__ = ["BLOCK", "block", "code", "escaped", "table"]
 
 OBEYED = re.compile(r"([\\`*_{}\[\]()#+\-!|~$=@]|:(?=//)|(?<=www)\.)")
@@ -19,7 +21,7 @@ BLOCK = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n(?P<text>.*?)\n<!-- 
 
 def visible(text: str) -> str:
     """Write what is not seen, or would break a line or turn the reading direction, by its code point; cut the rest."""
-    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text[:LONGEST])
+    shown = printable(text[:LONGEST])
     return shown if len(text) <= LONGEST else f"{shown}… ({len(text):,} characters)"
 
 

@@ -1,19 +1,23 @@
 """`culturekit annotate`: forms for people, their answers, and the tables these make."""
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 
+from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.defaults import CONFIDENCE, RESAMPLES
 
 __all__ = ["annotate_app"]
 
-PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
+ELSEWHERE = {"aggregate": CommandAt("culturekit.pipeline.steps.aggregate_stage:AGGREGATE")}
 
-annotate_app = typer.Typer(no_args_is_help=True, help="People in the loop: forms out, answers in.")
+annotate_app = typer.Typer(
+    no_args_is_help=True,
+    help="People in the loop: forms out, answers in.",
+    cls=lazy_group("annotate", ELSEWHERE),
+)
 
 
 @annotate_app.command(
@@ -92,51 +96,3 @@ def import_command(
     from culturekit.pipeline.steps.annotate_stages import import_stage
 
     run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
-
-
-@annotate_app.command(
-    epilog="Example: culturekit annotate aggregate --annotations rated/annotations.parquet --quality q/quality.parquet "
-    "--out people"
-)
-def aggregate(
-    annotations: Annotated[Path, typer.Option(help="What `annotate import` took in.")],
-    out: Out,
-    items: Annotated[
-        Path | None, typer.Option(help="What the items are. [rated_items.parquet beside the annotations]")
-    ] = None,
-    values: Annotated[
-        list[Path] | None, typer.Option(help="Values of metrics to hold against people; repeatable.")
-    ] = None,
-    quality: Annotated[
-        list[Path] | None, typer.Option(help="Scores of single images to hold against people; repeatable.")
-    ] = None,
-    made_from: Annotated[
-        Path | None,
-        typer.Option(help="The table that `annotate export --items` was given; writes task1.parquet or task2.parquet."),
-    ] = None,
-    pools: Annotated[PoolsBy, typer.Option(help="What makes a pool of annotators; pools are never merged.")] = "region",
-    only: Annotated[
-        list[str] | None, typer.Option(help="A pool whose answers count; others are left out and counted. Repeatable.")
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Count answers flagged attention-failed, inconsistent-repeats or too-fast; repeatable."),
-    ] = None,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the intervals.")] = CONFIDENCE,
-    resamples: Annotated[int, typer.Option(min=99, help="Resamples of each bootstrap.")] = RESAMPLES,
-    seed: Seed = 0,
-    also: Also = None,
-    wait: Wait = False,
-    as_json: AsJson = False,
-) -> None:
-    """Put answers together: ratings by model, concept and country, shares, agreement, metrics against people."""
-    from culturekit.annotate.aggregate import AggregateOptions
-    from culturekit.annotate.care import known_flags
-    from culturekit.pipeline.steps.annotate_stages import AggregateFiles, aggregate_stage
-
-    counted = tuple(sorted(set(only or ())))
-    options = AggregateOptions(pools, known_flags(keep or ()), confidence, resamples, seed, counted)
-    files = AggregateFiles.beside(
-        annotations, items=items, values=values or (), quality=quality or (), made_from=made_from
-    )
-    run_one(aggregate_stage(files, options), out, also=also, wait=wait, as_json=as_json)

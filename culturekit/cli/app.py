@@ -42,7 +42,7 @@ COMMANDS = {
         "prompts/prompts.parquet --out quality",
     ),
     "vqascore": at(
-        "vqascore_command:vqascore",
+        "questions_commands:vqascore",
         "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out "
         "vqascore --budget 20",
     ),

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
+from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 from culturekit.records.choices import GraphDirection, GraphFormat
 from culturekit.registry import needing
+from culturekit.storage.foreign_text import JOINERS, printable
 
 if TYPE_CHECKING:
     from culturekit.kg.exchange.graph_query import Answer
@@ -69,7 +71,7 @@ def import_command(
     """Make a graph store of a graph of another tool: triples, GraphML or node-link JSON of networkx."""
     with needing("kg", "culturekit kg import"):
         from culturekit.kg.exchange.graph_files import form_of
-        from culturekit.pipeline.steps.import_graph_stage import import_graph_stage
+        from culturekit.pipeline.steps.graph_stages import import_graph_stage
 
     run_one(import_graph_stage(file, form or form_of(file)), out, also=also, wait=wait, as_json=as_json)
 
@@ -108,8 +110,7 @@ def query(
     if as_json:
         print(json.dumps({**asdict(answer), "left_out": left_out}, ensure_ascii=False))
         return
-    for line in (*answer_lines(answer), *cut_lines(answer, left_out)):
-        print(line)
+    show_lines((*answer_lines(answer), *cut_lines(answer, left_out)))
 
 
 def query_text(sparql: str) -> str:
@@ -128,7 +129,7 @@ def answer_lines(answer: "Answer") -> Iterator[str]:
         yield "yes" if answer.yes else "no"
         return
     table: Sequence[Sequence[str]] = [answer.columns, *([cell or "" for cell in row] for row in answer.rows)]
-    shown = [[" ".join(cell.split()) for cell in row] for row in table]
+    shown = [[printable(" ".join(cell.split()), keep=JOINERS) for cell in row] for row in table]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -161,8 +162,7 @@ def entity(
     if as_json:
         print(json.dumps(asdict(found), ensure_ascii=False))
         return
-    for line in entity_lines(found):
-        print(line)
+    show_lines(entity_lines(found))
 
 
 def entity_lines(found: "LiveEntity") -> Iterator[str]:

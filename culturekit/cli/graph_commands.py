@@ -1,7 +1,7 @@
 """`culturekit kg explain`, `preview`, `diff` and `stats`: looking into a graph."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Seed, Wait
+from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
 from culturekit.records.choices import CountryChoice, Ended, Ranks
@@ -75,7 +76,7 @@ def explain(
 ) -> None:
     """Say why an item is an artifact of a concept, or why not: paths, lines of the dump, verdicts and replies."""
     from culturekit.kg.looking.explain import explain as explained
-    from culturekit.kg.looking.explain_text import explain_lines
+    from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
     concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
@@ -83,17 +84,14 @@ def explain(
     told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
     stages = stages_beside(graph) if kept is None else kept
     verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
+    both = list(zip(told, verdicts, strict=True))
+    if as_json:
+        judged = [{**asdict(each), "judged": list(map(asdict, verdict))} for each, verdict in both]
+        print(json.dumps(judged, ensure_ascii=False))
+    else:
+        show_lines(line for each, verdict in both for line in (*explain_lines(each), *verdict_lines(verdict)))
     if draw is not None:
         draw_one(told, draw)
-    if as_json:
-        both = zip(told, verdicts, strict=True)
-        print(
-            json.dumps([{**asdict(each), "judged": list(map(asdict, own))} for each, own in both], ensure_ascii=False)
-        )
-        return
-    for each, own in zip(told, verdicts, strict=True):
-        show(explain_lines(each))
-        show(verdict_lines(own))
 
 
 def draw_one(told: "Sequence[Explanation]", draw: Path) -> None:
@@ -131,9 +129,9 @@ def preview(
 ) -> None:
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
     from culturekit.builders.filtering.filter_requests import wording
+    from culturekit.kg.looking.looking_text import preview_lines
     from culturekit.kg.looking.preview import PreviewOptions
     from culturekit.kg.looking.preview import preview as previewed
-    from culturekit.kg.looking.preview_text import preview_lines
 
     prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
     options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
@@ -145,7 +143,7 @@ def preview(
     if as_json:
         print(json.dumps([asdict(each) for each in found], ensure_ascii=False))
         return
-    show(line for each in found for line in preview_lines(each))
+    show_lines(line for each in found for line in preview_lines(each))
 
 
 def concepts_of(
@@ -207,7 +205,7 @@ def diff(
 ) -> None:
     """Compare two graphs or two extractions, item by item; leave with 1 when there are differences."""
     if out is not None:
-        from culturekit.pipeline.steps.compare_stage import compare_stage
+        from culturekit.pipeline.steps.graph_stages import compare_stage
 
         run = run_one(compare_stage(before, after), out, also=also, wait=wait, as_json=as_json)
         leave_if_different(run.manifest.counts["differences"])
@@ -222,7 +220,7 @@ def diff(
     if as_json:
         print(json.dumps({"before": str(before), "after": str(after), "counts": totals}))
     else:
-        show(f"{count:>12,}  {name}" for name, count in totals.items())
+        show_lines(f"{count:>12,}  {name}" for name, count in totals.items())
     leave_if_different(rows.height)
 
 
@@ -235,16 +233,10 @@ def leave_if_different(differences: int) -> None:
 def stats(graph: Graph, as_json: AsJson = False) -> None:
     """Count statements, labels, dangling targets, extremes and cycles of a graph."""
     from culturekit.kg.looking.graph_stats import graph_stats
-    from culturekit.kg.looking.stats_text import stats_lines
+    from culturekit.kg.looking.looking_text import stats_lines
 
     numbers = graph_stats(graph)
     if as_json:
         print(json.dumps(asdict(numbers), ensure_ascii=False))
         return
-    show(stats_lines(numbers))
-
-
-def show(lines: Iterable[str]) -> None:
-    """Print lines."""
-    for line in lines:
-        print(line)
+    show_lines(stats_lines(numbers))

@@ -166,7 +166,7 @@ def stage_of_endpoint(
 ) -> "Stage":
     """Ask an endpoint, which has to be named and told who asks."""
     with needing("kg", "--source sparql"):
-        from culturekit.pipeline.steps.sparql_stage import sparql_stage
+        from culturekit.pipeline.steps.graph_stages import sparql_stage
 
     if graph is not None:
         raise UsageError("--graph goes with --source dump")

@@ -1,5 +1,6 @@
 """Commands that are imported when somebody asks for them: a table says where each is."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from culturekit.errors import UsageError
 
 __all__ = ["CommandAt", "lazy_group"]
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandAt:
@@ -23,10 +26,12 @@ class CommandAt:
     Attributes:
         place: `module:name` of a function, of a Typer with the commands of a group, or of a StageCommand.
         example: what follows the command in an example that works; a StageCommand has its own.
+        load: imports what another package brings.
     """
 
-    place: str
+    place: str = ""
     example: str = ""
+    load: Callable[[], Any] | None = None
 
 
 def lazy_group(
@@ -41,7 +46,21 @@ def lazy_group(
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as below
             """Take two words for a command where a table has a command under both, such as `audit plan`."""
             both = " ".join(args[:2])
-            return super().resolve_command(ctx, [both, *args[2:]] if len(args) > 1 and both in table else args)
+            words = [both, *args[2:]] if len(args) > 1 and both in table else args
+            self.commands.get(words[0])  # one that is asked for by name is not left out
+            return super().resolve_command(ctx, words)
+
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - as below
+            """Give the names, importing none."""
+            return list(self.commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - as below
+            """Give a command; one of another package that is wrong is left out of lists."""
+            try:
+                return super().get_command(ctx, cmd_name)
+            except UsageError as error:
+                logger.warning("%s is left out: %s", " ".join(filter(None, (path, cmd_name))), error)
+                return None
 
         def __init__(self, **given: Any) -> None:  # noqa: ANN401 - Typer's own arguments
             super().__init__(**{**given, "commands": LazyCommands(path, {**table, **outside()}, given["commands"])})
@@ -88,7 +107,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above
     """Import what a place names, and make the command or the group of it."""
-    thing = thing_at(found.place)
+    thing = found.load() if found.load else thing_at(found.place)
     if isinstance(thing, typer.Typer):
         add_replace_option(thing)
         for command in commands_of(thing):
@@ -106,14 +125,9 @@ def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 -
 
 
 def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a StageCommand
-    """Import what a place names; a mistake of another package is said to be one."""
+    """Import what a place names."""
     module, _, attribute = place.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        if module.startswith("culturekit."):
-            raise
-        raise UsageError(f"a command of another package cannot be imported: {error}", where=place) from error
+    return getattr(import_module(module), attribute)
 
 
 def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - as above

@@ -1,9 +1,9 @@
-"""`culturekit questions`: prompts turned into yes/no questions, and images asked them."""
+"""`culturekit questions` and `culturekit vqascore`: prompts turned into yes/no questions, and images asked."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -13,7 +13,7 @@ from culturekit.cli.stages import run_one
 if TYPE_CHECKING:
     from culturekit.pipeline.steps.question_stages import AskPlan
 
-__all__ = ["Fresh", "PerPrompt", "Plan", "questions_app", "show_ask_plan"]
+__all__ = ["questions_app", "vqascore"]
 
 questions_app = typer.Typer(no_args_is_help=True, help="Yes/no questions about what a prompt asks for, and answers.")
 
@@ -29,6 +29,8 @@ PerPrompt = Annotated[
         help="Look at so many images of each model and prompt, the first by repeat and slot. [all]",
     ),
 ]
+
+Share: TypeAlias = Literal["yes-no", "vocabulary"]
 
 
 @questions_app.command(
@@ -107,3 +109,43 @@ def show_ask_plan(plan: "AskPlan", *, as_json: bool) -> None:
 
     for line in [json.dumps(asdict(plan))] if as_json else [*ask_plan_lines(plan), "nothing was sent"]:
         print(line)
+
+
+def vqascore(
+    images: Annotated[Path, typer.Option(help="Images table; its pictures lie beside it.")],
+    llm: Annotated[
+        str,
+        typer.Option(
+            help="Who looks, as a SPEC that lists probabilities of tokens: openai:MODEL by chat, also a server of "
+            "one's own by base_url, local:FOLDER, or replay:FILE."
+        ),
+    ],
+    out: Out,
+    prompts: Annotated[
+        Path | None, typer.Option(help="Prompts the images were asked for by. [what the images table says was sent]")
+    ] = None,
+    of: Annotated[
+        Share, typer.Option(help="What P(Yes) is a share of: yes and no alone, or the whole vocabulary.")
+    ] = "yes-no",
+    per_prompt: PerPrompt = None,
+    plan: Plan = False,
+    budget: Budget = None,
+    concurrency: Concurrency = 16,
+    batch: Batch = False,
+    go_on: GoOn = False,
+    fresh: Fresh = False,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
+    from culturekit.llm.answers import LlmOptions
+    from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
+
+    if plan:
+        planned = plan_vqascore(images, llm, out, prompts=prompts, per_prompt=per_prompt, batch=batch)
+        show_ask_plan(planned, as_json=as_json)
+        return
+    options = LlmOptions(budget, concurrency, batch, go_on=go_on)
+    stage = vqascore_stage(images, llm, prompts=prompts, of=of, per_prompt=per_prompt, llm=options)
+    run_one(stage, out, also=also, wait=wait, as_json=as_json, fresh=fresh)

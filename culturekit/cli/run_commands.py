@@ -111,20 +111,19 @@ def run_all(
             on_start=lambda stage: progress.stage(stage.name),
             on_end=finished,
         )
-    page, card = workdir / "report/report.html", workdir / "card/README.md"
+    name, file = ("report", "report.html") if recipe.evaluated else ("card", "README.md")
+    page = workdir / name / file
+    last = shown(page) if name in {stage_run.name for stage_run in runs} and page.is_file() else None
     if as_json:
-        last = {"report": shown(page)} if recipe.evaluated else {"card": shown(card) if recipe.makes_card else None}
-        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], **last}))
+        print(json.dumps({"stages": [as_data(stage_run) for stage_run in runs], name: last}))
         leave_if_set_aside(runs, strict=strict)
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
     typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
     for line in recipe_kind(recipe.recipe).headline(workdir):
         print(line)
-    if runs[-1].name == "report":
-        print(f"report: {shown(page)}")
-    elif not recipe.evaluated and any(stage_run.name == "card" for stage_run in runs):
-        print(f"card: {shown(card)}")
+    if last is not None:
+        print(f"{name}: {last}")
     leave_if_set_aside(runs, strict=strict)
 
 

@@ -1,16 +1,18 @@
 """`culturekit score`: from tables to scores, one command per family of metrics."""
 
+from functools import partial
+
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.families.listing import FAMILIES, family_places
+from culturekit.families.listing import FAMILIES, family_named, outside_names
 
 __all__ = ["score_app"]
 
 
 def outside() -> dict[str, CommandAt]:
-    """Say where the families of other packages are."""
-    return {name: CommandAt(place) for name, place in family_places().items() if name not in FAMILIES}
+    """Say how the families of other packages are imported."""
+    return {name: CommandAt(load=partial(family_named, name)) for name in outside_names()}
 
 
 score_app = typer.Typer(

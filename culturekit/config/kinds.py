@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
+from culturekit.errors import UsageError
 from culturekit.registry import Entry, Registry
 from culturekit.stages.run import Run
 from culturekit.storage.yaml_model import StrictModel
@@ -24,11 +25,6 @@ class AnyRecipe(StrictModel):
     def evaluated(self) -> tuple[str, ...]:
         """The names of the models that are evaluated, where the recipe has the key `models`."""
         return tuple(model.name for model in getattr(self, "models", ()))
-
-    @property
-    def makes_card(self) -> bool:
-        """Whether a data card is among what the run makes."""
-        return False
 
     def going_on(self, wanted: bool) -> Self:
         """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
@@ -66,7 +62,7 @@ RECIPES: Registry[RecipeKind] = Registry(
 
 def recipe_kind(name: str) -> RecipeKind:
     """Find a kind of recipe by its name."""
-    found: RecipeKind = (entry := RECIPES.find(name)).load(RECIPES.kind, entry.factory)
+    found: RecipeKind = RECIPES.load(name, RecipeKind)
     return found
 
 
@@ -74,4 +70,8 @@ def wired(recipe: AnyRecipe, root: Path) -> Run:
     """Wire a recipe: the stages of its run, and where each of them will lie."""
     run = Run(root, recipe.evaluated)
     recipe_kind(recipe.recipe).wire(recipe, run)
+    if not run.steps:
+        raise UsageError(
+            "there is nothing to run", where=f"recipe: {recipe.recipe}", expected="keys that ask for a stage"
+        )
     return run

@@ -38,11 +38,6 @@ class Recipe(RecipeFields):
         """Whether the prompts are the same few for everybody, as those are that leave the culture open."""
         return self.images.kinds == ("underspecified",) and self.scores.target == "these"
 
-    @property
-    def makes_card(self) -> bool:
-        """Whether a data card is among what the run makes."""
-        return self.card is not None
-
     def going_on(self, wanted: bool) -> Self:
         """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
         if not wanted:

@@ -1,5 +1,6 @@
 """Where each family of scores is, ours and those of other packages; one is imported when somebody asks for it."""
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ if TYPE_CHECKING:
     from culturekit.families.family import Family
     from culturekit.metrics.catalog import Metric
 
-__all__ = ["FAMILIES", "all_metrics", "family_named", "family_places"]
+__all__ = ["FAMILIES", "all_metrics", "family_named", "outside_names"]
+
+logger = logging.getLogger(__name__)
 
 FAMILIES = {
     "qvs": "culturekit.families.qvs:QVS",
@@ -46,11 +49,6 @@ KNOWN: "Registry[Family]" = Registry("metric", [Entry(name, place, "") for name,
 """Another package adds a family as the entry point `metric.NAME`."""
 
 
-def family_places() -> dict[str, str]:
-    """Say where every family is, ours first, then those of other packages."""
-    return {name: KNOWN.find(name).factory for name in (*FAMILIES, *outside_names())}
-
-
 def outside_names() -> list[str]:
     """List the families that other packages bring."""
     return [name for name in KNOWN.names() if name not in FAMILIES]
@@ -60,32 +58,37 @@ def family_named(name: str) -> "Family":
     """Import a family.
 
     Raises:
-        UsageError: there is none of that name, or what its package brings is no family.
+        UsageError: there is none of that name, or what its package brings is no family with metrics of its own.
     """
     from culturekit.families.family import Family
 
-    entry = KNOWN.find(name)
-    try:
-        found = entry.load("metric", entry.factory)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the metric {name} cannot be imported: {error}", where=entry.factory) from error
-    if not isinstance(found, Family):
-        raise UsageError("an entry point `metric.NAME` names a Family", where=entry.factory, found=type(found).__name__)
-    return found
+    family: Family = KNOWN.load(name, Family)
+    if name not in FAMILIES:
+        from culturekit.metrics.catalog import CATALOG
+
+        refuse_taken(name, family, CATALOG)
+    return family
+
+
+def refuse_taken(name: str, family: "Family", known: "Mapping[str, Metric]") -> None:
+    """Refuse a family with a metric that has the name of another."""
+    taken = sorted(metric.name for metric in family.metrics if metric.name in known)
+    if taken:
+        where = KNOWN.find(name).factory
+        raise UsageError("two metrics have one name", where=where, found=", ".join(taken), expected="a name of its own")
 
 
 def all_metrics() -> "Mapping[str, Metric]":
-    """Describe every metric by its name, those of other packages included; no two may share one."""
+    """Describe every metric by its name, those of other packages included; a package that is wrong is left out."""
     from culturekit.metrics.catalog import CATALOG
 
     found = dict(CATALOG)
     for name in outside_names():
-        family = family_named(name)
-        taken = sorted(metric.name for metric in family.metrics if metric.name in found)
-        if taken:
-            where = KNOWN.find(name).factory
-            raise UsageError(
-                "two metrics have one name", where=where, found=", ".join(taken), expected="a name of its own"
-            )
+        try:
+            family = family_named(name)
+            refuse_taken(name, family, found)
+        except UsageError as error:
+            logger.warning("metric %s is left out: %s", name, error)
+            continue
         found |= {metric.name: metric for metric in family.metrics}
     return dict(sorted(found.items()))

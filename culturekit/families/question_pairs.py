@@ -17,7 +17,7 @@ from culturekit.families.family import Confidence, Family, Typed, described, kep
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.families.neutral import with_vectors
-from culturekit.metrics.linguistic.question_pairs import LOGIT_SCALE, question_pair
+from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, question_pair
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, plain_row, prompted_images
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import IMAGES

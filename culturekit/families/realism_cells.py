@@ -13,11 +13,10 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Seed, Typed
 from culturekit.families.handles.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
-from culturekit.metrics.realism.balanced_references import balanced_sample
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
-from culturekit.metrics.realism.manifolds import Neighbourhoods, coverage_interval, neighbourhoods
+from culturekit.metrics.realism.manifolds import Neighbourhoods, balanced_sample, coverage_interval, neighbourhoods
 from culturekit.metrics.realism.neighbours import RadiiCache
 from culturekit.metrics.realism.set_distances import frechet_distance, kernel_distance_interval
 from culturekit.metrics.scoring.equal_images import Equal

@@ -135,9 +135,9 @@ from culturekit.metrics.linguistic.neutral_groups import (
 from culturekit.metrics.linguistic.neutral_groups import (
     neutral_spread as neutral_spread,
 )
+from culturekit.metrics.linguistic.neutral_groups import question_pair as question_pair
 from culturekit.metrics.linguistic.picture_tones import SkinTone as SkinTone
 from culturekit.metrics.linguistic.picture_tones import skin_tone as skin_tone
-from culturekit.metrics.linguistic.question_pairs import question_pair as question_pair
 from culturekit.metrics.linguistic.tone_histograms import (
     Spread as Spread,
 )
@@ -151,9 +151,6 @@ from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval a
 from culturekit.metrics.questions.graph_scores import DSGScore as DSGScore
 from culturekit.metrics.questions.graph_scores import dsg_score as dsg_score
 from culturekit.metrics.questions.yes_probabilities import vqa_score as vqa_score
-from culturekit.metrics.realism.balanced_references import balanced_sample as balanced_sample
-from culturekit.metrics.realism.class_scores import InceptionScore as InceptionScore
-from culturekit.metrics.realism.class_scores import inception_score as inception_score
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS as PRESENCE_THRESHOLDS,
 )
@@ -177,6 +174,7 @@ from culturekit.metrics.realism.manifolds import (
 from culturekit.metrics.realism.manifolds import (
     Neighbourhoods as Neighbourhoods,
 )
+from culturekit.metrics.realism.manifolds import balanced_sample as balanced_sample
 from culturekit.metrics.realism.manifolds import (
     in_manifold as in_manifold,
 )
@@ -187,7 +185,9 @@ from culturekit.metrics.realism.manifolds import (
     prdc as prdc,
 )
 from culturekit.metrics.realism.neighbours import squared_radii as squared_radii
+from culturekit.metrics.realism.set_distances import InceptionScore as InceptionScore
 from culturekit.metrics.realism.set_distances import frechet_distance as frechet_distance
+from culturekit.metrics.realism.set_distances import inception_score as inception_score
 from culturekit.metrics.realism.set_distances import (
     kernel_distance as kernel_distance,
 )

@@ -1,25 +1,26 @@
-"""Run one stage, unless its finished folder already answers."""
+"""Run one stage, unless its finished folder already answers: nothing finished is replaced in silence."""
 
 import logging
 import os
 import platform
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from culturekit.errors import UsageError
 from culturekit.pipeline.known_inputs import known_records, traces_of
-from culturekit.pipeline.made_otherwise import check_replacing
 from culturekit.records.work import Engine, Outcome, Progress, Quiet, Work
 from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
 from culturekit.storage.exports import export_table
-from culturekit.storage.manifest import InputRecord, Manifest, describe_outputs, read_manifest
+from culturekit.storage.manifest import JOURNAL, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.storage.stage_folder import Staging, staging
 from culturekit.storage.system_errors import explained_outside
 from culturekit.version import VERSION
@@ -27,6 +28,10 @@ from culturekit.version import VERSION
 __all__ = ["StageRun", "run_stage"]
 
 logger = logging.getLogger(__name__)
+
+SHOWN = 5
+LONGEST = 60
+ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +152,59 @@ def run_record(stage: Stage, final: Path, engine: Engine, seconds: float) -> byt
         "traces": traces_of(stage.inputs),
     }
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+
+
+def check_replacing(
+    stage: Stage, final: Path, manifest: Manifest, inputs: Mapping[str, InputRecord], *, replace: bool
+) -> None:
+    """Refuse to put a stage in the place of one that was made from something else; with `replace`, say that it is.
+
+    A new version of the stage, or another form of its tables, is made from the same and may take the place.
+    """
+    differences = list(what_differs(stage, manifest, inputs))
+    if not differences:
+        return
+    more = f"; and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    found = "; ".join(differences[:SHOWN]) + more
+    if not replace:
+        raise UsageError(
+            "the finished folder was made from something else", where=str(final), expected=f"the same {stage.kind}",
+            found=found, hint="It stays as it is. Choose another --out, or replace it with --replace.",
+        )  # fmt: skip
+    journal = final / JOURNAL
+    paid = f" The replies it paid for stay in {journal}." if journal.is_dir() else ""
+    logger.warning("%s is made again and replaces what was finished: %s.%s", final, found, paid)
+
+
+def what_differs(stage: Stage, manifest: Manifest, inputs: Mapping[str, InputRecord]) -> Iterator[str]:
+    """Name each input, option and seed that is another one than when the folder was made."""
+    for role in sorted({*manifest.inputs, *inputs}):
+        before, now = manifest.inputs.get(role), inputs.get(role)
+        if before is None or now is None:
+            yield f"input {role} {'was not there' if before is None else 'is gone'}"
+        elif before.sha256 != now.sha256:
+            yield f"input {role} ({now.name}) has other content: {before.sha256[:12]} -> {now.sha256[:12]}"
+    yield from changes("option", manifest.options, as_in_json(stage.options))
+    yield from changes("seed", manifest.seeds, as_in_json(stage.seeds))
+
+
+def as_in_json(value: object) -> Any:  # noqa: ANN401 - anything JSON can hold
+    """Give a value as a manifest has it."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def changes(name: str, before: object, now: object) -> Iterator[str]:
+    """Name each value that differs, by its path."""
+    if before == now:
+        return
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in sorted({*before, *now}):
+            yield from changes(f"{name} {key}", before.get(key, ABSENT), now.get(key, ABSENT))
+    else:
+        yield f"{name}: {shown(before)} -> {shown(now)}"
+
+
+def shown(value: object) -> str:
+    """Write a value so that a line stays a line."""
+    text = "not there" if value is ABSENT else msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -1,13 +1,21 @@
-"""Charts as SVG text, drawn once when the report is written; colours come from the page's style sheet."""
+"""Charts and maps as SVG text, drawn once when the report is written; colours come from the page's style sheet.
 
-from collections.abc import Iterator, Sequence
+The world is drawn once, and each map uses its countries in other tints.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from culturekit.report.countries import CountryShares, Share
 from culturekit.report.figures import Figure
 from culturekit.report.inert import inert
 from culturekit.report.model_lines import ModelLine
+from culturekit.report.world_map import HEIGHT as MAP_HEIGHT
+from culturekit.report.world_map import WIDTH as MAP_WIDTH
+from culturekit.report.world_map import country_paths
 
-__all__ = ["diversity_chart"]
+__all__ = ["TINTS", "diversity_chart", "instrument_chart", "map_of", "tint", "world"]
 
 CORRECTED_BELOW = 11
 """The corrected value stands a little below the others, so that their intervals can be told apart."""
@@ -19,6 +27,16 @@ LETTER = 7.6
 
 NARROWEST, WIDEST = 120, 270
 """Room for the names, beside the axis; longer ones are cut, and stand whole in the table."""
+
+TINTS = ("none", "up to 2 %", "2–5 %", "5–10 %", "10–20 %", "20–40 %", "more than 40 %")
+"""What each tint says, lightest first."""
+
+BOUNDS = (0.0, 0.02, 0.05, 0.10, 0.20, 0.40)
+
+INSTRUMENT_LEFT, INSTRUMENT_ROW = 180, 28
+LETTERS = 22
+"""Letters of a name that have room beside the axis; the table has the whole name."""
+TICKS = 4
 
 
 def diversity_chart(models: Sequence[ModelLine], *, liar: str | None) -> str:
@@ -85,3 +103,91 @@ def cut(name: str) -> str:
 def x(value: float, left: float) -> float:
     """Place a value on the axis."""
     return left + (WIDTH - left - RIGHT) * min(max(value, 0.0), 1.0)
+
+
+def tint(share: Share) -> str:
+    """Name the class that tints a share."""
+    return f"w{sum(share.value > bound for bound in BOUNDS)}"
+
+
+def world() -> str:
+    """Draw all countries, to be used by the maps."""
+    paths = "".join(f'<path id="land-{code or "other"}" d="{path}"/>' for code, path in country_paths().items())
+    return f'<svg class="store" aria-hidden="true" width="0" height="0"><defs>{paths}</defs></svg>'
+
+
+def map_of(shares: CountryShares, model: str) -> str:
+    """Draw the world with the countries that images can be mapped to in the tint of their share."""
+    name = escape(model)
+    head = f'<svg class="world" viewBox="0 0 {MAP_WIDTH} {MAP_HEIGHT}" role="img" aria-label="World map of {name}; '
+    return f'{head}the table below has the numbers">{"".join(countries_on(shares, model))}</svg>'
+
+
+def countries_on(shares: CountryShares, model: str) -> Iterator[str]:
+    """Place every country; those that could be shown have a tint, and say their share."""
+    own = shares.shares[model]
+    for code in country_paths():
+        use = f'<use href="#land-{code or "other"}"'
+        if code in own:
+            said = f"{escape(shares.names[code])}: {own[code].value:.1%} of {shares.images.get(model, 0):,} images"
+            yield f'{use} class="{tint(own[code])}"><title>{said}</title></use>'
+        else:
+            yield f"{use}/>"
+
+
+def instrument_chart(models: Mapping[str, Figure | None], *, title: str, number: int, whole: bool) -> str:
+    """Draw the score of each model, on the `whole` scale from 0 to 1 or to what is drawn; `number` names the chart."""
+    height = TOP + INSTRUMENT_ROW * len(models) + FOOT
+    top = 1.0 if whole else top_of([figure for figure in models.values() if figure is not None])
+    name = f"instrument-{number}"
+    parts = [
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{name}">',
+        f'<title id="{name}">{shown(title)} of each model; the table above has the numbers</title>',
+        *value_axis(height, top, title),
+    ]
+    for place, (model, figure) in enumerate(models.items()):
+        parts += instrument_row(model, figure, TOP + INSTRUMENT_ROW * place + INSTRUMENT_ROW / 2, top)
+    return "\n".join([*parts, "</svg>"])
+
+
+def top_of(figures: list[Figure]) -> float:
+    """Give the end of the scale: 1, or a round number above everything that is drawn."""
+    highest = max((figure.high if figure.high is not None else figure.value for figure in figures), default=1.0)
+    if not math.isfinite(highest) or 0.4 < highest <= 1.0 or highest <= 0:
+        return 1.0
+    step = 10.0 ** math.floor(math.log10(highest))
+    return next(step * factor for factor in (1, 2, 4, 5, 8, 10, 20) if step * factor >= highest)
+
+
+def value_axis(height: int, top: float, title: str) -> Iterator[str]:
+    """Draw the axis from 0."""
+    bottom = height - FOOT
+    for tick in range(TICKS + 1):
+        at = across(top * tick / TICKS, top)
+        yield f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
+        yield f'<text class="tick" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{top * tick / TICKS:g}</text>'
+    middle = across(top / 2, top)
+    yield f'<text class="tick" x="{middle:.1f}" y="{height - 4}" text-anchor="middle">{shown(title)}</text>'
+
+
+def instrument_row(model: str, figure: Figure | None, y: float, top: float) -> Iterator[str]:
+    """Draw one model."""
+    yield f'<text class="name" x="{INSTRUMENT_LEFT - 12}" y="{y + 5:.1f}" text-anchor="end">{shown(model)}</text>'
+    if figure is None or not math.isfinite(figure.value):
+        yield f'<text class="tick" x="{INSTRUMENT_LEFT + 4}" y="{y + 5:.1f}">no score</text>'
+        return
+    if figure.low is not None and figure.high is not None:
+        low, high = across(figure.low, top), across(figure.high, top)
+        yield f'<line class="mapped" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    yield f'<circle class="mapped" cx="{across(figure.value, top):.1f}" cy="{y:.1f}" r="4.5"/>'
+
+
+def shown(text: str) -> str:
+    """Write a text of strangers: inert, escaped, and no longer than there is room for."""
+    name = inert(text)
+    return escape(name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…")
+
+
+def across(value: float, top: float) -> float:
+    """Place a value on the axis; what lies outside stands at its end."""
+    return INSTRUMENT_LEFT + (WIDTH - INSTRUMENT_LEFT - RIGHT) * min(max(value / top, 0.0), 1.0)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.records.schemas import ANSWER_COUNTS, SCORES
+from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES, SCORES
 from culturekit.report.faithfulness_differences import Apart, faithfulness_differences
 from culturekit.report.faithfulness_judges import Judge, judges_in, scorers_of, title_of
 from culturekit.report.figures import Figure, figure_in
-from culturekit.report.questions_failed import QuestionLine, questions_failed
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.storage.manifest import Manifest
 
-__all__ = ["Faithfulness", "Instrument", "LookedAt", "faithfulness_in"]
+__all__ = ["Faithfulness", "Instrument", "LookedAt", "QuestionLine", "faithfulness_in"]
 
 OUTCOMES: Mapping[str, str] = {
     "ok": "answered",
@@ -29,6 +28,21 @@ OUTCOMES: Mapping[str, str] = {
     "over-budget": "failed",
 }
 """How judgments end -> how the page counts them."""
+
+QUESTIONS_SHOWN = 10
+"""At either end; all stand in `question_rates.parquet`."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLine:
+    """A question, its prompt, and the share of each model's images that fail it, with how many were answered."""
+
+    text: str
+    kind: str
+    concept: str | None
+    prompt: str
+    prompt_id: str
+    rates: Mapping[str, tuple[float, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +199,36 @@ def manifest_of_scorer(run: RunFolders, scorer: str, model: str) -> Manifest | N
         if label == scorer or scorer in (manifest.options.get("scorer"), name):
             return manifest
     return None
+
+
+def questions_failed(
+    run: RunFolders, models: Sequence[str]
+) -> tuple[tuple[QuestionLine, ...], tuple[QuestionLine, ...], int]:
+    """Give the questions failed most and least often, each model counting alike, and how many have no answer at all."""
+    if not run.models_with(roles.ANSWERS):
+        return (), (), 0
+    table = run.read(roles.FAITHFULNESS, QUESTION_RATES)
+    if table is None or table.is_empty():
+        return (), (), 0
+    own = table.filter(pl.col("model").is_in(list(models)))
+    place = ("prompt_id", "question_id")
+    ordered = own.group_by(place).agg(mean=pl.col("rate").mean()).sort(
+        ["mean", *place], descending=[True, False, False], nulls_last=True
+    )  # fmt: skip
+    known = ordered.filter(pl.col("mean").is_not_null())
+    worst = known.head(QUESTIONS_SHOWN)
+    best = known.tail(max(0, min(QUESTIONS_SHOWN, known.height - worst.height))).reverse()
+    texts = run.prompts()
+    lines = [
+        tuple(line_of(own.filter(prompt_id=prompt, question_id=question), texts) for prompt, question, _ in part.rows())
+        for part in (worst, best)
+    ]
+    return lines[0], lines[1], ordered.height - known.height
+
+
+def line_of(rows: pl.DataFrame, texts: Mapping[str, str]) -> QuestionLine:
+    """Put the rows of one question together."""
+    first = rows.sort("model").row(0, named=True)
+    rates = {row["model"]: (row["rate"], row["yes"] + row["no"]) for row in rows.to_dicts() if row["rate"] is not None}
+    prompt = first["prompt_id"]
+    return QuestionLine(first["text"], first["kind"], first["concept"], texts.get(prompt, prompt), prompt, rates)

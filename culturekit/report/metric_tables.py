@@ -40,8 +40,9 @@ class MetricTable:
 
 def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
     """Read the scores of every family that the recipe of a run names under `metrics`."""
-    known = all_metrics()
-    for name in run.variants(roles.METRIC):
+    names = run.variants(roles.METRIC)
+    known = all_metrics() if names else {}
+    for name in names:
         rows = read_table(run.table(roles.METRIC, variant=name), SCORES).with_row_index("row").to_dicts()
         metrics = [known[metric] for metric in dict.fromkeys(row["metric"] for row in rows) if metric in known]
         yield MetricTable(name, roles.METRIC.folder(variant=name), tuple(lines_of(rows, known)), tuple(metrics))

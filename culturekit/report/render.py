@@ -9,15 +9,13 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from culturekit.report.by_prompt import PROMPTS_SHOWN
-from culturekit.report.charts import diversity_chart
+from culturekit.report.charts import TINTS, diversity_chart, instrument_chart, map_of, tint, world
 from culturekit.report.countries import Share
-from culturekit.report.country_maps import TINTS, map_of, tint, world
 from culturekit.report.data import ReportData
 from culturekit.report.faithfulness import Instrument
 from culturekit.report.figures import Figure
 from culturekit.report.gaps import gap_chart
 from culturekit.report.inert import inert_value, plain
-from culturekit.report.instrument_chart import instrument_chart
 from culturekit.report.people import People
 from culturekit.report.people_metrics import correlation_chart
 

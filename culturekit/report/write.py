@@ -1,13 +1,41 @@
-"""The report as a folder: the page, and the thumbnails it links to beside it."""
+"""From a finished run to its report, a page and thumbnails beside it; scores are looked up, never computed."""
 
+from dataclasses import replace
+
+from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
-from culturekit.report.collect import collect
+from culturekit.report.by_prompt import prompt_lines
+from culturekit.report.countries import shares_in
+from culturekit.report.data import ReportData
+from culturekit.report.differences import difference_lines
+from culturekit.report.drill import prompt_images
+from culturekit.report.extremes import extremes_in
+from culturekit.report.faithfulness import faithfulness_in
+from culturekit.report.gaps import gap_lines
+from culturekit.report.kernels import breakdown_of, kernel_tables
+from culturekit.report.looks import looks_of, reference_pictures
+from culturekit.report.making import making_in
+from culturekit.report.metric_tables import metric_tables
+from culturekit.report.missing import missing_lines
+from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
+from culturekit.report.mosaic import mosaic_of
+from culturekit.report.paid import paid_lines
+from culturekit.report.people import people_in
+from culturekit.report.provenance import caveats, parties, stage_line, withheld
+from culturekit.report.realism import realism_in
 from culturekit.report.render import render
+from culturekit.report.routes import routes_in
 from culturekit.report.run_folders import RunFolders
+from culturekit.report.shots import collect_shots
 from culturekit.report.thumbnails import Copied, small_copy
+from culturekit.report.trust import trust_in
+from culturekit.report.variety import variety_in, within_in
+from culturekit.report.verdict import question_about, verdict_on
+from culturekit.stages import roles
 from culturekit.storage.atomic import write_atomically
+from culturekit.version import VERSION
 
-__all__ = ["write_report"]
+__all__ = ["collect", "write_report"]
 
 
 def write_report(work: Work, run: RunFolders) -> Outcome:
@@ -25,3 +53,57 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
     write_atomically(work.out / "report.html", page)
     counts = {"models": len(data.models), "shots": len(data.shots), "thumbnails": len(wanted), "bytes": len(page)}
     return Outcome(counts, {"picture that cannot be read": unread} if unread else {})
+
+
+def collect(run: RunFolders) -> ReportData:
+    """Collect everything the page shows."""
+    scores = run.scores()
+    models = tuple(sorted(model_lines(run, scores), key=lambda line: -line.mapped.value))
+    thumbnails: dict[str, str] = {}
+    shots = tuple(collect_shots(run, thumbnails))
+    names = [line.model for line in models]
+    looks = {model: looks_of(run, model) for model in names}
+    prompts = tuple(prompt_lines(run, names, kernel=HEADLINE_KERNEL))
+    gaps = run.read(roles.GAPS, SCORES)
+    data = ReportData(
+        title="How diverse are the cultures these models show?",
+        question=question_about(models),
+        verdict=verdict_on(models, floor=run.floor()),
+        models=models,
+        kernel=HEADLINE_KERNEL,
+        tables=tuple(kernel_tables(scores, names)),
+        shots=shots,
+        caveats=caveats(run),
+        stages=tuple(stage_line(run, name) for name in run.stages),
+        versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages},
+        withheld=tuple(withheld(run)),
+        trust=trust_in(run, scores),
+        shares=shares_in(run, names),
+        prompts=prompts,
+        differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
+        gaps=None if gaps is None else tuple(gap_lines(run, gaps)),
+        names_countries=any(names_countries(run, model) for model in names),
+        breakdown=breakdown_of(scores, names, kernel=HEADLINE_KERNEL),
+        mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
+        extremes=extremes_in(run, names),
+        prompt_images=tuple(prompt_images(prompts, looks, thumbnails)),
+        thumbnails=thumbnails,
+        parties=tuple(parties(run)),
+        paid=tuple(paid_lines(run)),
+        faithfulness=faithfulness_in(run, names),
+        realism=realism_in(run, names),
+        variety=variety_in(run, scores, names),
+        within=within_in(run, names),
+        missing=tuple(missing_lines(run, scores)),
+        routes=routes_in(run, names),
+        making=making_in(run, names),
+        people=people_in(run),
+        metrics=tuple(metric_tables(run)),
+    )
+    return replace(data, thumbnails=dict(sorted(thumbnails.items())))
+
+
+def names_countries(run: RunFolders, model: str) -> bool:
+    """Tell whether images of a model were asked for by prompts that name a country."""
+    made = run.images(model)
+    return "country" in made.columns and made["country"].null_count() < made.height

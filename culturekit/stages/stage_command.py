@@ -22,12 +22,14 @@ class StageCommand:
         example: what follows the command in an example that works.
         workers: whether its work is divided among processes.
         engine: whether these may be those of a cluster.
+        also: whether its tables may be written in other forms too.
     """
 
     stage: Callable[..., Stage]
     example: str
     workers: bool = False
     engine: bool = False
+    also: bool = True
 
 
 @dataclass(frozen=True, slots=True)

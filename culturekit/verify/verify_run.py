@@ -4,26 +4,40 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
+from culturekit.records.schemas import TABLES
 from culturekit.verify.chain import check_chain, fingerprint
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
-from culturekit.verify.tables.check_answers import check_answers
-from culturekit.verify.tables.check_image_values import check_image_values
 from culturekit.verify.tables.check_images import check_images, check_truth
-from culturekit.verify.tables.check_journals import check_journals
-from culturekit.verify.tables.check_judged import check_judged
+from culturekit.verify.tables.check_journals import check_journals, check_spending
+from culturekit.verify.tables.check_judged import check_answers, check_judged
 from culturekit.verify.tables.check_matches import check_matches
-from culturekit.verify.tables.check_quality import check_audits, check_quality
+from culturekit.verify.tables.check_quality import check_audits, check_image_values, check_quality
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
 from culturekit.verify.tables.check_report import check_report
-from culturekit.verify.tables.check_spending import check_spending
-from culturekit.verify.tables.check_tables import check_tables
 from culturekit.verify.tables.check_verdicts import check_completion, check_filter
 
 __all__ = ["Verification", "verify_run"]
+
+
+def check_tables(tree: RunTree, ledger: Ledger) -> None:
+    """Compare the tables of all stages with their declarations; a table of another name is not looked at."""
+    for stage in tree.stages.values():
+        for name in sorted(stage.manifest.outputs):
+            stem = name.removesuffix(".parquet")
+            path = stage.folder / name
+            if stem == name or stem not in TABLES or not path.is_file():
+                continue
+            with ledger.guarded("tables", f"{stage.name}/{name}"):
+                frame = pl.read_parquet(path)
+                for problem in TABLES[stem].problems(frame):
+                    ledger.broken("tables", f"{stage.name}/{name}", f"not a {stem} table: {problem}")
+                ledger.count("tables in their declared form")
 
 
 def each(area: str, check: Callable[[RunTree, FinishedStage, Ledger], None], *kinds: str) -> Callable[..., None]:

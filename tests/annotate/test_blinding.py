@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from culturekit.annotate.aggregate import AggregateOptions
 from culturekit.annotate.quotas import Quotas
+from culturekit.pipeline.steps.aggregate_stage import AggregateReads
 from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from tests.annotate.projects import (
     Answers,
@@ -121,7 +122,7 @@ def answered(tmp_path: Path, again: int) -> pl.DataFrame:
     (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
     import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
     assert {kind: kinds.count(kind) for kind in set(kinds)} == {"item": 27, "repeat": 9, "check": 6}
-    files = AggregateFiles.beside(tmp_path / "rated/annotations.parquet")
+    files = AggregateFiles.beside(AggregateReads(tmp_path / "rated/annotations.parquet"))
     run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
     return pl.read_parquet(tmp_path / "people/rating_table.parquet").filter(concept="cuisine", criterion="realism")
 
@@ -146,7 +147,7 @@ def test_quarantine_is_counted_where_it_thins_out(tmp_path: Path) -> None:
     exported.append({**exported[1], "id": 99})
     (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
     import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
-    files = AggregateFiles.beside(tmp_path / "rated/annotations.parquet")
+    files = AggregateFiles.beside(AggregateReads(tmp_path / "rated/annotations.parquet"))
     done = run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
     assert done.manifest.drops == {"in quarantine: duplicate": 2, "in quarantine: out of range": 1}
     assert "duplicate" in (tmp_path / "people/ratings.html").read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ from culturekit.errors import UsageError
 from culturekit.families.task1 import Task1Options, score_task1
 from culturekit.families.task2 import Task2Options, score_task2
 from culturekit.metrics.inclusion.task2_files import read_task2_file
+from culturekit.pipeline.steps.aggregate_stage import AggregateReads
 from culturekit.pipeline.steps.annotate_stages import AggregateFiles, ExportFiles, aggregate_stage
 from culturekit.records.schemas import TASK1, TASK2
 from culturekit.storage.tables import read_table
@@ -58,7 +59,9 @@ def put_together(tmp_path: Path, said: Any) -> Path:
     (tmp_path / "a.json").write_bytes(orjson.dumps(exported))
     import_files(tmp_path / "rated", folder, tmp_path / "a.json")
     assert pl.read_parquet(tmp_path / "rated/quarantine.parquet").height == 0
-    files = AggregateFiles.beside(tmp_path / "rated/annotations.parquet", made_from=tmp_path / "items.csv")
+    files = AggregateFiles.beside(
+        AggregateReads(tmp_path / "rated/annotations.parquet", made_from=tmp_path / "items.csv")
+    )
     run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "people")
     return tmp_path / "people"
 

@@ -133,3 +133,41 @@ def test_mistakes_are_said_in_words(graph: Path, tmp_path: Path, arguments: tupl
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_labels_that_steer_a_terminal_are_shown(tmp_path: Path) -> None:
+    label = "red\x1b[31m\u202ebackwards\nnext"
+    nodes = [{"id": f"Q{number}", "label": label} for number in (1, 2, 3)]
+    steps = (("Q2", "P279", "Q1"), ("Q3", "P31", "Q2"))
+    edges = [{"source": start, "target": end, "key": 0, "property": name} for start, name, end in steps]
+    world = {"directed": True, "multigraph": True, "graph": {}, "nodes": nodes, "edges": edges}
+    (tmp_path / "w.json").write_text(json.dumps(world), encoding="utf-8")
+    folder = tmp_path / "graph"
+    assert culturekit("kg", "import", tmp_path / "w.json", "--out", folder).returncode == 0
+    root = "{qid: Q1, label: one, subconcept: clothing}"
+    roots = f"concept: art\nhops: 3\nroots: [{root}]\ncountries: [BR]\n"
+    (tmp_path / "roots.yaml").write_text(roots, encoding="utf-8")
+    asked = ("--graph", folder, "--roots", tmp_path / "roots.yaml")
+    around = ("--graph", folder, "--around", "Q2")
+    for words in (
+        ("explain", "Q3", *asked), ("preview", *asked), ("query", "SELECT ?n { wd:Q3 rdfs:label ?n }", *around),
+    ):  # fmt: skip
+        done = culturekit("kg", *words)
+        assert done.returncode == 0, done.stderr
+        assert r"red\x1b[31m\u202ebackwards" in done.stdout, words[0]
+        assert "\x1b" not in done.stdout
+        assert "\u202e" not in done.stdout
+
+
+def test_a_query_on_a_file_with_halves_of_characters_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "x.nt").write_text('<http://x/a> <http://x/b> "a\\uD800" .\n')
+    done = culturekit("kg", "query", "SELECT ?o { ?s ?p ?o }", "--file", tmp_path / "x.nt")
+    assert (done.returncode, done.stdout) == (0, "o\na\ufffd\n"), done.stderr
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_cannot_be_drawn_is_told_all_the_same(graph: Path, tmp_path: Path, form: tuple[str, ...]) -> None:
+    asked = ("kg", "explain", "Q2065278", "--graph", graph, "--roots", "art")
+    done = culturekit(*asked, "--draw", tmp_path / "x.svg", *form)
+    assert (done.returncode, done.stdout) == (2, culturekit(*asked, *form).stdout)
+    assert "no path to draw" in done.stderr

@@ -71,23 +71,69 @@ def test_without_a_check_it_is_not_verifiable(
     assert set(verified(folder)[1]) == {"not verifiable"}
 
 
-def test_a_package_that_is_wrong_is_said_to_be(package: Path) -> None:
-    (package / "family.py").write_text("ABSTENTION = 3\n")
-    answer = culturekit("metrics", "list")
-    assert (answer.returncode, "names a Family" in answer.stderr) == (2, True)
-    (package / "family.py").write_text("import nowhere_to_be_found\n")
-    del sys.modules["abstention.family"]
-    assert culturekit("metrics", "list").returncode == 2
+WRONG = {
+    "ABSTENTION = 3\n": "names a Family",
+    "OTHER = 3\n": "cannot be imported: AttributeError",
+    "import nowhere_to_be_found\n": "cannot be imported: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+    "raise RuntimeError('not on this machine')\n": "cannot be imported: RuntimeError: not on this machine",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: str) -> None:
+    (package / "family.py").write_text(text)
+    for words in (("metrics", "list"), ("metrics", "show", "vs"), ("score", "--help")):
+        answer = culturekit(*words)
+        assert answer.returncode == 0, answer.stderr
+        assert "abstention is left out" in answer.stderr
+        assert WRONG[text] in " ".join(answer.stderr.split())
+    assert "audit-sample" in answer.stdout
     answer = culturekit("score", "abstention", "--help")
-    assert (answer.returncode, "cannot be imported" in answer.stderr) == (2, True)
-    assert culturekit("score", "spread", "--help").returncode == 0
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert WRONG[text] in " ".join(answer.stderr.split())
+    assert "abstention.family:ABSTENTION" in answer.stderr
+    answer = culturekit("score", "spread", "--help")
+    assert (answer.returncode, answer.stderr) == (0, "")
 
 
 def test_no_two_metrics_have_one_name(package: Path) -> None:
     text = (package / "family.py").read_text()
     (package / "family.py").write_text(text.replace('name="abstained"', 'name="qvs"'))
     answer = culturekit("metrics", "list")
+    assert (answer.returncode, "two metrics have one name" in answer.stderr) == (0, True)
+    answer = culturekit("score", "abstention", "--help")
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import nowhere_to_be_found\n", "cannot be imported: ModuleNotFoundError"),
+        ("", "cannot be imported: AttributeError"),
+        ("check_abstention = 3\n", "names a Callable"),
+    ],
+)
+def test_scores_whose_check_is_wrong_are_not_verifiable(
+    small_run: Path, tmp_path: Path, package: Path, text: str, why: str
+) -> None:
+    folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
+    (package / "check.py").write_text(text)
+    answer = culturekit("verify", folder)
+    assert answer.returncode == 0, answer.stderr
+    assert why in " ".join(answer.stdout.split())
+    assert set(verified(folder)[1]) == {"not verifiable"}
+
+
+@pytest.mark.parametrize("place", ["nowhere:KIND", "abstention.family:NONE", "abstention.family:ABSTENTION"])
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: Path, place: str, command: str) -> None:
+    points = package.parent / "abstention-1.0.dist-info/entry_points.txt"
+    points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
+    (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
+    words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
+    answer = culturekit(command, tmp_path / "recipe.yaml", *words)
+    assert answer.returncode == 2
+    assert place in answer.stderr
 
 
 @pytest.fixture
@@ -123,6 +169,14 @@ def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path)
         ("c3: {}", "c3 cannot be scored in a recipe"),
         ("pairs: {}", "pairs cannot be scored in a recipe"),
         ("gaps: {}", "scheme: Field required"),
+        ("within: {q: -1}", "q must be a number above 0"),
+        ("within: {confidence: 7}", "confidence must be between 0 and 1"),
+        ("within: {size: 1}", "size: Input should be greater than or equal to 2"),
+        ("qvs: {size: 1}", "size: Input should be greater than or equal to 2"),
+        ("spread: {}", "spread cannot be scored in a recipe: nothing says how unlike the images are"),
+        ("meta: {}", "meta cannot be scored in a recipe: quality and matches are held against annotations"),
+        ("questions: {by: [[city]]}", "by must be levels of region, country, concept"),
+        ("questions: {means: {}}", "expected by or denominator or groups or scheme or target, found means"),
     ],
 )
 @pytest.mark.usefixtures("package")

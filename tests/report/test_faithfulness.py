@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from culturekit.report.charts import instrument_chart, top_of
 from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.figures import Figure
-from culturekit.report.instrument_chart import instrument_chart, top_of
 from culturekit.report.render import render
 from tests.report.faithful_pages import faithfulness
 from tests.report.pages import HOSTILE, page, with_text

@@ -14,10 +14,9 @@ from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import SCORES
 from culturekit.report.charts import diversity_chart
-from culturekit.report.collect import collect
-from culturekit.report.headline import headline_lines
 from culturekit.report.render import render, source_hash, template_text
-from culturekit.report.verdict import verdict_on
+from culturekit.report.verdict import headline_lines, verdict_on
+from culturekit.report.write import collect
 from culturekit.stages import roles
 from tests.conftest import SMALL, HeardProgress
 from tests.report.pages import HOSTILE, audited_page, hostile_page, line, page

@@ -12,12 +12,12 @@ from PIL import Image
 from culturekit.families.gaps import GapOptions, score_gaps
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import VALUES
-from culturekit.report.collect import collect
 from culturekit.report.data import ReportData
 from culturekit.report.gaps import gap_chart, gap_lines
 from culturekit.report.inert import LONGEST, inert, plain
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.thumbnails import LARGEST_SIDE, Copied, small_copy, thumbnail_name
+from culturekit.report.write import collect
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from culturekit.builders.popularity import PopularitySource
-from culturekit.builders.space.release_files import ReleaseFormat, write_release_files
+from culturekit.builders.space.release_files import ReleaseFormat, check_formats, write_release_files
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
@@ -35,6 +35,7 @@ def release(
     include: Collection[Included] = (),
 ) -> Outcome:
     """Write the cultural space, in all forms asked for, and what could not enter it: what nobody kept, among others."""
+    check_formats(formats)
     by_name = {concept.concept: concept for concept in concepts}
     rows, twice = gathered(kept_paths, list(by_name))
     taken = pl.col("verdict").is_in(["keep", *include])

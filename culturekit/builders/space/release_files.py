@@ -18,7 +18,7 @@ from culturekit.storage.digests import digest_file
 from culturekit.storage.exports import export_table
 from culturekit.storage.tables import save_parquet
 
-__all__ = ["PUBLIC", "SPLITS", "SUMS", "ReleaseFormat", "read_formats", "write_release_files"]
+__all__ = ["PUBLIC", "SPLITS", "SUMS", "ReleaseFormat", "check_formats", "read_formats", "write_release_files"]
 
 ROWS_AT_ONCE = 20_000
 SPLITS = "splits"
@@ -34,6 +34,13 @@ def read_formats(text: str) -> tuple[ReleaseFormat, ...]:
     if unknown or not stated:
         raise UsageError("not a form of a release", expected=" or ".join(known), found=", ".join(unknown) or repr(text))
     return tuple(form for form in known if form in stated)
+
+
+def check_formats(formats: Sequence[ReleaseFormat]) -> None:
+    """Make sure that the package that writes triples is there, where they are asked for."""
+    if any(form in TRIPLES for form in formats):
+        with needing("kg", "a release in triples"):
+            import culturekit.builders.space.space_triples  # noqa: F401
 
 
 def write_release_files(
@@ -67,8 +74,8 @@ def write_forms(parquet: Path, formats: Sequence[ReleaseFormat]) -> None:
     if "csv" in formats:
         export_table(parquet, "csv")
     if any(form in TRIPLES for form in formats):
-        with needing("kg", "a release in triples"):
-            from culturekit.builders.space.space_triples import space_triples
+        from culturekit.builders.space.space_triples import space_triples
+
         for form in formats:
             if form in TRIPLES:
                 name, suffix = TRIPLES[form]

@@ -50,7 +50,7 @@ def run_diff(
 ) -> "StageRun":
     """Compare as a stage, into a folder."""
     from culturekit.pipeline.run_stage import run_stage
-    from culturekit.pipeline.steps.space_diff_stage import space_diff_stage
+    from culturekit.pipeline.steps.graph_stages import space_diff_stage
     from culturekit.pipeline.workers.local_engine import LocalEngine
 
     stage = replace(space_diff_stage(before, after), exports=EXPORTS[also])

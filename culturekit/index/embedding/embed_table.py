@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding import embed
@@ -18,7 +19,7 @@ from culturekit.records.work import Outcome, Work
 from culturekit.storage.arrays import save_rows
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["EmbedSource", "embed_table"]
+__all__ = ["EmbedOptions", "EmbedSource", "embed_table"]
 
 SAMPLES = 5
 ROWS_AT_ONCE = 16_384
@@ -27,11 +28,21 @@ NO_PICTURE = "image without a picture"
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedOptions:
+    """Who embeds."""
+
+    encoder: Annotated[str, Field(description="Who turns pictures or texts into vectors, as a SPEC.")]
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedSource:
     """What is embedded: a table of images, or tables of texts."""
 
-    images: Path | None = None
-    texts: tuple[Path, ...] = ()
+    images: Annotated[Path | None, Field(description="Images table whose pictures are embedded.")] = None
+    texts: Annotated[
+        tuple[Path, ...],
+        Field(description="Table of texts instead: Parquet, CSV or JSON lines; may be repeated."),
+    ] = ()
     columns: TextColumns = TextColumns()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:

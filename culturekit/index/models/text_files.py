@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
 
@@ -23,8 +26,12 @@ EMPTY = "empty text"
 class TextColumns:
     """The columns that are read; where none is named, the first pair that a table has of the usual ones."""
 
-    key: str = ""
-    text: str = ""
+    key: Annotated[
+        str,
+        Field(description="Column with the id of each text. [prompt_id, id, or the text itself]"),
+        Typed("id-column"),
+    ] = ""
+    text: Annotated[str, Field(description="Column with the texts. [text, token or phrase]"), Typed("text-column")] = ""
 
 
 @dataclass(slots=True)

@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rdflib import Graph, URIRef
 from rdflib.plugins.sparql import prepareQuery
+from rdflib.plugins.sparql.evaluate import evalQuery
+from rdflib.plugins.sparql.operators import _CUSTOM_FUNCTIONS as FUNCTIONS
+from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import Query
 from rdflib.term import Node
 
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.rdf_graphs import PREFIXES
+from culturekit.storage.foreign_text import without_halves
 
 __all__ = ["Answer", "ask_graph"]
 
@@ -41,22 +45,25 @@ def ask_graph(graph: Graph, query: str, *, most: int) -> Answer:
     """Answer a query with the first `most` rows; `wd:`, `wdt:`, `rdfs:` and those of a file need no PREFIX."""
     prepared = checked(graph, query)
     try:
-        result = graph.query(prepared)
-        if result.type == "ASK":
-            return Answer("ASK", (), (), yes=bool(result.askAnswer))
-        columns = tuple(map(str, result.vars or ())) or ("subject", "predicate", "object")
-        rows = list(islice(sorted_rows(result.type, iter(result)), most + 1))
+        found = evalQuery(graph, prepared)  # a Result of rdflib leaves out the rows in which nothing is bound
+        kind: QueryKind = found["type_"]
+        if kind == "ASK":
+            return Answer(kind, (), (), yes=bool(found["askAnswer"]))
+        columns = tuple(map(str, found["vars_"])) if kind == "SELECT" else ("subject", "predicate", "object")
+        rows = list(islice(rows_of(found), most + 1))
     except RecursionError as error:
         raise UsageError("the query is nested too deeply") from error
     except Exception as error:  # rdflib has errors of every kind for what a query does wrong while it runs
         raise UsageError("the query failed", found=f"{type(error).__name__} {error}"[:300]) from error
     texts = tuple(tuple(None if term is None else text_of(graph, term) for term in row) for row in rows[:most])
-    return Answer(result.type, columns, texts, len(rows) > most)  # type: ignore[arg-type]
+    return Answer(kind, columns, texts, len(rows) > most)
 
 
-def sorted_rows(kind: str, rows: Iterator[tuple[Node | None, ...]]) -> Iterator[tuple[Node | None, ...]]:
+def rows_of(found: Mapping[str, Any]) -> Iterator[tuple[Node | None, ...]]:
     """Keep the order of SELECT; triples have none, and come by value."""
-    return rows if kind == "SELECT" else iter(sorted(rows, key=lambda row: tuple(map(str, row))))
+    if found["type_"] == "SELECT":
+        return (tuple(bound.get(name) for name in found["vars_"]) for bound in found["bindings"])
+    return iter(sorted(found["graph"], key=lambda row: tuple(map(str, row))))
 
 
 def checked(graph: Graph, query: str) -> Query:
@@ -70,24 +77,33 @@ def checked(graph: Graph, query: str) -> Query:
             "not a SPARQL query", expected="SELECT, ASK, CONSTRUCT or DESCRIBE",
             found=" ".join(str(error).split())[:300], hint="wd:, wdt: and rdfs: are known; other prefixes need PREFIX.",
         ) from error  # fmt: skip
+    parts = list(parts_in(prepared.algebra))
     for name in ("ServiceGraphPattern", "DatasetClause"):
-        if name in set(names_in(prepared.algebra)):
+        if name in {part.name for part in parts}:
             raise UsageError(
                 "the query asks for something elsewhere, and nothing is fetched",
                 expected="neither SERVICE nor FROM", found="SERVICE" if name.startswith("Service") else "FROM",
             )  # fmt: skip
+    unknown = {str(part.iri) for part in parts if part.name == "Function"} - {str(iri) for iri in FUNCTIONS}
+    if unknown:  # rdflib would leave what they give unbound
+        raise UsageError(
+            "the query calls a function that is not known here", found=", ".join(sorted(unknown))[:300],
+            expected="the functions of SPARQL 1.1, or a cast: " + ", ".join(sorted(map(str, FUNCTIONS))),
+        )  # fmt: skip
     return prepared
 
 
-def names_in(part: object) -> Iterator[str]:
-    """List the names of all operations in a query, at any depth."""
-    if (name := getattr(part, "name", None)) is not None:
-        yield str(name)
+def parts_in(part: object) -> Iterator[CompValue]:
+    """List all operations in a query, at any depth."""
+    if isinstance(part, CompValue):
+        yield part
+        for each in vars(part).values():  # rdflib sets the translated group of EXISTS as an attribute
+            yield from parts_in(each)
     inner = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple | set) else ()
     for each in inner:
-        yield from names_in(each)
+        yield from parts_in(each)
 
 
 def text_of(graph: Graph, term: Node) -> str:
     """Write a term as people know it: `wd:Q42`, or a literal's text."""
-    return str(term.n3(graph.namespace_manager)) if isinstance(term, URIRef) else str(term)
+    return without_halves(term.n3(graph.namespace_manager) if isinstance(term, URIRef) else str(term))

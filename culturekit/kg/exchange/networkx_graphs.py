@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby
 from typing import Any
 
 import networkx
@@ -14,17 +15,21 @@ import networkx
 from culturekit.errors import UsageError
 from culturekit.kg.looking.neighbourhood import Neighbour, Neighbourhood, StatedEdge
 from culturekit.kg.qids import number_of_item
+from culturekit.storage.foreign_text import without_halves
 
 __all__ = ["as_graphml", "as_node_link", "from_graphml", "from_networkx", "from_node_link", "networkx_graph"]
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that no XML 1.0 document can hold, not even escaped."""
 
-NODE_KEYS = {"label": str, "label_language": str, "description": str, "hop": int}
+TEXTS = ("label", "label_language", "description")
+NODE_KEYS = {**dict.fromkeys(TEXTS, str), "hop": int}
 EDGE_KEYS = ("property", "rank", "qualified", "ended", "truthy")
 PROPERTY = re.compile(r"^P[1-9][0-9]{0,9}\Z")
 RANKS = ("preferred", "normal", "deprecated")
 POSITION = re.compile(r"-([0-9]{1,5})\Z")
+LAST_POSITION = 2**16 - 1
+"""What a graph store can hold."""
 
 
 def networkx_graph(around: Neighbourhood) -> "networkx.MultiDiGraph[str]":
@@ -100,8 +105,8 @@ def neighbour(node: object, known: Mapping[str, Any]) -> Neighbour:
     for name, kind in NODE_KEYS.items():
         if known.get(name) is not None and not isinstance(known[name], kind):
             raise UsageError("not what a node can say", where=f"{node}: {name}", found=repr(known[name])[:60])
-    label, language, description, hop = (known.get(name) for name in NODE_KEYS)
-    return Neighbour(number_of_item(str(node)), label, language if label else None, description, hop)
+    label, language, description = (known.get(name) and without_halves(known[name]) for name in TEXTS)
+    return Neighbour(number_of_item(str(node)), label, language if label else None, description, known.get("hop"))
 
 
 def statement(
@@ -117,18 +122,26 @@ def statement(
     if not isinstance(qualified, bool) or not isinstance(ended, bool):
         raise UsageError("qualified and ended are true or false", where=where)
     found = POSITION.search(str(key))
-    position = int(found[1]) if found else 0
+    position = int(found[1]) if found and int(found[1]) <= LAST_POSITION else 0
     return number_of_item(str(subject)), name, position, number_of_item(str(value)), rank, qualified, ended
 
 
 def placed(rows: Sequence[tuple[int, str, int, int, str, bool, bool]]) -> tuple[StatedEdge, ...]:
     """Give each statement of an item and property a place of its own, the one that its key names where it is free."""
-    best = {(subject, name) for subject, name, _, _, rank, _, _ in rows if rank == "preferred"}
     edges: list[StatedEdge] = []
-    last, before = -1, (0, "")
-    for subject, name, position, value, rank, qualified, ended in rows:
-        last = max(position, last + 1 if (subject, name) == before else 0)
-        before = (subject, name)
-        truthy = rank == "preferred" or (rank == "normal" and before not in best)
-        edges.append(StatedEdge(subject, name, last, value, rank, qualified, ended, truthy))
+    for (subject, name), group in groupby(rows, key=lambda row: row[:2]):
+        stated = list(group)
+        best = "preferred" if any(row[4] == "preferred" for row in stated) else "normal"
+        positions = positions_of([row[2] for row in stated], f"Q{subject}: {name}")
+        for position, (_, _, _, value, rank, qualified, ended) in zip(positions, stated, strict=True):
+            edges.append(StatedEdge(subject, name, position, value, rank, qualified, ended, rank == best))
     return tuple(edges)
+
+
+def positions_of(wanted: Sequence[int], where: str) -> Sequence[int]:
+    """Move positions that are taken up to the next; where they would not end in time, count from 0 instead."""
+    if len(wanted) > LAST_POSITION + 1:
+        most = f"{LAST_POSITION + 1:,} at most"
+        raise UsageError("too many statements of a property", where=where, expected=most, found=f"{len(wanted):,}")
+    moved = list(accumulate(wanted, lambda last, position: max(position, last + 1)))
+    return range(len(wanted)) if moved[-1] > LAST_POSITION else moved

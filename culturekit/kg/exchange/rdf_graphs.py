@@ -10,6 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.kg.exchange.networkx_graphs import PROPERTY, placed
 from culturekit.kg.looking.neighbourhood import Neighbour, Neighbourhood
 from culturekit.kg.qids import QID, number_of_item
+from culturekit.storage.foreign_text import without_halves
 
 __all__ = [
     "DIRECT",
@@ -68,7 +69,7 @@ def parsed_rdf(content: bytes, form: str) -> Graph:
     """Parse triples; JSON-LD may name no context elsewhere: nothing is fetched."""
     if form == "json-ld" and any(map(leads_elsewhere, contexts(json.loads(content)))):
         raise UsageError("a context elsewhere is not fetched", expected="a @context inside the file")
-    return Graph().parse(data=content, format=form)
+    return new_graph().parse(data=content, format=form)
 
 
 def contexts(node: object) -> Iterator[object]:
@@ -99,7 +100,7 @@ def from_rdf(graph: Graph) -> tuple[Neighbourhood, int]:
         if number is not None and predicate == RDFS.label and isinstance(value, Literal):
             code = value.language or ""
             order = LANGUAGES.index(code) if code in LANGUAGES else len(LANGUAGES)
-            labels.setdefault(number, []).append((order, code, str(value)))
+            labels.setdefault(number, []).append((order, code, without_halves(value)))
         elif number is not None and target is not None and PROPERTY.match(name):
             rows.append((number, name, 0, target, "normal", False, False))
             mentioned |= {number, target}

@@ -6,18 +6,30 @@ from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from culturekit.kg.concepts import Concept
-from culturekit.kg.graph_tables import GraphTables
-from culturekit.kg.looking.ancestors import Ancestors, climb, open_parents, stated_parents
-from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStory, RootHop
+from culturekit.kg.graph_tables import GraphTables, Said, label_text
+from culturekit.kg.looking.explanation import CountrySaid, Explanation, PathStep, PathStory, RootHop, StepSaid
 from culturekit.kg.looking.path_search import PathCount, distances_below, paths_to
-from culturekit.kg.looking.path_stories import PathTeller
 from culturekit.kg.looking.why_not import Beyond, Findings, reasons_of
 from culturekit.kg.qids import number_of_item
+from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk.walk_choices import WalkChoices, choices_of
 
 __all__ = ["explain"]
+
+ITEMS_AT_MOST = 300_000
+"""Above so many items a climb stops and says so; all classes of a class in Wikidata are far fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestors:
+    """The statements of an item and of what is above it, by item; `complete` when all levels were climbed."""
+
+    said: Mapping[int, tuple[Said, ...]]
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +148,93 @@ def stated_countries(asked: Asked) -> tuple[CountrySaid, ...]:
         )
         for s in said
     )
+
+
+class PathTeller:
+    """Tells the paths of one item."""
+
+    def __init__(self, graph: Graph, tables: GraphTables, choices: WalkChoices, ancestors: Ancestors) -> None:
+        """Keep what is told from."""
+        self.graph = graph
+        self.tables = tables
+        self.choices = choices
+        self.ancestors = ancestors
+
+    def tell(self, paths: Sequence[tuple[int, ...]]) -> tuple[PathStory, ...]:
+        """Tell paths, each a tuple of item numbers, root first."""
+        numbers = sorted({number for path in paths for number in path})
+        marks = self.choices.is_artifact(self.graph, np.array(numbers, np.uint32)).tolist()
+        stops = [artifact and not self.choices.expand_artifacts for artifact in marks]
+        artifacts = {number for number, stop in zip(numbers, stops, strict=True) if stop}
+        facts = self.tables.facts(numbers)
+        labels = self.tables.labels(numbers)
+        stories = []
+        for path in paths:
+            steps = []
+            for position, number in enumerate(path):
+                before = path[position - 1] if position else None
+                said = tuple(s for s in self.ancestors.said.get(number, ()) if position and s.value == before)
+                last = position == len(path) - 1
+                cut = self.cut(number, said, artifact=number in artifacts and not last) if position else None
+                place = facts[number].place if number in facts else None
+                told = tuple(StepSaid(s.property, s.rank, s.qualified, s.ended, s.counts) for s in said)
+                steps.append(PathStep(f"Q{number}", labels[number], told, place, cut))
+            is_open = all(step.cut is None for step in steps)
+            stories.append(PathStory(f"Q{path[0]}", len(path) - 1, is_open, tuple(steps)))
+        return tuple(stories)
+
+    def cut(self, number: int, said: Sequence[Said], *, artifact: bool) -> str | None:
+        """Say what keeps a walk from coming to an item, or from going on below it."""
+        if not any(s.counts for s in said):
+            ranks = sorted({f"{s.rank}{', ended' if s.ended else ''}" for s in said})
+            return f"only statements that do not count ({'; '.join(ranks)})"
+        if number in self.choices.excluded_classes:
+            return "excluded class"
+        if artifact:
+            countries = self.tables.said([number], COUNTRY_PROPERTIES, self.choices.country_mask)
+            values = sorted({s.value for s in countries if s.counts and s.value is not None})
+            labels = self.tables.labels(values)
+            return f"an artifact itself (country {', '.join(label_text(value, labels) for value in values)})"
+        return None
+
+
+def climb(tables: GraphTables, item: int, follow: Sequence[str], mask: int, *, levels: int | None) -> Ancestors:
+    """Collect statements level by level upward, also those that do not count; None climbs to the top."""
+    said: dict[int, tuple[Said, ...]] = {}
+    frontier = [item]
+    level = 0
+    while frontier and level != levels and len(said) <= ITEMS_AT_MOST:
+        fresh: dict[int, list[Said]] = {number: [] for number in frontier}
+        for statement in tables.said(frontier, follow, mask):
+            fresh[statement.number].append(statement)
+        said |= {number: tuple(statements) for number, statements in fresh.items()}
+        frontier = sorted({s.value for own in fresh.values() for s in own if s.value is not None} - said.keys())
+        level += 1
+    return Ancestors(said, not frontier)
+
+
+def stated_parents(ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
+    """Give the items that each one points to with a value, whether a walk may take the step or not."""
+    return {number: unique(own) for number, own in ancestors.said.items()}
+
+
+def open_parents(graph: Graph, choices: WalkChoices, ancestors: Ancestors) -> dict[int, tuple[int, ...]]:
+    """Keep the steps a walk takes: by statements that count, not into an excluded class, not below an artifact.
+
+    Below artifacts a walk goes on where the concept expands them. A root that is itself excluded is still walked from,
+    and not through.
+    """
+    above = sorted({s.value for own in ancestors.said.values() for s in own if s.value is not None})
+    artifacts = choices.is_artifact(graph, np.array(above, np.uint32)) & (not choices.expand_artifacts)
+    closed = {number for number, artifact in zip(above, artifacts.tolist(), strict=True) if artifact}
+    closed |= choices.excluded_classes - choices.limits.keys()
+    return {
+        number: tuple(parent for parent in unique([s for s in own if s.counts]) if parent not in closed)
+        for number, own in ancestors.said.items()
+        if number not in choices.excluded_classes
+    }
+
+
+def unique(statements: Sequence[Said]) -> tuple[int, ...]:
+    """Give the values of statements, once each, in ascending order."""
+    return tuple(sorted({s.value for s in statements if s.value is not None}))

@@ -12,7 +12,7 @@ from babel.languages import get_official_languages
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
-from culturekit.kg.rootcheck.graph_checks import Described, look_up
+from culturekit.kg.rootcheck.validate import Described, look_up
 from culturekit.kg.un_regions import UN_REGIONS
 from culturekit.storage.yaml_model import validate
 from culturekit.storage.yaml_source import parse_yaml

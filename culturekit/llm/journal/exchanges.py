@@ -13,6 +13,7 @@ from culturekit.llm.client import Usage
 from culturekit.llm.journal.journal_file import SOUND, check_types, errors_explained, open_for_reading
 from culturekit.llm.money.money import dollars
 from culturekit.llm.untrusted.redaction import redact
+from culturekit.storage.foreign_text import printable
 
 __all__ = ["UNREAD", "Exchange", "latest_exchanges", "question_of", "shown_text"]
 
@@ -103,4 +104,4 @@ def shown_text(text: str, *, longest: int, rest: str = "") -> str:
     """Write what came from outside without secrets, and so that it cannot steer a terminal."""
     plain = redact(text)
     more = f" ... {len(plain) - longest:,} more characters{rest}" if len(plain) > longest else ""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in plain[:longest]) + more
+    return printable(plain[:longest]) + more

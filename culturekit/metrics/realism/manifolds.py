@@ -1,6 +1,6 @@
 """Precision, recall, density and coverage of two sets of features, exactly; and how certain coverage is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.defaults import CONFIDENCE
+from culturekit.errors import UsageError
 from culturekit.metrics.realism.distances import (
     BLOCK,
     Cloud,
@@ -24,7 +25,7 @@ from culturekit.metrics.realism.neighbours import PAIRS, RadiiCache, check_neigh
 from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 
-__all__ = ["PRDC", "Neighbourhoods", "coverage_interval", "in_manifold", "neighbourhoods", "prdc"]
+__all__ = ["PRDC", "Neighbourhoods", "balanced_sample", "coverage_interval", "in_manifold", "neighbourhoods", "prdc"]
 
 Side: TypeAlias = Literal["real", "fake"]
 
@@ -250,3 +251,35 @@ def stratified(alone: NDArray[np.float64], strata: NDArray[np.int64]) -> Scatter
     means = np.bincount(strata, alone) / sizes
     squares = np.bincount(strata, np.square(alone - means[strata]))
     return Scatter(float((squares * (sizes - 1) / sizes).sum()), len(alone) - len(sizes), len(alone))
+
+
+def balanced_sample(cells: Sequence[str], *, size: int | None = None, rng: np.random.Generator) -> Numbers:
+    """Draw equally many rows of each cell, without replacement.
+
+    Neighbourhoods shrink where references are many: shares of two regions compare only if both have equally many
+    references, and of each object equally many.
+
+    Args:
+        cells: (n,): the cell of each row.
+        size: how many of each cell; without, as many as the smallest has.
+        rng: where the draws come from; cells are drawn from in alphabetical order, and rows in the order given.
+
+    Returns:
+        int64, (cells x size,): the numbers of the drawn rows, ascending.
+
+    Raises:
+        UsageError: a cell has fewer rows than `size`.
+    """
+    names, code = np.unique(np.asarray(cells, dtype=np.str_), return_inverse=True)
+    counts = np.bincount(code, minlength=len(names))
+    if len(names) == 0:
+        return np.empty(0, np.int64)
+    wanted = int(counts.min()) if size is None else size
+    if wanted < 1 or wanted > counts.min():
+        raise UsageError(
+            "every cell must have the references that are drawn from it",
+            expected=f"{size} of each",
+            found=f"{counts.min()} of {str(names[int(counts.argmin())])!r}",
+        )
+    drawn = [rng.choice(np.flatnonzero(code == cell), wanted, replace=False) for cell in range(len(names))]
+    return np.sort(np.concatenate(drawn)).astype(np.int64)

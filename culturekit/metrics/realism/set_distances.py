@@ -1,4 +1,7 @@
-"""The distance between two sets of features: Fréchet (FID), and kernel (unbiased squared MMD, cubic kernel; KID)."""
+"""Sets of features: the distance between two, Fréchet (FID) and kernel (unbiased squared MMD, cubic kernel; KID).
+
+And the inception score of one: how sure a classifier is of each image, and how different its answers are.
+"""
 
 from dataclasses import dataclass
 
@@ -12,9 +15,12 @@ from culturekit.metrics.realism.features import Features, blocks, check_same_wid
 from culturekit.metrics.statistics.clustering import check_confidence
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["frechet_distance", "kernel_distance", "kernel_distance_interval"]
+__all__ = ["frechet_distance", "kernel_distance", "kernel_distance_interval", "split_scores"]
 
 BLOCK = 2048
+
+TOLERANCE = 1e-3
+"""How far probabilities that a classifier wrote in float32 or float16 may be from summing to 1."""
 
 
 def frechet_distance(a: ArrayLike, b: ArrayLike) -> float:
@@ -200,3 +206,66 @@ def within(rows: Features, clusters: Numbers, sizes: Numbers) -> Floats:
 def jackknife_variance(values: Floats) -> float:
     """Give the jackknife's variance from the values without each cluster."""
     return float((len(values) - 1) * values.var()) if len(values) > 1 else np.nan
+
+
+@dataclass(frozen=True, slots=True)
+class InceptionScore:
+    """The mean over splits, and their scatter.
+
+    Attributes:
+        value: the mean over splits, in [1, classes].
+        std: the standard deviation over splits, of the population (ddof = 0), as in the original code.
+    """
+
+    value: float
+    std: float
+
+
+def inception_score(probs: ArrayLike, *, splits: int = 10) -> InceptionScore:
+    """Give exp(mean over images of KL(p(y|x) || p(y))), averaged over splits (Salimans et al. 2016).
+
+    Splits are runs of images in the order given, of sizes that differ by at most one; p(y) is the mean of a split's
+    own images. Shuffle beforehand where the order means something, as when images are sorted by prompt.
+
+    Args:
+        probs: float, (n, classes): probabilities of each image, rows summing to 1.
+        splits: how many parts, at most n.
+
+    Raises:
+        UsageError: an argument breaks its rule.
+    """
+    values = split_scores(probs, splits=splits)
+    return InceptionScore(float(values.mean()), float(values.std()))
+
+
+def split_scores(probs: ArrayLike, *, splits: int = 10) -> Floats:
+    """Give the score of each split, float64 (splits,); `inception_score` averages them."""
+    rows = feature_rows("probs", probs)
+    check_probabilities(rows)
+    if splits != int(splits) or not 1 <= splits <= len(rows):
+        raise argument_error("splits", f"a whole number from 1 to {len(rows)}, the number of images", splits)
+    # The borders of the original code.
+    borders = np.arange(1, int(splits)) * len(rows) // int(splits)
+    return np.array([split_score(part) for part in np.split(rows, borders)])
+
+
+def check_probabilities(rows: Features) -> None:
+    """Refuse rows that are no probabilities."""
+    sums = rows.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero((rows.min(axis=1) < 0) | (np.abs(sums - 1) > TOLERANCE))
+    if len(wrong):
+        first = int(wrong[0])
+        found = f"smallest {float(rows[first].min()):g}, sum {sums[first]:g}"
+        raise argument_error(f"probs[{first}]", "probabilities: none below 0, summing to 1", found)
+
+
+def split_score(part: Features) -> float:
+    """Score one split: the entropy of the mean minus the mean of the entropies, as an exponential."""
+    shares = part / part.sum(axis=1, dtype=np.float64, keepdims=True)
+    return float(np.exp(max(0.0, float(entropy(shares.mean(axis=0)) - entropy(shares).mean()))))
+
+
+def entropy(shares: Floats) -> Floats:
+    """Give the entropy of shares along the last axis, in nats; 0 ln 0 is 0."""
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(-(shares * logs).sum(axis=-1))

@@ -19,11 +19,10 @@ from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.cube.counts import all_images, reference_count
 from culturekit.pipeline.planning.slots import asks, makes, works
-from culturekit.pipeline.steps.audit_stages import simulated_audit_stage
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.image_stages import quality_stage, truth_stage
+from culturekit.pipeline.steps.image_stages import quality_stage, simulated_audit_stage, truth_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.pipeline.steps.tag_stage import plan_tag, tag_stage

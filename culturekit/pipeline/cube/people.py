@@ -21,16 +21,19 @@ from culturekit.pipeline.cube.counts import all_images, prompt_count
 from culturekit.pipeline.cube.scores import compared
 from culturekit.pipeline.cube.space import asking
 from culturekit.pipeline.planning.slots import asks, works
+from culturekit.pipeline.steps.aggregate_stage import AggregateReads
 from culturekit.pipeline.steps.annotate_stages import (
+    ANSWERS_FILE,
     AggregateFiles,
     ExportFiles,
     aggregate_stage,
     export_stage,
     import_stage,
+    rated_sample_stage,
+    simulated_answers_stage,
 )
 from culturekit.pipeline.steps.image_stages import quality_stage
 from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage, plan_answers, plan_graphs
-from culturekit.pipeline.steps.rating_stages import ANSWERS_FILE, rated_sample_stage, simulated_answers_stage
 from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
 from culturekit.stages import roles
 from culturekit.stages.run import Run
@@ -176,7 +179,7 @@ def answers_in(run: Run, asked: Annotations) -> AggregateFiles:
     """Name the answers, what they are about, and what of them was set aside."""
     if asked.tables:
         first, *more = [Path(name) for name in asked.files]
-        return AggregateFiles.beside(first, more=more)
+        return AggregateFiles.beside(AggregateReads(first), more=more)
     return AggregateFiles(
         run.table(roles.IMPORTED),
         quarantine=(run.table(roles.IMPORTED, file="quarantine.parquet"),),

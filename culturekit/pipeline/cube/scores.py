@@ -28,7 +28,7 @@ from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, Sp
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.embedding.embed_table import EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.pipeline.cube.images import within_images
 from culturekit.pipeline.planning.slots import makes, unknown
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
@@ -117,11 +117,11 @@ def wire_realism(recipe: Recipe, run: Run) -> None:
     if wanted is None:
         return
     real, encoder = real_images(run, wanted), features_of(wanted.encoder)
-    run.add(embed_stage(EmbedSource(real), encoder), roles.VECTORS, roles.REAL_IMAGES)
+    run.add(embed_stage(EmbedSource(real), EmbedOptions(encoder)), roles.VECTORS, roles.REAL_IMAGES)
     for name, images in run.by_model(roles.IMAGES).items():
-        run.add(embed_stage(EmbedSource(images), encoder), roles.VECTORS, name)
+        run.add(embed_stage(EmbedSource(images), EmbedOptions(encoder)), roles.VECTORS, name)
         if wanted.classes is not None:
-            run.add(embed_stage(EmbedSource(images), features_of(wanted.classes)), roles.CLASSES, name)
+            run.add(embed_stage(EmbedSource(images), EmbedOptions(features_of(wanted.classes))), roles.CLASSES, name)
         if wanted.lpips is not None:
             options = PairOptions(lpips_of(wanted.lpips), recipe.scores.size)
             run.add(pairs(PairReads(images), options), roles.PAIRS, name)

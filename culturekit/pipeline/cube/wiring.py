@@ -5,15 +5,29 @@ from pathlib import Path
 
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe import Recipe
+from culturekit.families.named_in_recipe import bound_stage
 from culturekit.pipeline.cube import images, people, scores, space
-from culturekit.pipeline.named_metrics import wire_metrics
 from culturekit.pipeline.steps.report_stage import folders_of, report_stage
-from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders
+from culturekit.report.verdict import headline_lines
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 
 __all__ = ["CUBE"]
+
+
+def wire_metrics(recipe: Recipe, run: Run) -> None:
+    """Add a stage for every family; what it reads are tables of the run, by the names of its fields."""
+    tables = {
+        "images": run.tables(roles.IMAGES),
+        "matches": run.tables(roles.MATCHES),
+        "prompts": {"prompts": run.table(roles.PROMPTS)},
+        "quality": run.tables(roles.QUALITY),
+        "values": {"values-0": run.table(roles.SCORES, file="values.parquet")},
+    }
+    for name, stated in recipe.metrics.items():
+        run.add(bound_stage(name, stated, tables, seed=recipe.seed), roles.METRIC, variant=name)
+
 
 EVALUATION = (
     images.wire_index,

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.annotate.aggregate import AggregateOptions, aggregate_answers, values_of_quality
 from culturekit.annotate.inclusion_tables import (
@@ -30,10 +32,29 @@ from culturekit.records.schemas import (
 )
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AggregateFiles", "aggregate_stage"]
+__all__ = ["AGGREGATE", "AggregateFiles", "AggregateReads", "aggregate_stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateReads:
+    """Answers that were imported, and what is held against them."""
+
+    annotations: Annotated[Path, Field(description="What `annotate import` took in.")]
+    items: Annotated[
+        Path | None, Field(description="What the items are. [rated_items.parquet beside the annotations]")
+    ] = None
+    values: Annotated[tuple[Path, ...], Field(description="Values of metrics to hold against people; repeatable.")] = ()
+    quality: Annotated[
+        tuple[Path, ...], Field(description="Scores of single images to hold against people; repeatable.")
+    ] = ()
+    made_from: Annotated[
+        Path | None,
+        Field(description="The table that `annotate export --items` was given; writes task1.parquet or task2.parquet."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +82,14 @@ class AggregateFiles:
     made_from: Path | None = None
 
     @classmethod
-    def beside(
-        cls,
-        annotations: Path,
-        *,
-        items: Path | None = None,
-        values: Sequence[Path] = (),
-        quality: Sequence[Path] = (),
-        more: Sequence[Path] = (),
-        made_from: Path | None = None,
-    ) -> "AggregateFiles":
+    def beside(cls, given: AggregateReads, *, more: Sequence[Path] = ()) -> "AggregateFiles":
         """Name the files of answers that were imported before, with what lies beside them now."""
-        folders = [path.parent for path in (annotations, *more)]
+        folders = [path.parent for path in (given.annotations, *more)]
         aside, checks = (
             [folder / f"{table.name}.parquet" for folder in folders if (folder / f"{table.name}.parquet").is_file()]
             for table in (QUARANTINE, ANNOTATION_CHECKS)
         )
-        return cls(annotations, items, values, quality, more, aside, checks, made_from)
+        return cls(given.annotations, given.items, given.values, given.quality, more, aside, checks, given.made_from)
 
     @property
     def about(self) -> Path:
@@ -129,6 +141,16 @@ def aggregate_stage(files: AggregateFiles, options: AggregateOptions, *, name: s
         del settings["only"]
     packages = ("numpy", "polars", "scipy")
     return Stage(name, "annotate-aggregate", 1, run, files.inputs, settings, {"resampling": seed}, packages=packages)
+
+
+def aggregate_imported(given: AggregateReads, options: AggregateOptions) -> Stage:
+    """Put answers together: ratings by model, concept and country, shares, agreement, metrics against people."""
+    return aggregate_stage(AggregateFiles.beside(given), options)
+
+
+AGGREGATE = StageCommand(
+    aggregate_imported, "--annotations rated/annotations.parquet --quality q/quality.parquet --out people"
+)
 
 
 def with_inclusion(work: Work, done: Outcome, items: pl.DataFrame, rows: pl.DataFrame) -> Outcome:

@@ -1,7 +1,8 @@
-"""The stages from a dump to the cultural space and its prompts."""
+"""The stages from a dump, an endpoint or a foreign graph to the cultural space and its prompts; and what changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,42 @@ from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.builders.prompting.quotas import Group
 from culturekit.builders.space.cspace import release
+from culturekit.builders.space.release_files import check_formats
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
+from culturekit.kg.exchange.import_graph import import_graph
+from culturekit.kg.looking.compare import write_comparison
+from culturekit.kg.sparql.sparql_client import SparqlClient
+from culturekit.kg.sparql.sparql_source import extract_from_endpoint
 from culturekit.kg.walk.extract import ExtractOptions, extract
 from culturekit.kg.walk.successors import load_successors
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.public_address import check_url
 from culturekit.pipeline.concept_options import released_concepts
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
-from culturekit.records.choices import Included, ReleaseFormat
+from culturekit.records.choices import GraphFormat, Included, ReleaseFormat
+from culturekit.records.schemas import DIFF
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped
+from culturekit.storage.tables import write_table
+from culturekit.trail.space.behind import SpaceBehind
+from culturekit.trail.space.causes import compare_spaces
+from culturekit.trail.space.told import cause_totals
 
-__all__ = ["described", "extract_stage", "ingest_stage", "prompts_stage", "release_stage"]
+__all__ = [
+    "compare_stage",
+    "described",
+    "extract_stage",
+    "import_graph_stage",
+    "ingest_stage",
+    "prompts_stage",
+    "release_stage",
+    "space_diff_stage",
+    "sparql_stage",
+]
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 STATEMENTS = "statements"
@@ -77,6 +101,7 @@ def release_stage(
             **released_concepts(concepts),
         },
         packages=("polars",),
+        before=partial(check_formats, formats),
     )
 
 
@@ -126,3 +151,73 @@ def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group
 def described(concepts: Sequence[Concept]) -> Mapping[str, object]:
     """Give the concepts as they stand in a manifest."""
     return {"concepts": {concept.concept: concept.model_dump(mode="json") for concept in concepts}}
+
+
+def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:
+    """Compare two graphs or two extractions."""
+    return Stage(
+        name, "diff", 1, lambda work: write_comparison(work, a, b), {"before": a, "after": b}, {}, packages=("polars",)
+    )
+
+
+def import_graph_stage(path: Path, form: GraphFormat, *, name: str = "graph") -> Stage:
+    """Read a graph in one of the formats that `kg export` writes."""
+    return Stage(
+        name, "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
+        packages=("networkx", "polars", "rdflib"),
+    )  # fmt: skip
+
+
+def sparql_stage(
+    endpoint: str,
+    concepts: Sequence[Concept],
+    options: ExtractOptions | None = None,
+    *,
+    contact: str,
+    cache: Path | None = None,
+    successors: Path | None = None,
+    name: str = "candidates",
+) -> Stage:
+    """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
+    check_url(endpoint)
+    check_contact(contact)
+    options = options or ExtractOptions()
+    heirs = {} if successors is None else load_successors(successors)
+    files = country_files() if successors is None else {**country_files(), "successors": successors}
+
+    def run(work: Work) -> Outcome:
+        with SparqlClient(endpoint, contact, cache or work.scratch / "replies") as client:
+            return extract_from_endpoint(work, client, concepts, options, successors=heirs)
+
+    return Stage(
+        name, "extract-sparql", 2, run, files, {"endpoint": endpoint, **described(concepts), **asdict(options)}
+    )
+
+
+def space_diff_stage(before: Path, after: Path, *, name: str = "diff") -> Stage:
+    """Compare two cultural spaces; the keys of all stages behind them are part of what decides."""
+    sides = [SpaceBehind.of(path) for path in (before, after)]
+    return Stage(
+        name,
+        "space-diff",
+        1,
+        lambda work: write_space_diff(work, *sides),
+        {"before": sides[0].file, "after": sides[1].file},
+        {
+            f"behind {word}": {
+                **{kind: manifest.key for kind, manifest in sorted(side.manifests.items())},
+                "missing": list(side.missing),
+            }
+            for word, side in zip(("before", "after"), sides, strict=True)
+        },
+        packages=("polars",),
+    )
+
+
+def write_space_diff(work: Work, before: SpaceBehind, after: SpaceBehind) -> Outcome:
+    """Write the differences; their totals by cause are in the notes."""
+    found = compare_spaces(before, after, work)
+    write_table(work.out, DIFF, found.rows)
+    counts = {"diff": found.rows.height, **dict(sorted(found.rows.group_by("change").len().iter_rows()))}
+    notes = {"factors": found.factors, "missing": found.missing, "untold": found.untold}
+    return Outcome(counts, notes={**notes, "causes": cause_totals(found.rows)})

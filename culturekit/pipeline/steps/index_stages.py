@@ -7,14 +7,14 @@ from pathlib import Path
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.families.handles.weights_behind import check_weights, weights_behind
-from culturekit.index.embedding.embed_table import EmbedSource, embed_table
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_table
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import StageCommand
 from culturekit.storage.package_data import shipped
 
-__all__ = ["BUILD", "embed_stage", "index_stage"]
+__all__ = ["BUILD", "EMBED", "embed_stage", "index_stage"]
 
 TEMPLATES = "index/folder/text_templates.yaml"
 
@@ -55,8 +55,9 @@ BUILD = StageCommand(
 )
 
 
-def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> Stage:
-    """Turn the images or texts of a table into a folder of vectors."""
+def embed_stage(source: EmbedSource, options: EmbedOptions, *, name: str = "vectors") -> Stage:
+    """Embed images or texts into a folder of vectors, which scores and `index map` take."""
+    encoder = options.encoder
     return Stage(
         name,
         "embed",
@@ -67,3 +68,12 @@ def embed_stage(source: EmbedSource, encoder: str, *, name: str = "vectors") -> 
         packages=("numpy", "pillow", "polars"),
         before=partial(check_weights, encoder),
     )
+
+
+EMBED = StageCommand(
+    embed_stage,
+    "--images images/images.parquet --encoder embedded --out vectors",
+    workers=True,
+    engine=True,
+    also=False,
+)

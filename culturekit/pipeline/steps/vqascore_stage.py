@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from culturekit.builders.judging.image_judge import WeighedImages, texts_of, weigh_images
 from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
-from culturekit.builders.judging.vqa_judgments import WeighedImages, texts_of, weigh_images
 from culturekit.builders.judging.yes_probability import REQUEST, wording_digest
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import LlmOptions

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from culturekit.errors import UsageError
 from culturekit.registry import Registry
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
@@ -67,20 +68,22 @@ def check_scores(tree: RunTree, ledger: Ledger) -> None:
             rows = read_rows(path)
             ledger.count("scores", len(rows))
             check = check_of(stage.manifest.stage)
+            if isinstance(check, str):
+                check_nothing_known(stage, rows, ledger, why=check)
+                continue
             if check is not None:
                 check(tree, stage, rows, ledger)
-            if check is not None or stage.manifest.stage in BY_MEANS:
-                check_means(stage, rows, ledger)
-            else:
-                check_nothing_known(stage, rows, ledger)
+            check_means(stage, rows, ledger)
 
 
-def check_of(kind: str) -> Check | None:
-    """Find the check of a kind of stage, among ours first; None where nobody brings one."""
+def check_of(kind: str) -> Check | str | None:
+    """Find the check of a kind of stage, among ours first; None where means are all, or else why there is none."""
     if kind in SCORE_CHECKS or kind in BY_MEANS:
         return SCORE_CHECKS.get(kind)
     if kind not in OUTSIDE.names():
-        return None
-    entry = OUTSIDE.find(kind)
-    check: Check = entry.load("check", entry.factory)
+        return f"no check of {kind} is installed"
+    try:
+        check: Check = OUTSIDE.load(kind, Callable)  # type: ignore[arg-type]
+    except UsageError as error:
+        return str(error)
     return check

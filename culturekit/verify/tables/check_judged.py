@@ -1,8 +1,11 @@
-"""What models said of images and prompts: each raw reply of a table is in the journal, each value in its raw reply."""
+"""What models said of images and prompts: each raw reply of a table is in the journal, each value in its raw reply.
+
+Of the questions of a prompt, none was left out.
+"""
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,12 +16,15 @@ from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.tables.check_verdicts import stored
 from culturekit.verify.tables.stored_replies import ANSWERED, StoredReply, answer_in, replies_of_stage
 
-__all__ = ["check_judged"]
+__all__ = ["check_answers", "check_judged"]
 
 CHECK = "replies"
 TABLES = {"questions": "question_graphs"}
 ROUNDING = 1e-6
 ASKED = ("question_id", "text", "kind", "fact")
+
+JUDGMENTS = "judgments"
+USED = ("ok", "repaired")
 
 
 def check_judged(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
@@ -147,3 +153,52 @@ def check_tags(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger)
 
 READ_AGAIN = {"questions": check_graphs, "judge": check_choices, "tag": check_tags}
 """By the kind of the stage, what reads its raw replies again."""
+
+
+def check_answers(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
+    """Look at a stage in which a vision model answered questions."""
+    rows = pl.read_parquet(stage.folder / "judgments.parquet").to_dicts()
+    ledger.count("answers compared with their replies", len(rows))
+    check_replies(stage, rows, ledger)
+    check_asked(tree, stage, rows, ledger)
+
+
+def check_replies(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger) -> None:
+    """Compare each answer with the reply that stands beside it; one that failed has none."""
+    for row in rows:
+        said = yes_or_no(row["raw"]) if row["outcome"] in USED else None
+        value = None if said is None else float(said == "yes")
+        if (row["choice"], row["value"]) != (said, value):
+            ledger.broken(
+                JUDGMENTS, f"{stage.name}/judgments.parquet, image {row['image_id']}, question {row['item']}",
+                "the answer is not what the reply says", expected=said, found=row["choice"],
+            )  # fmt: skip
+
+
+def yes_or_no(raw: str) -> str | None:
+    """Read the answer of a reply; None where there is none."""
+    try:
+        said = json.loads(raw)["answer"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return said if said in {"yes", "no"} else None
+
+
+def check_asked(tree: RunTree, stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger) -> None:
+    """Compare what was asked about each image with the questions of its prompt."""
+    images, questions = tree.source(stage, "images"), tree.source(stage, "questions")
+    if images is None or questions is None:
+        ledger.note(JUDGMENTS, stage.name, "its images or questions are not here")
+        return
+    of_prompt: dict[str, set[str]] = {}
+    for prompt, question in pl.read_parquet(questions).select("prompt_id", "question_id").iter_rows():
+        of_prompt.setdefault(prompt, set()).add(question)
+    prompts = dict(pl.read_parquet(images).select("image_id", "prompt_id").iter_rows())
+    asked = Counter((row["image_id"], row["item"]) for row in rows)
+    seen = {row["image_id"] for row in rows}
+    wanted = Counter((image, question) for image in seen for question in of_prompt.get(prompts.get(image) or "", ()))
+    for image, question in sorted((wanted - asked) + (asked - wanted)):
+        ledger.broken(
+            JUDGMENTS, f"{stage.name}/judgments.parquet", "other questions were asked than those of the image's prompt",
+            expected=wanted[image, question], found=f"{asked[image, question]} of image {image}, question {question}",
+        )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.vqa_judgments import judge_name, weigh_images
+from culturekit.builders.judging.image_judge import judge_name, weigh_images
 from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS

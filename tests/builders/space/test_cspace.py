@@ -1,5 +1,6 @@
 import hashlib
 import json
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +11,7 @@ from culturekit.builders.space.cspace import release
 from culturekit.builders.space.public_cube import read_public_cube
 from culturekit.builders.space.release_files import read_formats
 from culturekit.builders.space.space_triples import COLUMN, ROW
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
 from culturekit.pipeline.run_stage import run_stage
@@ -254,3 +255,18 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
     (answers / "1.json").unlink()
     again = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
     assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress(), replace=True).state == "built"
+
+
+@pytest.fixture
+def without_rdflib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "culturekit.builders.space.space_triples", raising=False)
+    monkeypatch.setitem(sys.modules, "rdflib", None)
+
+
+@pytest.mark.usefixtures("without_rdflib")
+def test_a_missing_package_for_triples_is_said_before_anything_is_done(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(MissingDependency, match=r"a release in triples needs the package rdflib.*culturekit\[kg\]"):
+        release_stage([tmp_path / "absent"], [ART], "sitelinks", ("csv", "turtle")).before()
+    release_stage([tmp_path / "absent"], [ART], "sitelinks", ("csv",)).before()
+    with pytest.raises(MissingDependency, match="the package rdflib"):
+        release(work, [tmp_path / "absent"], [ART], Sitelinks(), ("turtle",))

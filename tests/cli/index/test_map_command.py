@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from culturekit.cli.app import app
 from culturekit.errors import CultureKitError, UsageError
-from culturekit.index.embedding.embed_table import EmbedSource
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.matching.mapping_options import weights_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
@@ -63,7 +63,7 @@ def test_an_error_that_cannot_be_kept_is_said_and_ends_with_1(
 
 
 def test_vectors_of_the_same_images_are_taken_and_no_others(world: PictureWorld, images: Path, tmp_path: Path) -> None:
-    stage = embed_stage(EmbedSource(images), "embedded")
+    stage = embed_stage(EmbedSource(images), EmbedOptions("embedded"))
     run_stage(stage, tmp_path / "vectors", engine=HereEngine(), progress=HeardProgress())
     assert mapping(world, images, tmp_path / "anew").exit_code == 0
     assert mapping(world, images, tmp_path / "taken", "--vectors", str(tmp_path / "vectors")).exit_code == 0

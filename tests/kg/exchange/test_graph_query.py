@@ -7,6 +7,7 @@ import pytest
 from rdflib import Graph
 
 from culturekit.errors import UsageError
+from culturekit.kg.exchange.graph_files import read_triples
 from culturekit.kg.exchange.graph_query import ask_graph
 from culturekit.kg.exchange.rdf_graphs import rdf_graph
 from culturekit.kg.looking.neighbourhood import neighbourhood
@@ -49,6 +50,7 @@ def test_each_kind_of_query_is_answered(graph: Graph) -> None:
         "SELECT * { ?s ?p ?o BIND(EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } AS ?e) }",
         "ASK { OPTIONAL { ?s ?p ?o MINUS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } } }",
         "SELECT (MAX(IF(EXISTS { SERVICE <http://127.0.0.1:9/> {} }, 1, 2)) AS ?x) { ?s ?p ?o } GROUP BY ?s",
+        "ASK { ?s ?p ?o FILTER EXISTS { ?s ?p ?v FILTER EXISTS { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } } } }",
         "SELECT * FROM <http://127.0.0.1:9/> { ?s ?p ?o }",
         "CONSTRUCT { ?s ?p ?o } FROM NAMED <file:///etc/hostname> { GRAPH ?g { ?s ?p ?o } }",
     ],
@@ -72,3 +74,31 @@ def test_nothing_is_asked_or_fetched_elsewhere(graph: Graph, query: str) -> None
 def test_what_is_no_query_is_said(graph: Graph, query: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         ask_graph(graph, query, most=5)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (<http://x/f>(?s) AS ?b) { ?s ?p ?o }",
+        "SELECT ?s { ?s ?p ?o FILTER(!EXISTS { ?s ?p ?v FILTER(<http://x/f>(?v)) }) }",
+        "PREFIX x: <http://x/> SELECT ?s { ?s ?p ?o } ORDER BY x:f(?s)",
+    ],
+)
+def test_a_function_that_nobody_knows_is_refused(graph: Graph, query: str) -> None:
+    with pytest.raises(UsageError, match=r"a function that is not known here.*found http://x/f"):
+        ask_graph(graph, query, most=5)
+
+
+def test_rows_in_which_nothing_is_bound_are_rows(graph: Graph) -> None:
+    found = ask_graph(graph, "SELECT (1/0 AS ?b) { ?s wdt:P31 wd:Q2 }", most=1)
+    assert (found.columns, found.rows, found.more) == (("b",), ((None,),), True)
+    cast = "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT (xsd:integer('7') AS ?b) {}"
+    assert ask_graph(graph, cast, most=1).rows == (("7",),)
+
+
+def test_a_file_is_answered_in_the_words_of_a_graph_and_without_halves_of_characters(tmp_path: Path) -> None:
+    file = tmp_path / "x.nt"
+    file.write_text('<http://www.wikidata.org/entity/Q2> <http://www.wikidata.org/prop/direct/P1> "a\\uD800b" .\n')
+    assert ask_graph(read_triples(file), "SELECT ?s ?p ?o { ?s ?p ?o }", most=1).rows == (
+        ("wd:Q2", "wdt:P1", "a\ufffdb"),
+    )

@@ -1,5 +1,6 @@
 """A graph of another tool becomes a store on which a walk finds what it found in the first."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.kg.exchange.graph_files import FORMATS
 from culturekit.kg.exchange.import_graph import import_graph
+from culturekit.kg.exchange.networkx_graphs import positions_of
 from culturekit.kg.looking.explain import explain
 from culturekit.kg.looking.neighbourhood import neighbourhood
 from culturekit.records.choices import GraphFormat
@@ -66,3 +68,46 @@ def test_triples_about_other_things_are_counted(tmp_path: Path) -> None:
     out.mkdir()
     outcome = import_graph(Work({}, out, tmp_path, HereEngine(), HeardProgress()), tmp_path / "file", "ntriples")
     assert (outcome.counts["items"], dict(outcome.drops)) == (1, {"not-about-items": 3})
+
+
+def node_link(*keys: str, label: str = "three") -> bytes:
+    edges = [{"source": "Q3", "target": f"Q{n}", "key": key, "property": "P31"} for n, key in enumerate(keys, 5)]
+    nodes = [{"id": name} for name in {edge["target"] for edge in edges}]
+    data = {"directed": True, "multigraph": True, "graph": {}, "nodes": [{"id": "Q3", "label": label}, *nodes]}
+    return json.dumps({**data, "edges": edges}).encode()
+
+
+@pytest.mark.parametrize(
+    ("keys", "positions"),
+    [
+        (("P31-99999",), [0]),
+        (("P31-65535",), [65535]),
+        (("P31-65535", "P31-65535"), [0, 1]),
+        (("P31-2", "P31-70000", "x"), [0, 1, 2]),
+    ],
+)
+def test_positions_that_no_store_can_hold_are_passed_over(
+    tmp_path: Path, keys: tuple[str, ...], positions: list[int]
+) -> None:
+    (tmp_path / "file").write_bytes(node_link(*keys))
+    stated = read_table(imported(tmp_path / "file", "node-link", tmp_path) / "statements.parquet", STATEMENTS)
+    assert stated["position"].to_list() == positions
+
+
+def test_more_statements_than_positions_are_refused() -> None:
+    with pytest.raises(UsageError, match="65,536 at most, found 65,537"):
+        positions_of([0] * 65_537, "Q3: P31")
+
+
+def test_halves_of_characters_in_labels_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "linked").write_bytes(node_link("P31-0", label="a\ud800b"))
+    entity, direct = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+    (tmp_path / "triples").write_text(
+        f"<{entity}Q3> <{direct}P31> <{entity}Q5> .\n"
+        f'<{entity}Q3> <http://www.w3.org/2000/01/rdf-schema#label> "a\\uD800b" .\n'
+    )
+    for name, form in (("linked", "node-link"), ("triples", "ntriples")):
+        folder = tmp_path / form
+        folder.mkdir()
+        items = read_table(imported(tmp_path / name, form, folder) / "items.parquet", ITEMS)  # type: ignore[arg-type]
+        assert items.filter(qid="Q3")["label"].to_list() == ["a\ufffdb"], form

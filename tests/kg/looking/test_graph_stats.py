@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.kg.looking.graph_stats import graph_stats
-from culturekit.kg.looking.stats_text import stats_lines
+from culturekit.kg.looking.looking_text import stats_lines
 from tests.kg.worlds import Said, make_graph
 
 statements = st.lists(

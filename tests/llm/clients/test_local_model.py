@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.builders.judging.vqa_judgments import weigh_images
+from culturekit.builders.judging.image_judge import weigh_images
 from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from culturekit.metrics import vendi
-from culturekit.metrics.corrected.expected_diversity import expected_diversity, over_prompts
-from culturekit.metrics.corrected.symmetric import partition_weights, partitions, weights_of_shares
+from culturekit.metrics.corrected.expected_diversity import (
+    expected_diversity,
+    over_prompts,
+    partition_weights,
+    partitions,
+    weights_of_shares,
+)
 
 PARENTS = [0, 0, 1, 1, 2]
 

@@ -15,8 +15,8 @@ from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.builders.judging.image_questions import ImageQuestion
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
+from culturekit.pipeline.complete_run import complete_stage
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.complete_stage import complete_stage
 from culturekit.pipeline.steps.filter_stage import filter_stage
 from culturekit.pipeline.steps.judge_stage import judge_stage
 from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage

@@ -1,0 +1,13 @@
+"""Lines that hold what others wrote, such as labels of Wikidata."""
+
+from collections.abc import Iterable
+
+from culturekit.storage.foreign_text import JOINERS, printable
+
+__all__ = ["show_lines"]
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Print lines, each as one line in which nothing steers the terminal."""
+    for line in lines:
+        print(printable(line, keep=JOINERS))
