@@ -1,7 +1,7 @@
 """The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, is_dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -11,7 +11,7 @@ import typer
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, dataclasses_of, declared
+from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in
 from culturekit.families.handles.inputs import Input
 from culturekit.stages.stage_command import StageCommand
 
@@ -35,7 +35,7 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
         flagged = {name: typed.pop(name) for name in flags}
         run_one(declaration.stage(*(built(kind, typed) for kind in kinds)), out, **flagged)
 
-    parameters = [parameter(each) for each in in_order(options_of(kinds))]
+    parameters = [parameter(each) for each in in_order(options_in(*kinds))]
     ordered = [
         *(each for each in parameters if each.default is Parameter.empty),
         Parameter("out", Parameter.KEYWORD_ONLY, annotation=Out),
@@ -47,15 +47,6 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     command.__annotations__ = {each.name: each.annotation for each in ordered}
     command.__name__, command.__doc__ = declaration.stage.__name__, declaration.stage.__doc__
     return command
-
-
-def options_of(kinds: Sequence[Any]) -> Iterator[Declared]:
-    """Give the fields that are options; those of a dataclass within another stand in its place."""
-    for each in (each for kind in kinds for each in declared(kind)):
-        if is_group(each):
-            yield from options_of([each.kind])
-        elif each.help:
-            yield each
 
 
 def in_order(options: Iterable[Declared]) -> list[Declared]:
@@ -100,11 +91,6 @@ def is_handle(each: Declared) -> bool:
     """Tell whether a field takes a folder or a file as a handle."""
     read = each.typed.read or each.typed.gather
     return read is None and isinstance(each.kind, type) and issubclass(each.kind, Input)
-
-
-def is_group(each: Declared) -> bool:
-    """Tell whether a field holds options of its own."""
-    return is_dataclass(each.kind) and not (isinstance(each.kind, type) and issubclass(each.kind, Input))
 
 
 def built(kind: Any, typed: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass

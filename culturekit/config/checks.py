@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions, check_options
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.named_in_recipe import check_named
 from culturekit.generation.folder.folder_detection import stated_list
 from culturekit.generation.folder.folder_options import FOLDER, Options, folder_of
@@ -149,13 +149,12 @@ def seeing(judge: str) -> str:
     return judge
 
 
-def scorable(options: QvsOptions) -> QvsOptions:
+def scorable(options: object, read: Callable[[object], QvsOptions]) -> QvsOptions:
     """Accept options that the scores can be computed with."""
     try:
-        check_options(options)
+        return read(options)
     except UsageError as error:
         raise ValueError(str(error)) from error
-    return options
 
 
 class Named(Protocol):

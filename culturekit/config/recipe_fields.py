@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WrapValidator
 
 from culturekit.builders.completing.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
@@ -98,7 +98,7 @@ class RecipeFields(AnyRecipe):
     annotations: Annotations | None = None
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
-    scores: Annotated[QvsOptions, AfterValidator(scorable)] = QvsOptions()
+    scores: Annotated[QvsOptions, WrapValidator(scorable)] = QvsOptions()
     realism: Realism | None = None
     within: Within | None = None
     gaps: Gaps | None = None

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions, check_options, kernel_params
+from culturekit.families.collection_scores import QvsOptions, kernel_params
 from culturekit.metrics.diversity.bounds import bounds_of_codes
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import Answer, answer_rows, over_repeats
@@ -46,7 +46,6 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
     Raises:
         UsageError: a table does not conform, or an option breaks its rule.
     """
-    check_options(options)
     asked = asked_images(matches, images)
     answers = [
         answer

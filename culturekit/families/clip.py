@@ -17,7 +17,6 @@ from culturekit.families.handles.image_levels import (
     MeanOptions,
     Rows,
     cells_of,
-    check_levels,
     mean_rows,
     placed,
     target_of,
@@ -164,7 +163,6 @@ def score_clip(
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     check_choice("texts", options.texts, tuple(TEXTS))
-    check_levels(options.means.by)
     left_out: Counter[str] = Counter()
     images = scored_images(vectors, texts, table, options, left_out)
     metric, _, scale = TEXTS[options.texts]

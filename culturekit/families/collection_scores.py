@@ -24,7 +24,6 @@ from culturekit.metrics.statistics.intervals import Target
 __all__ = [
     "QvsOptions",
     "Within",
-    "check_options",
     "collection_answers",
     "kernel_params",
     "weights_of",
@@ -67,7 +66,7 @@ class QvsOptions:
         Typed(help="Order of the Vendi score; repeatable, inf is one. [1]", others="other_orders"),
     ] = 1.0
     other_orders: tuple[float, ...] = ()
-    size: Annotated[int, Field(description="Images per batch."), Typed(least=2)] = BATCH_SIZE
+    size: Annotated[int, Field(ge=2, description="Images per batch.")] = BATCH_SIZE
     missing: Annotated[Missing, Field(description="Missing labels: each unlike all others, or all the same.")] = (
         "distinct"
     )
@@ -88,23 +87,22 @@ class QvsOptions:
         """All orders, the main one first."""
         return (self.q, *self.other_orders)
 
-
-def check_options(options: QvsOptions) -> None:
-    """Refuse options that break their rules, before any work is done."""
-    for order in options.orders:
-        check_order(order)
-    if len(set(options.orders)) < len(options.orders):
-        raise argument_error("other_orders", "orders other than q, each given once", options.other_orders)
-    check_size(options.size)
-    check_choice("missing", options.missing, ("distinct", "equal"))
-    check_choice("partial", options.partial, ("drop", "paper"))
-    check_choice("target", options.target, ("these", "population"))
-    check_choice("within", options.within, ("none", "country"))
-    if not 0 < options.confidence < 1:
-        raise argument_error("confidence", "between 0 and 1", options.confidence)
-    kernels = [check_weights(weights) for weights in options.kernels]
-    if len(set(kernels)) < len(kernels):
-        raise argument_error("kernels", "triples of weights, each given once", options.kernels)
+    def __post_init__(self) -> None:
+        """Refuse options that break their rules, before any work is done."""
+        for order in self.orders:
+            check_order(order)
+        if len(set(self.orders)) < len(self.orders):
+            raise argument_error("other_orders", "orders other than q, each given once", self.other_orders)
+        check_size(self.size)
+        check_choice("missing", self.missing, ("distinct", "equal"))
+        check_choice("partial", self.partial, ("drop", "paper"))
+        check_choice("target", self.target, ("these", "population"))
+        check_choice("within", self.within, ("none", "country"))
+        if not 0 < self.confidence < 1:
+            raise argument_error("confidence", "between 0 and 1", self.confidence)
+        kernels = [check_weights(weights) for weights in self.kernels]
+        if len(set(kernels)) < len(kernels):
+            raise argument_error("kernels", "triples of weights, each given once", self.kernels)
 
 
 def collection_answers(

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from culturekit.families.handles.inputs import Files
+from culturekit.families.handles.inputs import Files, Input
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
 from culturekit.stages.stage_command import PLAIN, Seed, StageCommand, Typed
@@ -28,7 +28,9 @@ __all__ = [
     "dataclasses_of",
     "declared",
     "described",
+    "is_group",
     "kept",
+    "options_in",
 ]
 
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")]
@@ -125,6 +127,20 @@ def dataclasses_of(command: StageCommand) -> list[type]:
     """Give the dataclasses that a stage takes: of what it reads, and of options where there are some."""
     hints = get_type_hints(command.stage)
     return [hints[each.name] for each in signature(command.stage).parameters.values() if each.kind in POSITIONAL]
+
+
+def options_in(*kinds: Any) -> Iterator[Declared]:  # noqa: ANN401 - any dataclass
+    """Give the fields that are options; those of a dataclass within another stand in its place."""
+    for each in (each for kind in kinds for each in declared(kind)):
+        if is_group(each):
+            yield from options_in(each.kind)
+        elif each.help:
+            yield each
+
+
+def is_group(each: Declared) -> bool:
+    """Tell whether a field holds options of its own."""
+    return is_dataclass(each.kind) and not (isinstance(each.kind, type) and issubclass(each.kind, Input))
 
 
 def check_options(options: object) -> None:

@@ -1,14 +1,14 @@
 """A family that a recipe names: its options are checked, and what it reads is found by the names of its fields."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from culturekit.errors import UsageError
-from culturekit.families.family import Declared, Family, dataclasses_of, declared
+from culturekit.families.family import Declared, Family, dataclasses_of, declared, is_group, options_in
 from culturekit.families.handles.inputs import Files
 from culturekit.families.listing import family_named
 from culturekit.stages.stage import Stage
@@ -26,7 +26,8 @@ def check_named(name: str, stated: Mapping[str, Any]) -> None:
         UsageError: there is no such family, it reads what runs do not make, or an option breaks its rule.
     """
     family = family_named(name)
-    reads = [each for each in declared(dataclasses_of(family)[0]) if each.help]
+    read = dataclasses_of(family)[0]
+    reads = [each for each in declared(read) if each.help]
     lacking = [each.name for each in reads if each.default is MISSING and each.name not in TABLES_OF_A_RUN]
     if not family.metrics or lacking or not any(each.name in TABLES_OF_A_RUN for each in reads):
         raise UsageError(
@@ -34,25 +35,37 @@ def check_named(name: str, stated: Mapping[str, Any]) -> None:
             expected=f"a metric that reads {' or '.join(TABLES_OF_A_RUN)}",
             hint=f"Run it by itself: culturekit score {name}",
         )  # fmt: skip
+    try:
+        read(**read_from(name, read, {key: {"model": Path("model")} for key in TABLES_OF_A_RUN}))
+    except UsageError as error:
+        raise UsageError(
+            f"{name} cannot be scored in a recipe: {error}", hint=f"Run it by itself: culturekit score {name}"
+        ) from error
     options_of(family, stated)
 
 
 def options_of(family: Family, stated: Mapping[str, Any]) -> list[Any]:
     """Make the options of a family of what a recipe states."""
     classes = dataclasses_of(family)[1:]
-    known = [{each.name: each for each in declared(cls) if each.help} for cls in classes]
-    strange = sorted(set(stated) - {name for names in known for name in names})
+    known = sorted(each.name for each in options_in(*classes))
+    strange = sorted(set(stated) - set(known))
     if strange:
-        accepted = " or ".join(sorted(name for names in known for name in names)) or "none"
-        raise UsageError("there is no such option", found=", ".join(strange), expected=accepted)
+        raise UsageError(
+            "there is no such option", found=", ".join(strange), expected=" or ".join(dict.fromkeys(known)) or "none"
+        )
     try:
-        return [
-            TypeAdapter(cls).validate_python({name: stated[name] for name in names if name in stated})
-            for cls, names in zip(classes, known, strict=True)
-        ]
+        return [options_made(cls, stated) for cls in classes]
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise UsageError("an option is wrong", found=problems) from error
+
+
+def options_made(cls: Any, stated: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass
+    """Make a dataclass of what is stated, its groups too; a group keeps what its default says of the rest."""
+    given = {each.name: stated[each.name] for each in declared(cls) if each.help and each.name in stated}
+    groups = {each.name: options_made(each.kind, stated, each.default) for each in declared(cls) if is_group(each)}
+    made = TypeAdapter(cls).validate_python({**given, **groups})
+    return made if default is MISSING else replace(default, **{name: getattr(made, name) for name in given}, **groups)
 
 
 def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int) -> Stage:
@@ -68,8 +81,12 @@ def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mappi
     reads, *classes = dataclasses_of(family)
     seeded = any(each.name == "seed" for cls in classes for each in declared(cls))
     options = options_of(family, {**({"seed": seed} if seeded else {}), **stated})
-    given = {each.name: value_of(name, each, tables[each.name]) for each in declared(reads) if tables.get(each.name)}
-    return family.stage(reads(**given), *options)
+    return family.stage(reads(**read_from(name, reads, tables)), *options)
+
+
+def read_from(name: str, reads: type, tables: Mapping[str, Mapping[str, Path]]) -> dict[str, object]:
+    """Give what a family reads of a run, by the names of its fields."""
+    return {each.name: value_of(name, each, tables[each.name]) for each in declared(reads) if tables.get(each.name)}
 
 
 def value_of(name: str, each: Declared, files: Mapping[str, Path]) -> object:

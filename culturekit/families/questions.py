@@ -13,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.families.answers import ANSWERED, DSG, VQASCORE, answer_matrix, own_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.image_levels import MeanOptions, Rows, check_levels, mean_rows, placed, target_of
+from culturekit.families.handles.image_levels import MeanOptions, Rows, mean_rows, placed, target_of
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts
 from culturekit.metrics.arguments import check_choice
@@ -126,7 +126,6 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions, required:
             `required`.
     """
     check_choice("denominator", options.denominator, ("all", "valid"))
-    check_levels(options.means.by)
     left_out: Counter[str] = Counter()
     made = given.images.filter(pl.col("status") == "ok") if "status" in given.images.columns else given.images
     ids = made["image_id"].to_list() if "image_id" in made.columns else []

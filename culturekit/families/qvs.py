@@ -11,7 +11,7 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.bounds import score_bounds
-from culturekit.families.collection_scores import QvsOptions, check_options, collection_answers
+from culturekit.families.collection_scores import QvsOptions, collection_answers
 from culturekit.families.corrected import MARKS, NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
@@ -78,7 +78,6 @@ def qvs(
     given: QvsReads, correction: Correction = NO_CORRECTION, options: QvsOptions = QvsOptions(), *, name: str = "scores"
 ) -> Stage:
     """Score cultural diversity, mapped and, with audits, corrected: quality, VS and qVS over the five kernels."""
-    check_options(options)
     settings, seeds = kept(options), {}
     if given.audits:
         but = ("design",) if correction.design == "drawn" else ()  # scores of even draws are known without it
@@ -205,7 +204,6 @@ def score_qvs(
     Raises:
         UsageError: a table does not conform, or an option breaks its rule.
     """
-    check_options(options)
     scorers = quality_by_scorer(quality)
     groups = [(list(collections(matches, options, None)), options)]
     if options.within == "country":

@@ -12,7 +12,7 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.image_levels import Rows, check_levels, placed, target_of
+from culturekit.families.handles.image_levels import Rows, placed, target_of
 from culturekit.families.handles.inputs import ImageTables, ProbabilityFolders, VectorFolder, VectorFolders, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts, one_identity_of_all
 from culturekit.families.realism_cells import RealismOptions, cell_rows, cells_with_references, params_of
@@ -121,7 +121,6 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         UsageError: an option breaks its rule, or vectors, ids and tables do not belong together.
     """
     means = options.means
-    check_levels(means.by)
     left_out: Counter[str] = Counter()
     reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
     check_same_width(("real", reals), ("fake", fakes))

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions, Within, check_options, weights_of
+from culturekit.families.collection_scores import QvsOptions, Within, weights_of
 from culturekit.families.family import Family, Typed, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
@@ -66,7 +66,6 @@ class RouteOptions(QvsOptions):
 
 def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") -> Stage:
     """Score two routes on the images that both know, side by side, and say how far they agree image by image."""
-    check_options(options)
 
     def run(work: Work) -> Outcome:
         found = score_routes(
@@ -132,7 +131,6 @@ def score_routes(
     Raises:
         UsageError: a table does not conform, the routes have no image in common, or an option breaks its rule.
     """
-    check_options(options)
     one, other = read_route(a, judgments, name="a"), read_route(b, judgments, name="b")
     if one.name == other.name:
         one, other = replace(one, name=f"{one.name} a"), replace(other, name=f"{other.name} b")

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions, Within, check_options, collection_answers
+from culturekit.families.collection_scores import QvsOptions, Within, collection_answers
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, roles_of
@@ -87,7 +87,6 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     Raises:
         UsageError: a table does not conform, an option breaks its rule, or no image belongs to such a prompt.
     """
-    check_options(options)
     options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
     asked = prompts_asked(matches, prompts)
     countries = dict(asked.select("prompt_id", "country").iter_rows())

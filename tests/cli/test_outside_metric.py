@@ -169,6 +169,14 @@ def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path)
         ("c3: {}", "c3 cannot be scored in a recipe"),
         ("pairs: {}", "pairs cannot be scored in a recipe"),
         ("gaps: {}", "scheme: Field required"),
+        ("within: {q: -1}", "q must be a number above 0"),
+        ("within: {confidence: 7}", "confidence must be between 0 and 1"),
+        ("within: {size: 1}", "size: Input should be greater than or equal to 2"),
+        ("qvs: {size: 1}", "size: Input should be greater than or equal to 2"),
+        ("spread: {}", "spread cannot be scored in a recipe: nothing says how unlike the images are"),
+        ("meta: {}", "meta cannot be scored in a recipe: quality and matches are held against annotations"),
+        ("questions: {by: [[city]]}", "by must be levels of region, country, concept"),
+        ("questions: {means: {}}", "expected by or denominator or groups or scheme or target, found means"),
     ],
 )
 @pytest.mark.usefixtures("package")

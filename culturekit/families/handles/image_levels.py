@@ -25,7 +25,6 @@ __all__ = [
     "MeanOptions",
     "Rows",
     "cells_of",
-    "check_levels",
     "mean_rows",
     "placed",
     "prompts_of",
@@ -79,6 +78,10 @@ class MeanOptions:
     confidence: float = CONFIDENCE
     model: str = "images"
     benchmark: str = "realism"
+
+    def __post_init__(self) -> None:
+        """Refuse levels that are not known, or given twice."""
+        check_levels(self.by)
 
     @property
     def regions(self) -> Mapping[str, str]:
