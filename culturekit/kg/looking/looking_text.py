@@ -129,16 +129,18 @@ def preview_lines(preview: Preview) -> Iterator[str]:
                     names = "; ".join(f"{label or '(no label)'} {qid}" for qid, label in cell.sample)
                     place = f"{root.qid} hop {hop.hop} {cell.country}"
                     yield f"sample of {place}, {len(cell.sample)} of {cell.count:,}, seed {preview.seed}: {names}"
+    yield ""
     yield cost_line(preview.cost)
 
 
 def root_lines(root: RootPreview) -> Iterator[str]:
     """Tell a root: a row per hop, a column per country, and its explosions."""
     name = f"{root.qid} ({root.label})" if root.label else root.qid
+    yield ""
     if not root.found:
-        yield f"\n{name}: the graph never mentions it"
+        yield f"{name}: the graph never mentions it"
         return
-    yield f"\n{name}, {root.limit} hops"
+    yield f"{name}, {root.limit} hops"
     columns = columns_of(root)
     header = ["hop", "walked", "artifacts", "in scope", *columns]
     rows = [[str(hop.hop), f"{hop.walked:,}", f"{hop.artifacts:,}", f"{hop.in_scope:,}"] for hop in root.hops]
@@ -177,4 +179,4 @@ def cost_line(cost: FilterCost) -> str:
     price = (
         f"; {cost.price:,.2f} at the prices given" if cost.price is not None else "; no price given, so none is said"
     )
-    return f"\nfiltering by a language model: {cost.requests:,} requests, about {tokens}{price} ({cost.basis})"
+    return f"filtering by a language model: {cost.requests:,} requests, about {tokens}{price} ({cost.basis})"
