@@ -69,8 +69,7 @@ def bought_answers(
     client: Client, requests: Iterable[Request], work: Work, llm: LlmOptions, watch: ReplyWatch
 ) -> Generator[Answered]:
     """Answer requests for money."""
-    from culturekit.llm.batches.answering import answer_batch
-    from culturekit.llm.batches.batches_of import batches_of
+    from culturekit.llm.batches.answering import answer_batch, batches_of
     from culturekit.llm.engine import AskEngine
     from culturekit.llm.journal.journal import Journal
     from culturekit.llm.journal.run_tag import run_tag

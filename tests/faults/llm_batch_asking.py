@@ -7,9 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from culturekit.llm.batches.answering import answer_batch
+from culturekit.llm.batches.answering import answer_batch, batches_of
 from culturekit.llm.batches.batch_client import BatchLimits
-from culturekit.llm.batches.batches_of import batches_of
 from culturekit.llm.batches.waiting import Pauses
 from culturekit.llm.client import Client, Request
 from culturekit.llm.clients.clients import CLIENTS

@@ -3,18 +3,41 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from culturekit.errors import CultureKitError
+from culturekit.errors import CultureKitError, UsageError
 from culturekit.llm.batches.batch_client import BatchClient
 from culturekit.llm.batches.batch_runner import Allowed, BatchRunner
 from culturekit.llm.batches.waiting import Clock, Pauses, WallClock
 from culturekit.llm.client import Client, Request
+from culturekit.llm.clients.google_client import GoogleClient
+from culturekit.llm.clients.openai_client import OpenAIClient
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.outcomes import Answered
 from culturekit.records.work import Progress
 
-__all__ = ["answer_batch"]
+__all__ = ["answer_batch", "batches_of"]
 
 PATIENT = Pauses()
+
+
+def batches_of(client: Client) -> BatchClient:
+    """Give the batches of a client; no SDK is imported yet.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if isinstance(client, OpenAIClient):
+        from culturekit.llm.batches.openai_batches import OpenAIBatches
+
+        return OpenAIBatches(client)
+    if isinstance(client, GoogleClient):
+        from culturekit.llm.batches.google_batches import GoogleBatches
+
+        return GoogleBatches(client)
+    raise UsageError(
+        f"{client.model} cannot be asked in batches",
+        expected="a model of openai or google",
+        hint="Ask it one by one: leave out batch=1.",
+    )
 
 
 def answer_batch(

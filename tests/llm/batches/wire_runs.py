@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.llm.batches.answering import answer_batch
-from culturekit.llm.batches.batches_of import batches_of
+from culturekit.llm.batches.answering import answer_batch, batches_of
 from culturekit.llm.batches.waiting import Clock, Pauses
 from culturekit.llm.client import Request
 from culturekit.llm.engine import AskOptions
