@@ -11,6 +11,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
+from culturekit.cli.described import described_at
 from culturekit.cli.replacing import add_replace_option, commands_of, replacing
 from culturekit.errors import UsageError
 
@@ -69,6 +70,14 @@ def lazy_group(
             check_given_once(self, ctx, args)
             return super().parse_args(ctx, args)
 
+        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as above
+            """List the commands, importing only those that cannot be described otherwise."""
+            listed, self.commands = self.commands, Described(self.commands)
+            try:
+                super().format_commands(ctx, formatter)
+            finally:
+                self.commands = listed
+
     return LazyGroup
 
 
@@ -103,6 +112,28 @@ class LazyCommands(MutableMapping[str, Any]):
     def __len__(self) -> int:
         """Count the commands."""
         return len(self.names)
+
+
+class Described(Mapping[str, Any]):
+    """The commands of a group as a list of them needs them: with what they say of themselves, and nothing else."""
+
+    def __init__(self, commands: "LazyCommands") -> None:
+        """Take the commands."""
+        self.commands = commands
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - as above
+        """Describe a command; one that is imported already, or has to be, is given itself."""
+        found = self.commands.table.get(name)
+        known = None if found is None or name in self.commands.made or found.load else described_at(found.place)
+        return self.commands[name] if known is None else TyperCommand(name=name, help=known)
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names, in their order."""
+        return iter(self.commands)
+
+    def __len__(self) -> int:
+        """Count the commands."""
+        return len(self.commands)
 
 
 def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above

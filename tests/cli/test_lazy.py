@@ -1,7 +1,12 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from culturekit.cli.app import app
+from culturekit.cli.described import described_at
 from tests.command_line import culturekit
 
 TWICE = {
@@ -34,3 +39,22 @@ def test_a_value_of_a_recipe_that_is_set_twice_is_refused() -> None:
     done = culturekit("plan", "cube", "--set", "seed=1", "--set", "scores.size=4", "--set", "seed=2")
     assert done.returncode == 2
     assert "--set seed: set 2 times, and only the last would count" in done.stderr
+
+
+def test_a_list_says_of_a_command_what_the_command_says_imported() -> None:
+    groups, seen = [get_command(app)], 0
+    while groups:
+        commands = groups.pop().commands
+        groups += [command for command in commands.values() if hasattr(command, "commands")]
+        for name, found in getattr(commands, "table", {}).items():
+            assert described_at(found.place) == commands[name].help, name
+            seen += 1
+    assert seen > 40
+
+
+def test_a_list_of_scores_imports_no_table() -> None:
+    script = "import sys; from culturekit.cli import main; sys.argv[1:] = ['score', '--help']; main()"
+    script = f"import atexit, sys; atexit.register(lambda: print('polars' in sys.modules)); {script}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "spread" in done.stdout
+    assert done.stdout.endswith("False\n")
