@@ -97,8 +97,6 @@ def without_real_images(recipe: RecipeFields) -> Iterator[str]:
     """Say what realism lacks."""
     if recipe.realism is not None and recipe.realism.real is None and recipe.references is None:
         yield "realism compares with the references of the run, and there are none: give realism.real, or references"
-    if recipe.realism is not None and recipe.scores.size < 2:
-        yield "realism measures how unlike the images of a batch are: scores.size is at least 2"
 
 
 def without_people(recipe: RecipeFields) -> Iterator[str]:

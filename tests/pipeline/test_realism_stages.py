@@ -211,7 +211,7 @@ def test_a_plan_counts_the_images_made_for_countries(wider: Path) -> None:
         (["within.kinds=[underspecified]"], "kinds of prompts that name a country"),
         (["within.slots=4"], "no batch would be complete"),
         (["within.repeats=1", "prompts.kinds=[cube, underspecified]"], "prompts.kinds does not build: within-country"),
-        (["realism.k=5", "scores.size=1"], "scores.size is at least 2"),
+        (["realism.k=5", "scores.size=1"], "scores.size: input should be greater than or equal to 2"),
     ],
 )
 def test_what_does_not_fit_is_said_before_anything_runs(keys: list[str], message: str) -> None:
