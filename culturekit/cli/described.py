@@ -10,7 +10,7 @@ __all__ = ["described_at"]
 def described_at(place: str) -> str | None:
     """Give the docstring or the help of what `module:name` names; None where only importing it would tell."""
     module, _, name = place.partition(":")
-    found = find_spec(module)
+    found = find_spec(module) if module else None
     if found is None or found.origin is None:
         return None
     return described(ast.parse(Path(found.origin).read_text(encoding="utf-8")), name)

@@ -72,26 +72,34 @@ def lazy_group(
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as above
             """List the commands, importing only those that cannot be described otherwise."""
-            listed, self.commands = self.commands, Described(self.commands)
+            commands: Any = self.commands
+            commands.listed = True
             try:
                 super().format_commands(ctx, formatter)
             finally:
-                self.commands = listed
+                commands.listed = False
 
     return LazyGroup
 
 
 class LazyCommands(MutableMapping[str, Any]):
-    """The commands of a group; looking one up imports it, listing their names imports none."""
+    """The commands of a group; looking one up imports it, listing their names imports none.
+
+    While they are `listed`, one that is not imported is given with what it says of itself and nothing else.
+    """
 
     def __init__(self, path: str, table: Mapping[str, CommandAt], made: Mapping[str, Any]) -> None:
         """Take the commands that are made already, and the table of the others."""
         self.path, self.table = path, table
         self.made = dict(made)
         self.names = list({**made, **table})
+        self.listed = False
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - Typer keeps its class of commands to itself
         """Import a command."""
+        found = self.table.get(name)
+        if self.listed and name not in self.made and found is not None and (known := described_at(found.place)):
+            return TyperCommand(name=name, help=known)
         if name not in self.made:
             self.made[name] = command_at(self.path, name, self.table[name])
         return self.made[name]
@@ -112,28 +120,6 @@ class LazyCommands(MutableMapping[str, Any]):
     def __len__(self) -> int:
         """Count the commands."""
         return len(self.names)
-
-
-class Described(Mapping[str, Any]):
-    """The commands of a group as a list of them needs them: with what they say of themselves, and nothing else."""
-
-    def __init__(self, commands: "LazyCommands") -> None:
-        """Take the commands."""
-        self.commands = commands
-
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - as above
-        """Describe a command; one that is imported already, or has to be, is given itself."""
-        found = self.commands.table.get(name)
-        known = None if found is None or name in self.commands.made or found.load else described_at(found.place)
-        return self.commands[name] if known is None else TyperCommand(name=name, help=known)
-
-    def __iter__(self) -> Iterator[str]:
-        """Give the names, in their order."""
-        return iter(self.commands)
-
-    def __len__(self) -> int:
-        """Count the commands."""
-        return len(self.commands)
 
 
 def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -42,7 +43,8 @@ def test_a_value_of_a_recipe_that_is_set_twice_is_refused() -> None:
 
 
 def test_a_list_says_of_a_command_what_the_command_says_imported() -> None:
-    groups, seen = [get_command(app)], 0
+    groups: list[Any] = [get_command(app)]
+    seen = 0
     while groups:
         commands = groups.pop().commands
         groups += [command for command in commands.values() if hasattr(command, "commands")]
