@@ -5,7 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompting.prompt_templates import open_templates
+from culturekit.builders.prompting.prompts import wordings_of
 from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import References
@@ -30,8 +31,9 @@ def prompt_count(recipe: Recipe, run: Run, kinds: Sequence[str]) -> int | None:
         return count_of_kinds(Path(recipe.prompts.file), kinds)
     if set(kinds) != {"underspecified"} or recipe.cspace is not None:
         return None
-    concepts = [load_concept(name).concept for name in recipe.concepts]
-    return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
+    concepts = [load_concept(name) for name in recipe.concepts]
+    wordings = wordings_of(recipe.prompts.built(), concepts)
+    return sum(len(open_templates(each.underspecified, one.concept)) for each in wordings for one in concepts)
 
 
 def all_images(recipe: Recipe, run: Run, plan: ImagePlan) -> Count:
