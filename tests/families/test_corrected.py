@@ -155,9 +155,13 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
 def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked() -> None:
     matches, audits, _ = two_concepts()
     matches, audits = (t.filter(pl.col("image_id").str.starts_with("art")) for t in (matches, audits))
-    first = pl.int_range(pl.len()) < 5
+    first, levels = pl.int_range(pl.len()) < 5, ("artifact_id", "country", "continent")
+    nothing = pl.int_range(pl.len()) == 9
+    audits = audits.with_columns(
+        *(pl.when(~nothing).then(level).alias(level) for level in levels), none_of_these=nothing
+    )
     told = audits.with_columns(
-        *(pl.when(~first).then(level).alias(level) for level in ("artifact_id", "country", "continent")),
+        *(pl.when(~first).then(level).alias(level) for level in levels),
         none_of_these=pl.col("none_of_these") | first,
         none_means=pl.when(first).then(pl.lit("cannot tell")).when("none_of_these").then(pl.lit("no culture shown")),
     )
