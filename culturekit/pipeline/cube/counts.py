@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from culturekit.builders.prompting.prompt_templates import templates
+from culturekit.builders.prompting.prompt_templates import open_templates
+from culturekit.builders.prompting.prompts import wordings_of
 from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.config.recipe import Recipe
 from culturekit.generation.runner import ImagePlan
@@ -22,8 +23,9 @@ def known_prompts(recipe: Recipe, kinds: Sequence[PromptKind]) -> int | None:
         return count_of_kinds(Path(recipe.prompts.file), kinds)
     if set(kinds) != {"underspecified"} or recipe.cspace is not None:
         return None
-    concepts = [load_concept(name).concept for name in recipe.concepts]
-    return sum(len(templates().underspecified.get(concept, ())) for concept in concepts)
+    concepts = [load_concept(name) for name in recipe.concepts]
+    wordings = wordings_of(recipe.prompts.built(), concepts)
+    return sum(len(open_templates(each.underspecified, one.concept)) for each in wordings for one in concepts)
 
 
 def prompt_count(recipe: Recipe, run: Run, kinds: Sequence[PromptKind]) -> int | None:
