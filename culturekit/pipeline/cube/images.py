@@ -46,8 +46,8 @@ def wire_index(recipe: Recipe, run: Run) -> None:
 
 def references(recipe: Recipe, run: Run, wanted: References) -> None:
     """Draw the pictures, or take those of a folder: as many as it has, unless the recipe says how many."""
-    prompts, space, backend = reference_prompts(run), run.table(roles.CSPACE), wanted.backend
-    images = wanted.images
+    prompts, space = reference_prompts(run), run.table(roles.CSPACE)
+    images, backend = wanted.images, wanted.backend
     if parse_spec(backend).name == FOLDER and not wanted.counted:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
@@ -70,16 +70,16 @@ def indexed(run: Run, role: Role, options: IndexOptions, variant: str = "") -> P
 
 def wire_models(recipe: Recipe, run: Run) -> None:
     """Make, map and rate the images of each model."""
-    space = run.table(roles.CSPACE)
+    space, audit = run.table(roles.CSPACE), recipe.audit
     for model in recipe.models:
         name, images = model.name, drawn(recipe, run, model, recipe.images)
         matches = mapped(recipe, run, images, roles.MATCHES, name)
         run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name)
         if knows_truth(model.backend):
             run.add(truth_stage(images, space), roles.TRUTH, name)
-        if recipe.audit is not None and recipe.audit.file is None:
+        if audit is not None and audit.file is None:
             truth = run.table(roles.TRUTH, name)
-            run.add(simulated_audit_stage(matches, truth, space, recipe.audit, seed=recipe.seed), roles.AUDIT, name)
+            run.add(simulated_audit_stage(matches, truth, space, audit, seed=recipe.seed), roles.AUDIT, name)
 
 
 def drawn(
@@ -102,7 +102,7 @@ def within_images(recipe: Recipe, run: Run) -> bool:
     wanted = recipe.within
     if wanted is None or set(wanted.kinds) <= set(recipe.images.kinds):
         return False
-    plan = replace(recipe.images, kinds=wanted.kinds, repeats=wanted.repeats, slots=wanted.slots)
+    plan = replace(recipe.images, **wanted.model_dump())
     for model in recipe.models:
         images = drawn(recipe, run, model, plan, roles.WITHIN_IMAGES, (run.folder(roles.IMAGES, model.name),))
         mapped(recipe, run, images, roles.WITHIN_MATCHES, model.name)
@@ -111,8 +111,7 @@ def within_images(recipe: Recipe, run: Run) -> bool:
 
 def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     """Map pictures that show nothing, and look at the instrument itself."""
-    wanted = recipe.diagnosis
-    if wanted is None:
+    if (wanted := recipe.diagnosis) is None:
         return
     plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
     drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
