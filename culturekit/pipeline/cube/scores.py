@@ -6,6 +6,7 @@ from pathlib import Path
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
+from culturekit.families.audited import AuditedOptions, AuditedReads, audited
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
@@ -21,6 +22,7 @@ from culturekit.families.handles.inputs import (
     VectorFolders,
 )
 from culturekit.families.qvs import QvsReads, qvs
+from culturekit.families.ranks import RankOptions, RankReads, ranks
 from culturekit.families.realism import RealismReads, realism
 from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.families.routes import RouteOptions, RouteReads, routes
@@ -64,6 +66,18 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     run.add(qvs(given, correction, recipe.scoring), roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(run.tables(roles.IMAGES).values()))
+    if recipe.audit is not None:
+        looked_at(recipe, run, audit)
+
+
+def looked_at(recipe: Recipe, run: Run, audit: Audit) -> None:
+    """Say what the audit says by itself, and rank the models by what it corrected."""
+    sample = Files([Path(audit.sample)] if audit.sample else ())
+    given = AuditedReads(Files(run.tables(roles.MATCHES)), Files(audits(recipe, run)), sample)
+    options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
+    run.add(audited(given, options, required=False), roles.AUDITED)
+    if len(recipe.models) > 1:
+        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions(), required=False), roles.RANKS)
 
 
 def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: list[Path]) -> None:
