@@ -10,7 +10,7 @@ from culturekit.annotate.exported_answers import KeyRow
 from culturekit.annotate.exported_json import Answered
 from culturekit.annotate.scheme import Criterion, Scheme
 
-__all__ = ["annotation_rows", "audit_row", "meanings_of"]
+__all__ = ["annotation_rows", "meanings_of"]
 
 
 def annotation_rows(answered: Answered, row: KeyRow, scheme: Scheme, flags: list[str]) -> Iterator[dict[str, Any]]:
@@ -87,20 +87,4 @@ def meanings_of(answered: Answered, row: KeyRow, scheme: Scheme) -> Mapping[str,
         criterion.name: offered[criterion.options_from][answered.answers[criterion.name][0]]
         for criterion in scheme.criteria
         if criterion.options_from is not None and not criterion.several and criterion.name in answered.answers
-    }
-
-
-def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None) -> dict[str, Any]:
-    """Write one annotation as a row of the table `audits`: the artifact, country or continent chosen, or none."""
-    said: dict[str, str] = {}
-    for known in meanings_of(answered, row, scheme).values():
-        said |= known
-    return {
-        "image_id": row["item_id"],
-        "pool": pool or row["annotator_region"],
-        "annotator": answered.annotator,
-        "artifact_id": said.get("artifact_id"),
-        "country": said.get("country"),
-        "continent": said.get("continent"),
-        "none_of_these": not said,
     }

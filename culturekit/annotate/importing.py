@@ -7,7 +7,8 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from culturekit.annotate.answer_rows import annotation_rows, audit_row
+from culturekit.annotate.answer_rows import annotation_rows
+from culturekit.annotate.audit_answers import AUDIT, audits_of
 from culturekit.annotate.care import FLAGS, check_rows, flags_of
 from culturekit.annotate.export import PROJECT_FILE
 from culturekit.annotate.exported_answers import ImportedAnswers, read_exports
@@ -25,10 +26,7 @@ from culturekit.records.schemas import (
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AUDIT", "import_answers"]
-
-AUDIT = "audit"
-"""The scheme whose answers become audits."""
+__all__ = ["import_answers"]
 
 
 def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: str | None) -> Outcome:
@@ -58,11 +56,10 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
     if scheme.name == AUDIT:
         kept = [pair for pair, flagged in items if not set(flagged) & set(FLAGS)]
         drops["flagged, and not in the audits"] = len(items) - len(kept)
-        audits = [audit_row(answered, about, scheme, pool) for answered, about in kept]
-        said = pl.DataFrame(audits, schema=AUDITS.schema)
+        said = audits_of(kept, scheme, pool)
         drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
         tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
-        notes["audits_without_country"] = sum(row["country"] is None and not row["none_of_these"] for row in audits)
+        notes["audits_without_country"] = said.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
     for table, frame in tables:
         write_table(work.out, table, frame)
     counts = {table.name: frame.height for table, frame in tables}

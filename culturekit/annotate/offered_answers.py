@@ -9,6 +9,7 @@ from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Offer
 from culturekit.errors import UsageError
+from culturekit.kg.countries import countries
 
 __all__ = ["OF_SPACE", "own_offers", "space_offers", "wanted_lists"]
 
@@ -48,7 +49,7 @@ def space_offers(
         ],
         "continents": [
             Offer(f"c{number}", name, {"choice": name, "continent": name})
-            for number, name in enumerate(sorted(places["continent"].unique()), start=1)
+            for number, name in enumerate(continents(places["continent"].unique()), start=1)
         ],
     }
     shared = {name: offers for name, offers in shared.items() if name in wanted}
@@ -60,6 +61,11 @@ def space_offers(
         item.item_id: {**shared, "artifacts": shortlist(item, known, near.get(item.item_id, []), length, seed)}
         for item in items
     }
+
+
+def continents(of_space: pl.Series) -> list[str]:
+    """List those of the space, then the others of the world: what is not in the lists may lie there."""
+    return [*of_space.sort(), *sorted({country.continent for country in countries().values()} - set(of_space))]
 
 
 Artifact = tuple[str, str, str, str, str]

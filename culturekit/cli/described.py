@@ -1,6 +1,7 @@
 """What commands say of themselves, read from their modules without importing these: lists of commands stay quick."""
 
 import ast
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,10 +11,17 @@ __all__ = ["described_at"]
 def described_at(place: str) -> str | None:
     """Give the docstring or the help of what `module:name` names; None where only importing it would tell."""
     module, _, name = place.partition(":")
-    found = find_spec(module) if module else None
+    tree = parsed(module) if module else None
+    return None if tree is None else described(tree, name)
+
+
+@cache
+def parsed(module: str) -> ast.Module | None:
+    """Parse a module, once for all commands that it has; None where there is no such file."""
+    found = find_spec(module)
     if found is None or found.origin is None:
         return None
-    return described(ast.parse(Path(found.origin).read_text(encoding="utf-8")), name)
+    return ast.parse(Path(found.origin).read_text(encoding="utf-8"))
 
 
 def described(tree: ast.Module, name: str) -> str | None:

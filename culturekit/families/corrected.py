@@ -15,7 +15,13 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.family import Seed
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, marks_of, unplaced_answers
+from culturekit.metrics.corrected.audit_gates import (
+    DESIGN_UNKNOWN,
+    NONE_UNDIVIDED,
+    ONE_RATER,
+    marks_of,
+    unplaced_answers,
+)
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
@@ -54,6 +60,8 @@ NO_CORRECTION = Correction()
 MARKS = {
     ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
     DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
+    NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "
+    "are not in the list, and those nobody could place to be alike. The form audit tells them apart.",
 }
 """What marks of corrected scores (`params.marked`) mean."""
 
@@ -85,7 +93,7 @@ def score_corrected(
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
     said = checked(audits, AUDITS)
-    said = said.with_columns(audits["drawing"]) if "drawing" in audits.columns else said
+    said = said.with_columns(audits[name] for name in AUDITS.optional if name in audits.columns)
     scorers = quality_by_scorer(quality)
     rows: list[Row] = []
     reasons: Counter[str] = Counter()

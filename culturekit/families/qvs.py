@@ -85,7 +85,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        9 if given.audits else 8,  # corrected rows are marked since 9, the others as they were
+        10 if given.audits else 8,  # since 10 corrected rows say what none means; the others are as they were
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,
@@ -143,8 +143,8 @@ def score(work: Work, given: QvsReads, correction: Correction, options: QvsOptio
 
 
 def answers_of(audits: Files) -> pl.DataFrame:
-    """Read the answers of people, and which drawing they belong to where that is known."""
-    known = [*AUDITS.schema, "drawing"]
+    """Read the answers of people, with the drawing they belong to and what none means where that is known."""
+    known = [*AUDITS.columns, *AUDITS.optional]
     tables = [read_table(path, AUDITS) for path in audits.places]
     return pl.concat([one.select(name for name in one.columns if name in known) for one in tables], how="diagonal")
 

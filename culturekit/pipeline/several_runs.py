@@ -9,13 +9,12 @@ from culturekit.errors import UsageError
 from culturekit.families.compare import ComparisonOptions, score_comparisons
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import SCORES, VALUES
+from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
 from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
 from culturekit.report.several.page import collect_several, render_several
-from culturekit.stages import roles
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import write_table
@@ -102,14 +101,12 @@ def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
 
 def headline_values(run: RunFolders) -> pl.DataFrame:
     """Take the values behind the headline of each model: over all concepts, or of the only one."""
-    values = run.of_main_order(run.needed(roles.SCORES, VALUES))
-    params = pl.Struct({"kernel": pl.String, "labels": pl.String})
-    own = values.with_columns(p=pl.col("params").str.json_decode(params)).filter(
+    own = run.values().filter(
         pl.col("metric").is_in(COMPARED),
         pl.col("model").is_in(run.models),
-        pl.col("p").struct.field("kernel") == HEADLINE_KERNEL,
-        pl.col("p").struct.field("labels") == "mapped",
         pl.col("country").is_null(),
+        kernel=HEADLINE_KERNEL,
+        labels="mapped",
     )
     together = own.filter(pl.col("concept").is_null())
-    return (together if together.height else own).drop("p")
+    return (together if together.height else own).drop("kernel", "labels")

@@ -65,9 +65,9 @@ class RunFolders(Run):
         values = self.of_main_order(self.needed(roles.SCORES, VALUES))
         return values.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
 
-    def of_main_order(self, table: pl.DataFrame, *, at: str = "$") -> pl.DataFrame:
-        """Keep diversity of the order of the recipe, and what was corrected, of which there is one order only."""
-        main = self.manifest(roles.SCORES).options.get("q", 1.0)
+    def of_main_order(self, table: pl.DataFrame, role: Role = roles.SCORES, *, at: str = "$") -> pl.DataFrame:
+        """Keep diversity of the order that a stage calls its main one, and what was corrected, which has one order."""
+        main = self.manifest(role).options.get("q", 1.0)
         order = pl.col("params").str.json_path_match(f"{at}.q").cast(pl.Float64)
         corrected = pl.col("params").str.json_path_match(f"{at}.labels") == "corrected"
         return table.filter(order.is_null() | (order == (math.inf if main is None else main)) | corrected)

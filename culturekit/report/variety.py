@@ -163,9 +163,7 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
     scores = scores_of(run, roles.WITHIN)
     if scores is None or scores.is_empty():
         return None
-    first = parsed(scores["params"][0])["q"]
-    order = pl.col("params").map_elements(lambda text: parsed(text)["q"] == first, return_dtype=pl.Boolean)
-    overall = scores.filter(order)
+    overall = run.of_main_order(scores, roles.WITHIN)
     several = overall.filter(pl.col("concept").is_null())["model"].unique().to_list()
     overall = overall.filter(pl.col("concept").is_null() | ~pl.col("model").is_in(several))
     means = overall.filter(pl.col("country").is_null())

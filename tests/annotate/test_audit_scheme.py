@@ -155,3 +155,37 @@ def test_flagged_people_are_not_in_the_audits(tmp_path: Path, files: ExportFiles
     done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
     assert done.manifest.drops == {"flagged, and not in the audits": 60}
     assert set(pl.read_parquet(tmp_path / "rated/audits.parquet")["annotator"]) == {"1", "2"}
+
+
+PLACED: dict[str, tuple[Answers, tuple[str | None, ...]]] = {
+    "m-01": ({"shows": "not_in_list", "continent": "c1", "place": ("Kenya",)}, ("KE", "Africa", None)),
+    "m-02": ({"shows": "not_in_list", "continent": "c1", "place": (" KENYA.",)}, ("KE", "Africa", None)),
+    "m-03": ({"shows": "not_in_list", "continent": "c2", "place": ("kenya",)}, ("KE", "Africa", None)),
+    "m-04": ({"shows": "not_in_list", "continent": "c3", "place": ("Sápmi",)}, ("sápmi", "Europe", None)),
+    "m-05": ({"shows": "not_in_list", "continent": "c3"}, (None, "Europe", "not in the list")),
+    "m-06": ({"shows": "cannot_tell"}, (None, None, "cannot tell")),
+    "m-07": ({"shows": "none"}, (None, None, "no culture shown")),
+    "m-08": ({"shows": "not_in_list", "continent": "c1", "place": ("Japan",)}, ("JP", "Asia", None)),
+}
+"""Continents are those of the space in their order, Africa and Asia, and then the others of the world."""
+
+
+def test_countries_outside_the_space_and_what_none_means(tmp_path: Path, files: ExportFiles) -> None:
+    export(tmp_path / "project", files, "audit")
+    key = key_of(tmp_path / "project")
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        row = key[data["task"]]
+        if row["kind"] == "check":
+            return dict(orjson.loads(row["expected"]))
+        return dict(PLACED.get(row["item_id"], ({"shows": "country", "country": "IN"}, ()))[0])
+
+    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(studio_tasks(tmp_path / "project"), (1,), answer)))
+    done = import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    assert done.manifest.counts["quarantine"] == 0
+    said = {row["image_id"]: row for row in read_table(tmp_path / "rated/audits.parquet", AUDITS).to_dicts()}
+    for image, (_, (country, continent, means)) in PLACED.items():
+        row = said[image]
+        assert (row["country"], row["continent"], row["none_means"]) == (country, continent, means)
+        assert row["none_of_these"] == (means is not None)
+    assert said["m-09"]["none_means"] is None

@@ -3,11 +3,14 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
 from culturekit.config.load import find_recipe, load_recipe, shipped_recipes
 from culturekit.config.schema import SHIPPED, schema_of
 from culturekit.errors import ConfigError, UsageError
 from culturekit.records.choices import SchemaKind
+from culturekit.registry import Entry
 from culturekit.storage.package_data import shipped
+from tests.command_line import culturekit
 from tests.conftest import SMALL
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -58,6 +61,25 @@ def test_a_shipped_schema_is_that_of_the_code(kind: SchemaKind) -> None:
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     for later in ("$defs", "prefixItems"):
         assert later not in json.dumps(schema)
+
+
+class Counted(AnyRecipe):
+    """A recipe of another kind."""
+
+    people: int
+
+
+COUNTED = RecipeKind(Counted, lambda recipe, run: None)
+
+
+def test_the_schema_of_any_kind_of_recipe_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RECIPES.entries, "counted", Entry("counted", f"{__name__}:COUNTED", ""))
+    schema = json.loads(culturekit("config", "schema", "--recipe", "counted").stdout)
+    assert set(schema["properties"]) == {"recipe", "seed", "people"}
+    usual, named = (culturekit("config", "schema", *given).stdout for given in ((), ("--recipe", "cube")))
+    assert json.loads(usual) == json.loads(named) == schema_of("recipe")
+    assert "there is no kind of recipe 'cub'" in culturekit("config", "schema", "--recipe", "cub").stderr
+    assert culturekit("config", "schema", "prices", "--recipe", "cube").returncode == 2
 
 
 def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:

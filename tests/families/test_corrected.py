@@ -152,6 +152,33 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
     assert answer.left_out == {"kernels not corrected: an audit says neither a country nor none of these": 1}
 
 
+def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked() -> None:
+    matches, audits, _ = two_concepts()
+    matches, audits = (t.filter(pl.col("image_id").str.starts_with("art")) for t in (matches, audits))
+    first, levels = pl.int_range(pl.len()) < 5, ("artifact_id", "country", "continent")
+    nothing = pl.int_range(pl.len()) == 9
+    audits = audits.with_columns(
+        *(pl.when(~nothing).then(level).alias(level) for level in levels), none_of_these=nothing
+    )
+    told = audits.with_columns(
+        *(pl.when(~first).then(level).alias(level) for level in levels),
+        none_of_these=pl.col("none_of_these") | first,
+        none_means=pl.when(first).then(pl.lit("cannot tell")).when("none_of_these").then(pl.lit("no culture shown")),
+    )
+    options = QvsOptions(kernels=(COUNTRY_KERNEL,))
+    plain, apart = (
+        with_params(score_corrected(matches, said, None, options=options).scores) for said in (audits, told)
+    )
+    fewer = with_params(score_corrected(matches, audits.slice(5), None, options=options).scores)
+    assert apart["value"].to_list() == fewer["value"].to_list() != plain["value"].to_list()
+    of_plain, of_apart = (json.loads(scores["params"][0]) for scores in (plain, apart))
+    assert of_apart["cannot_tell"] == 5
+    assert of_plain["marked"] == ["none not told apart", "one rater"]
+    assert of_apart["marked"] == ["one rater"]
+    with pytest.raises(UsageError, match="none_means"):
+        score_corrected(matches, told.with_columns(none_means=pl.lit("nothing")), None, options=options)
+
+
 def test_one_rater_who_names_the_country_is_enough_for_an_image() -> None:
     matches, audits, _ = two_concepts()
     second = unsure_of(audits, audits["image_id"].to_list()).with_columns(annotator=pl.lit("unsure"))

@@ -1,11 +1,20 @@
 """What the section on realism and variety says: ranks, disagreements, numbers of any size."""
 
 import math
+from pathlib import Path
 
+import polars as pl
 import pytest
 
+from culturekit.families.handles.inputs import Files
+from culturekit.families.within import WithinOptions, WithinReads, within
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.records import schemas
 from culturekit.report.realism import Cell, significant, words
-from culturekit.report.variety import VarietyColumn, disagreements, ranks
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.variety import VarietyColumn, disagreements, ranks, within_in
+from tests.conftest import HeardProgress, HereEngine
+from tests.families.test_within import PROMPTS, matches
 
 
 @pytest.mark.parametrize(
@@ -39,3 +48,21 @@ def test_the_model_that_only_looks_varied_is_named() -> None:
 def test_an_extractor_without_weights_says_so() -> None:
     assert words({"name": "embedded", "weights": "none"}) == "embedded, no weights"
     assert words({"name": "inception features", "weights": "ab" * 32}).endswith("weights abababababab")
+
+
+@pytest.mark.parametrize(("main", "other"), [(1.0, math.inf), (math.inf, 1.0)])
+def test_diversity_within_countries_is_that_of_the_main_order(main: float, other: float, tmp_path: Path) -> None:
+    matches({("a", "in-1"): ["xxxy", "xyyy"], ("a", "br-1"): ["xxyz"]}).write_parquet(tmp_path / "matches.parquet")
+    empty = {name: column.dtype for name, column in schemas.PROMPTS.columns.items() if name not in PROMPTS.columns}
+    PROMPTS.with_columns(pl.lit("").cast(dtype).alias(name) for name, dtype in empty.items()).write_parquet(
+        tmp_path / "prompts.parquet"
+    )
+    given = WithinReads(Files([tmp_path / "matches.parquet"]), tmp_path / "prompts.parquet")
+    shown = []
+    for name, orders in {"alone": (), "both": (other,)}.items():
+        stage = within(given, WithinOptions(q=main, other_orders=orders, size=4))
+        run_stage(stage, tmp_path / name / "within", engine=HereEngine(), progress=HeardProgress())
+        found = within_in(RunFolders(tmp_path / name, ["a"], ["within"]), ["a"])
+        assert found is not None
+        shown.append([found.means["a"].text, *(row[1]["a"][0].text for row in found.rows)])
+    assert shown[0] == shown[1]

@@ -207,6 +207,34 @@ def test_raters_who_know_the_country_or_the_continent_only(tmp_path: Path, level
     assert any("continent_only" in verdict.params for verdict in corrected) == ("country" in levels)
 
 
+NO_CULTURE = "no culture shown"
+
+
+@pytest.mark.slow
+def test_raters_who_cannot_tell_or_name_a_country_outside_the_space(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    path = world.audits(1, 0.9)
+    place = pl.int_range(pl.len()) % 20
+    unsure, abroad = place == 0, place == 7
+    said = {"artifact_id": None, "country": "XX", "continent": "Nowhere"}
+    change_table(
+        path,
+        lambda t: t.with_columns(
+            *(pl.when(unsure).then(None).when(abroad).then(pl.lit(said[x])).otherwise(x).alias(x) for x in said),
+            none_of_these=(pl.col("none_of_these") | unsure) & ~abroad,
+            none_means=pl.when(unsure)
+            .then(pl.lit("cannot tell"))
+            .when("none_of_these")
+            .then(pl.lit("no culture shown")),
+        ),
+    )
+    answer = world.verified(QvsOptions(KERNELS[:3]), audits=path, correction=Correction(seed=3))
+    assert all_verified(answer)
+    corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
+    assert len(corrected) > 10
+    assert all('"cannot_tell"' in verdict.params for verdict in corrected)
+
+
 @pytest.mark.slow
 def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
     world = World(tmp_path)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.records.none_of_these import NO_CULTURE
 from culturekit.records.schemas import AUDITS
 
 __all__ = ["SimulatedRaters", "simulated_audits"]
@@ -44,7 +45,7 @@ def simulated_audits(
     shown = truth.filter(pl.col("image_id").is_in(list(images))).sort("image_id")
     places = space.select("artifact_id", "country", "continent").unique().sort("artifact_id", "country").rows()
     rows = [row for image in shown.iter_rows(named=True) for row in labels_of(image, places, how, seed)]
-    return pl.DataFrame(rows, schema=AUDITS.schema, orient="row").sort(AUDITS.key)
+    return pl.DataFrame(rows, schema={**AUDITS.schema, "none_means": pl.String()}).sort(AUDITS.key)
 
 
 def labels_of(
@@ -68,6 +69,7 @@ def labels_of(
             "country": country,
             "continent": continent,
             "none_of_these": artifact is None,
+            "none_means": NO_CULTURE if artifact is None else None,
         }
 
 

@@ -7,10 +7,9 @@ checksum is verified; the checksum of a stream is that of its blocks in order, a
 import bz2
 from bisect import bisect_left
 from collections.abc import Iterator
-from pathlib import Path
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump.members import Chunk, damaged
+from culturekit.kg.dump.members import Chunk, FileRange, damaged
 
 __all__ = ["FIRST_BLOCK", "Bzip2Range", "combined"]
 
@@ -31,24 +30,10 @@ def combined(checksum: int, block: int) -> int:
     return ((checksum << 1 | checksum >> 31) & 0xFFFFFFFF) ^ block
 
 
-class Bzip2Range:
-    """The blocks and stream ends of a file whose first bits lie from `begin` to before `end`.
+class Bzip2Range(FileRange):
+    """The blocks and stream ends of a file whose first bits lie from `begin` to before `end`, in bits."""
 
-    Read `chunks`, then ask where the first of them `start`s and where what follows them (`stop`), how many streams end
-    here (`members`), and for the `checks`: (0, checksum) of each block and (1, checksum) of each stream's end.
-    """
-
-    def __init__(self, path: Path, begin: int, end: int, *, exact: bool, first_member: int = 0) -> None:
-        """Choose the range, in bits."""
-        self.path = path
-        self.begin = begin
-        self.end = end
-        self.exact = exact
-        self.first_member = first_member
-        self.start: int | None = None
-        self.stop = begin
-        self.members = 0
-        self.checks: list[tuple[int, int]] = []
+    __slots__ = ()
 
     def chunks(self) -> Iterator[Chunk]:
         """Decompress the blocks one after the other."""

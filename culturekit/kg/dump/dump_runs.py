@@ -19,7 +19,7 @@ from culturekit.kg.dump.cut_lines import CutLines, Piece
 from culturekit.kg.dump.entities import Decode, Item, Malformed, decoder_for
 from culturekit.kg.dump.gzip_ranges import GzipRange
 from culturekit.kg.dump.item_batches import ItemBatch
-from culturekit.kg.dump.members import Chunk
+from culturekit.kg.dump.members import Chunk, FileRange
 from culturekit.storage.atomic import clear_folder, sync_tree, write_atomically
 from culturekit.storage.seals import is_sealed, seal
 
@@ -31,22 +31,14 @@ Form: TypeAlias = Literal["gzip", "bzip2", "plain", "chunks"]
 CHUNK_BYTES = 1_000_000
 
 
-class PlainRange:
+class PlainRange(FileRange):
     """The bytes of a file from `begin` to before `end`, of one member; offsets are counted from `begin`."""
 
-    def __init__(self, path: Path, begin: int, end: int, *, exact: bool = True, first_member: int = 0) -> None:
-        """Choose the range."""
-        self.path = path
-        self.begin = begin
-        self.end = end
-        self.start: int | None = begin
-        self.stop = end
-        self.members = 0
-        self.checks: list[tuple[int, int]] = []
+    __slots__ = ()
 
     def chunks(self) -> Iterator[Chunk]:
         """Read the bytes."""
-        position = self.begin
+        self.start = position = self.begin
         with self.path.open("rb") as file:
             file.seek(position)
             while content := file.read(min(CHUNK_BYTES, self.end - position)):

@@ -12,7 +12,7 @@ from typing import cast
 from isal import igzip_lib, isal_zlib
 
 from culturekit.errors import IntegrityError
-from culturekit.kg.dump.members import GZIP_WINDOW, Chunk, damaged
+from culturekit.kg.dump.members import GZIP_WINDOW, Chunk, FileRange, damaged
 
 __all__ = ["GzipRange", "second_member"]
 
@@ -32,24 +32,10 @@ BROKEN = (cast("type[Exception]", igzip_lib.IsalError), cast("type[Exception]", 
 PROBE = 8_192
 
 
-class GzipRange:
-    """The members of a file that begin at `begin` or later, and before `end`.
+class GzipRange(FileRange):
+    """The members of a file that begin at `begin` or later, and before `end`."""
 
-    Read `chunks`, then ask where the first member `start`s (None: none begins here), where the last one `stop`s, and
-    how many `members` there are.
-    """
-
-    def __init__(self, path: Path, begin: int, end: int, *, exact: bool, first_member: int = 0) -> None:
-        """Choose the range; `exact` says that a member begins at `begin`; `first_member` is for messages."""
-        self.path = path
-        self.begin = begin
-        self.end = end
-        self.exact = exact
-        self.first_member = first_member
-        self.start: int | None = None
-        self.stop = begin
-        self.members = 0
-        self.checks: list[tuple[int, int]] = []
+    __slots__ = ()
 
     def chunks(self) -> Iterator[Chunk]:
         """Decompress the members one after the other; each must end with its checksum."""

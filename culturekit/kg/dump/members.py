@@ -8,7 +8,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -17,7 +17,17 @@ from isal import igzip_lib, isal_zlib
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.registry import needing
 
-__all__ = ["GZIP_WINDOW", "STDIN", "Chunk", "damaged", "gzip_member", "read_chunks", "read_line", "tells_damage"]
+__all__ = [
+    "GZIP_WINDOW",
+    "STDIN",
+    "Chunk",
+    "FileRange",
+    "damaged",
+    "gzip_member",
+    "read_chunks",
+    "read_line",
+    "tells_damage",
+]
 
 STDIN = Path("-")
 CHUNK_BYTES = 65_536
@@ -35,6 +45,34 @@ class Chunk:
     member: int
     offset: int
     content: bytes
+
+
+@dataclass(slots=True)
+class FileRange:
+    """A range of a file, from `begin` to before `end`; all below is known when its `chunks` are read.
+
+    Attributes:
+        exact: whether something begins at `begin`; else it is looked for.
+        first_member: the number in the file of the first member, for messages.
+        start: where the first member, or block, of the range begins; None where none does.
+        stop: where what follows the last one begins.
+        members: how many end here.
+        checks: of bzip2: (0, checksum) of each block and (1, checksum) of each stream's end.
+    """
+
+    path: Path
+    begin: int
+    end: int
+    exact: bool = True
+    first_member: int = 0
+    start: int | None = field(default=None, init=False)
+    stop: int = field(init=False)
+    members: int = field(default=0, init=False)
+    checks: list[tuple[int, int]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing read."""
+        self.stop = self.begin
 
 
 class Inflater(Protocol):

@@ -6,14 +6,17 @@ from culturekit.errors import UsageError
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.corrected.audit_design import Design, check_even_draw, check_response
 from culturekit.metrics.diversity.kernels import Weights
+from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 
 __all__ = [
     "DESIGN_UNKNOWN",
     "FEWEST_AUDITED",
     "MOST_UNPLACED",
+    "NONE_UNDIVIDED",
     "ONE_RATER",
     "audited_answers",
     "marks_of",
+    "told_apart",
     "unplaced_answers",
 ]
 
@@ -28,6 +31,10 @@ numbers, they would make the rest look more certain, and more at home, than the 
 
 ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
 """What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
+
+NONE_UNDIVIDED = "none not told apart"
+"""What is said where people could only say none of these: what shows no culture and what is not in the list are then
+taken to be alike."""
 
 LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
 
@@ -54,7 +61,7 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    found = one_pool(audit, pool).join(nearest.select("image_id"), on="image_id", how="semi")
+    found = told_apart(one_pool(audit, pool)).join(nearest.select("image_id"), on="image_id", how="semi")
     if found.is_empty():
         raise UsageError("no audited image is among the matches", expected="audits of images of this model")
     placed = placed_answers(found, weights)
@@ -78,7 +85,18 @@ def marks_of(answers: pl.DataFrame, design: Design) -> list[str]:
     """Say what is to stand beside numbers that some answers correct: a design, or raters, that nobody can check."""
     twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
     alone = answers.height > 0 and not (twice > 1).any()
-    return [ONE_RATER] * alone + [DESIGN_UNKNOWN] * (design == "unknown")
+    undivided = (told_apart(answers)["none_of_these"] & told_apart(answers)["none_means"].is_null()).any()
+    return [ONE_RATER] * alone + [DESIGN_UNKNOWN] * (design == "unknown") + [NONE_UNDIVIDED] * undivided
+
+
+def told_apart(answers: pl.DataFrame) -> pl.DataFrame:
+    """Let `none_of_these` hold only of what shows no culture, or may: who cannot tell says nothing of an image."""
+    means = answers["none_means"] if "none_means" in answers.columns else pl.Series([None], dtype=pl.String)
+    unknown = means.filter(means.is_not_null() & ~means.is_in(NONE_MEANS))
+    if unknown.len():
+        raise UsageError("audits have an unknown none_means", expected=", ".join(NONE_MEANS), found=repr(unknown[0]))
+    told = answers.with_columns(none_means=means if len(means) == answers.height else pl.lit(None, pl.String))
+    return told.with_columns(pl.col("none_of_these") & pl.col("none_means").fill_null(NO_CULTURE).eq(NO_CULTURE))
 
 
 def one_pool(audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
@@ -95,11 +113,12 @@ def closest_level(weights: Weights) -> tuple[str, str]:
 
 
 def unplaced_answers(answers: pl.DataFrame, weights: Weights) -> dict[str, int]:
-    """Count the answers that a kernel leaves out because they name a wider level only, under the name of that level."""
+    """Count the answers that a kernel leaves out, by the wider level that they name, or as `cannot_tell`."""
     level, column = closest_level(weights)
-    left_out = answers.filter(~pl.col("none_of_these"), pl.col(column).is_null()).height
+    left_out = told_apart(answers).filter(~pl.col("none_of_these"), pl.col(column).is_null())
     name = {"artifact": "country_only", "country": "continent_only"}.get(level, "no_continent")
-    return {name: left_out} if left_out else {}
+    untold = left_out.filter(pl.col("none_means").is_not_null()).height
+    return {key: count for key, count in ((name, left_out.height - untold), ("cannot_tell", untold)) if count}
 
 
 def placed_answers(answers: pl.DataFrame, weights: Weights) -> pl.DataFrame:
@@ -113,6 +132,6 @@ def placed_answers(answers: pl.DataFrame, weights: Weights) -> pl.DataFrame:
             f"an audit says neither {article} {level} nor none of these",
             where=f"{images - left} of {images} audited images",
             expected=f"{article} {level} for all but {MOST_UNPLACED:.0%} of them",
-            found="wider answers only",
+            found="wider answers only, or that nobody can tell",
         )
     return placed

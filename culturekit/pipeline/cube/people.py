@@ -17,10 +17,10 @@ from culturekit.families.handles.image_levels import MeanOptions
 from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.families.questions import QuestionOptions, QuestionReads
-from culturekit.pipeline.cube.counts import all_images, prompt_count
+from culturekit.pipeline.cube.counts import prompt_count
 from culturekit.pipeline.cube.scores import compared
 from culturekit.pipeline.cube.space import asking
-from culturekit.pipeline.planning.slots import asks, works
+from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.aggregate_stage import AggregateReads
 from culturekit.pipeline.steps.annotate_stages import (
     ANSWERS_FILE,
@@ -58,8 +58,7 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
             probabilities(recipe, run, wanted, wanted.vqascore, model)
         for number, scorer in enumerate(wanted.scorers, start=1):
             stage = quality_stage(run.table(roles.IMAGES, model), scorer=scorer, prompts=run.table(roles.PROMPTS))
-            plan = works(all_images(recipe, run, recipe.images), by=scorer, source=recipe.backend_of(model))
-            run.add(stage, roles.SCORER, model, str(number), plan=plan)
+            run.add(stage, roles.SCORER, model, str(number))
     shown(recipe, run, wanted)
     compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON, [])
 

@@ -105,7 +105,7 @@ def export_stage(
 
     settings = {**asdict(options), "shortlist": shortlist}
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
-    return Stage(name, "annotate-export", 1, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars"))
+    return Stage(name, "annotate-export", 2, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars"))
 
 
 def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, name: str = "ratings") -> Stage:
@@ -115,7 +115,7 @@ def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, na
     return Stage(
         name,
         "annotate-import",
-        1,
+        2,
         lambda work: import_answers(work, project, exports, pool=pool),
         {"project": project, **roles("export", exports)},
         {"pool": pool},

@@ -74,7 +74,7 @@ def simulated_audit_stage(matches: Path, truth: Path, cspace: Path, audit: Audit
 
     inputs = {"matches": matches, "truth": truth, "cspace": cspace}
     options = {"images": audit.images, **asdict(audit.raters)}
-    return Stage("audit", "simulated-audit", 3, run, inputs, options, {"audit": seed})
+    return Stage("audit", "simulated-audit", 4, run, inputs, options, {"audit": seed})
 
 
 def true_matches(work: Work, images_path: Path, cspace_path: Path) -> Outcome:

@@ -32,10 +32,11 @@ AUDITS = declare(
     columns="""
     image_id str, pool str, annotator str, artifact_id str?, country str?, continent str?, none_of_these bool
     """,
-    optional="drawing str?",
+    optional="drawing str?, none_means str?",
 )
-"""What people of a pool say an image shows; `none_of_these` is an answer, and has no labels. `drawing` names the drawn
-sample that they were asked about."""
+"""What people of a pool say an image shows; `none_of_these` is an answer. `none_means` says which: `no culture shown`,
+`cannot tell`, or `not in the list` (then the continent may be known); null where the form did not tell these apart.
+`drawing` names the drawn sample that they were asked about."""
 
 ANNOTATIONS = declare(
     "annotations",

@@ -9,7 +9,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -177,9 +177,9 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
     answers: dict[str, dict[str, str]] = {}
     parents: dict[str, str] = {NONE: NONE}
     for said in audits.filter(pl.col("image_id").is_in(list(own))).iter_rows(named=True):
-        if column == "country" and only_continent(said):
-            continue
         label = NONE if said["none_of_these"] else said[column]
+        if label is None:
+            continue  # of this level the answer says nothing
         answers.setdefault(said["image_id"], {})[said["annotator"]] = label
         parents.setdefault(label, said["continent"] or NONE)
     for label, continent in images.select(label=pl.col(column).fill_null(NONE), parent="continent").iter_rows():
@@ -198,11 +198,6 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
     audit = Audit(np.array([place[image][0] for image in ids]), np.array([place[image][1] for image in ids]), shown)
     continents = sorted(set(parents.values()))
     return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit)
-
-
-def only_continent(said: Mapping[str, Any]) -> bool:
-    """Tell whether an answer names a continent and no country: of countries it says nothing."""
-    return not said["none_of_these"] and said["country"] is None and said["continent"] is not None
 
 
 Answers: TypeAlias = Mapping[str, Mapping[str, str]]

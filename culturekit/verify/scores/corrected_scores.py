@@ -56,7 +56,7 @@ class CorrectedScores:
         audits = self.tables.audits
         if audits is None:
             raise ValueError("no audits are behind a corrected score")
-        audits = audits if pool is None else audits.filter(pl.col("pool") == pool)
+        audits = told_apart(audits if pool is None else audits.filter(pl.col("pool") == pool))
         return audits.join(images.select("image_id"), on="image_id", how="semi")
 
     def marks(self, images: pl.DataFrame, about: Mapping[str, Any]) -> list[str]:
@@ -66,6 +66,8 @@ class CorrectedScores:
             answers = Counter(self.said(part, about["pool"])["image_id"])
             if answers and max(answers.values()) == 1:
                 found.add("one rater")
+            if self.said(part, about["pool"]).filter("none_of_these", pl.col("none_means").is_null()).height:
+                found.add("none not told apart")
         return sorted(found | ({"design unknown"} if self.unknown else set()))
 
     def answer(self, row: Mapping[str, Any]) -> tuple[Answer, int, pl.DataFrame]:
@@ -97,6 +99,23 @@ def check_corrected(
             check_row(folder, row, scores, ledger)
 
 
+def told_apart(audits: pl.DataFrame) -> pl.DataFrame:
+    """Let none of these mean that no culture is shown: other meanings say nothing of an image."""
+    if "none_means" not in audits.columns:
+        return audits.with_columns(none_means=pl.lit(None, pl.String))
+    nothing = pl.col("none_means").is_null() | (pl.col("none_means") == "no culture shown")
+    return audits.with_columns(pl.col("none_of_these") & nothing)
+
+
+def left_out(told: pl.DataFrame, weights: Sequence[float]) -> dict[str, int]:
+    """Count the answers that say nothing of the closest level that a kernel looks at, and why."""
+    levels = (("country_only", "artifact_id"), ("continent_only", "country"), ("no_continent", "continent"))
+    wider, column = next(level for level, weight in zip(levels, reversed(weights), strict=True) if weight > 0)
+    nothing = told.filter(~pl.col("none_of_these"), pl.col(column).is_null())
+    untold = nothing.filter(pl.col("none_means").is_not_null()).height
+    return {wider: nothing.height - untold, "cannot_tell": untold}
+
+
 def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger: Ledger) -> None:
     """Work one row out and compare it."""
     answer, audited, images = scores.answer(row)
@@ -112,12 +131,10 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
         answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
     how = HOW_PAIRS if row["about"]["form"] == "average pairs" else HOW
     said: dict[str, object] = {"audited": audited, "kernel": kernel_name(row["about"]["weights"])}
-    weights = row["about"]["weights"]
-    name, column = ("country_only", "artifact_id") if weights[2] > 0 else ("continent_only", "country")
-    told = scores.said(images, row["about"]["pool"]).filter(~pl.col("none_of_these"), pl.col(column).is_null())
-    left_out = told.height if weights[1] > 0 or weights[2] > 0 else 0
-    if left_out or name in row["about"]:
-        said[name] = left_out
+    told = scores.said(images, row["about"]["pool"])
+    said |= {
+        key: count for key, count in left_out(told, row["about"]["weights"]).items() if count or key in row["about"]
+    }
     if "marked" in row["about"]:  # scores of earlier versions have no marks
         said["marked"] = scores.marks(images, row["about"])
     compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)

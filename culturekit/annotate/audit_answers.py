@@ -1,0 +1,72 @@
+"""Answers to the scheme audit as rows of the table `audits`: artifact, country or continent, or what none means."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+import polars as pl
+
+from culturekit.annotate.answer_rows import meanings_of
+from culturekit.annotate.exported_answers import KeyRow
+from culturekit.annotate.exported_json import Answered
+from culturekit.annotate.scheme import Scheme
+from culturekit.builders.country_names import country_code
+from culturekit.builders.folded_names import folded
+from culturekit.kg.countries import countries
+from culturekit.records.none_of_these import CANNOT_TELL, NO_CULTURE, NOT_IN_LIST
+from culturekit.records.schemas import AUDITS
+
+__all__ = ["AUDIT", "audit_row", "audits_of"]
+
+AUDIT = "audit"
+"""The scheme whose answers become audits."""
+
+MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_LIST}
+"""What options of the first question mean where no place is named; a form that has only `none` tells nothing apart."""
+
+
+def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: str | None) -> pl.DataFrame:
+    """Write annotations as AUDITS. A country outside the space lies where most answers put it, so that labels nest."""
+    rows = [audit_row(answered, row, scheme, pool) for answered, row in taken]
+    votes: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row["country"] is not None:
+            votes.setdefault(row["country"], Counter())[row["continent"]] += 1
+    lies_in = {country: min(each, key=lambda name: (-each[name], name)) for country, each in votes.items()}
+    settled = [{**row, "continent": lies_in.get(row["country"], row["continent"])} for row in rows]
+    return pl.DataFrame(settled, schema={**AUDITS.schema, "none_means": pl.String()})
+
+
+def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None) -> dict[str, Any]:
+    """Write one annotation as a row: the artifact, country or continent chosen or typed, or none."""
+    said: dict[str, str] = {}
+    for known in meanings_of(answered, row, scheme).values():
+        said |= known
+    shows = answered.answers.get("shows", ("",))[0]
+    if shows == "not_in_list":
+        said |= typed_place(answered.answers.get("place", ("",))[0], row)
+    nowhere = not said or (shows == "not_in_list" and "country" not in said)
+    apart = "cannot_tell" in scheme.criterion("shows").fixed_values
+    return {
+        "image_id": row["item_id"],
+        "pool": pool or row["annotator_region"],
+        "annotator": answered.annotator,
+        "artifact_id": said.get("artifact_id"),
+        "country": said.get("country"),
+        "continent": said.get("continent"),
+        "none_of_these": nowhere,
+        "none_means": MEANS.get(shows) if nowhere and apart else None,
+    }
+
+
+def typed_place(text: str, row: KeyRow) -> Mapping[str, str]:
+    """Tell the country that was typed, by its code where it has one, and its continent where that is known."""
+    place = country_code(text) or folded(text)
+    if not place:
+        return {}
+    listed = orjson.loads(row["options"]).get("countries", {}).get(place)
+    if listed is not None:
+        return {"country": place, "continent": str(listed["continent"])}
+    known = countries().get(place)
+    return {"country": place} if known is None else {"country": place, "continent": known.continent}
