@@ -28,7 +28,8 @@ def world(seed: int, *, nothing: float = 0.2, n: int = 60) -> tuple[pl.DataFrame
     tables, answers, shown = [], [], {}
     for concept, size in (("art", 240), ("cuisine", 480)):
         empty = rng.random(size) < nothing
-        truth = [None if none else COUNTRIES[c] for none, c in zip(empty, rng.choice(6, p=SHARES, size=size), strict=True)]
+        chosen = rng.choice(6, p=SHARES, size=size)
+        truth = [None if none else COUNTRIES[place] for none, place in zip(empty, chosen, strict=True)]
         matches = matches_of(mapped_with_error(truth, accuracy=0.8, rng=rng), prompts=3)
         matches = matches.with_columns(pl.lit(concept).alias("concept"), image_id=concept + pl.col("image_id"))
         own = dict(zip(matches["image_id"].to_list(), truth, strict=True))
