@@ -25,7 +25,9 @@ SHARES = (0.5, 0.2, 0.1, 0.1, 0.06, 0.04)
 def world(seed: int, *, nothing: float = 0.2, n: int = 60) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
     """Two concepts of unequal size, mapped rightly in four of five cases, and an audit of each."""
     rng = np.random.default_rng(seed)
-    tables, answers, shown = [], [], {}
+    tables: list[pl.DataFrame] = []
+    answers: list[pl.DataFrame] = []
+    shown: dict[str, str | None] = {}
     for concept, size in (("art", 240), ("cuisine", 480)):
         empty = rng.random(size) < nothing
         chosen = rng.choice(6, p=SHARES, size=size)
