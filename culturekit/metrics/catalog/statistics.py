@@ -83,50 +83,6 @@ MODEL_RANK = describe(
     unit="rank",
 )
 
-MAPPING_ACCURACY = describe(
-    "mapping_accuracy",
-    "How often the mapping is right",
-    "share of audited images whose nearest artifact is, at params.level, what people saw; concepts weighed by their "
-    "images; one that shows nothing is never right",
-    paper="Wilson 1927; limits over concepts: Zou and Donner 2008",
-    inputs=("matches", "audits"),
-    pitfalls=(
-        "It speaks of this model's images: another model's may be easier, or harder.",
-        "An accurate mapping can rank models wrongly, where it errs towards few countries.",
-    ),
-    low=0.0,
-    high=1.0,
-    direction="higher",
-    unit="share",
-)
-
-SHARE_WITHOUT_CULTURE = describe(
-    "share_without_culture",
-    "Share of images without culture",
-    "share of audited images in which people saw no artifact of any culture; concepts weighed by their images",
-    paper="Wilson 1927; limits over concepts: Zou and Donner 2008",
-    inputs=("matches", "audits"),
-    pitfalls=("People recognise what they know: nothing recognised is not nothing shown.",),
-    low=0.0,
-    high=1.0,
-    direction="lower",
-    unit="share",
-)
-
-SHOWN_SHARE = describe(
-    "shown_share",
-    "Share of images that show a country",
-    "mean of (said - w mapped) over audited images + w share of all images mapped to it, w = clip(cov / var, 0, 1); "
-    "concepts weighed by their images",
-    paper="Angelopoulos, Duchi and Zrnic 2023 (PPI++)",
-    inputs=("matches", "audits"),
-    pitfalls=("Each country is estimated by itself: the shares need not add up to 1.",),
-    low=0.0,
-    high=1.0,
-    direction="neither",
-    unit="share",
-)
-
 GROUP_GAP = describe(
     "group_gap",
     "Gap between groups",
@@ -325,7 +281,6 @@ ROUTE_KAPPA = describe(
 
 STATISTICS = (
     COHEN, FLEISS, GROUP_GAP, HUMAN_CORRELATION, JUDGE_AGREEMENT, JUDGE_BIAS, ALPHA, METRIC_CORRELATION,
-    MAPPING_ACCURACY, SHARE_WITHOUT_CULTURE, SHOWN_SHARE,
     MODEL_DIFFERENCE, MODEL_RANK, PAIRWISE, POOL_CORRELATION, POOL_DIFFERENCE, STABILITY, ROUTE_AGREEMENT,
     ROUTE_KAPPA, UNANIMOUS,
 )  # fmt: skip
