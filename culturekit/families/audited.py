@@ -146,10 +146,8 @@ def seen_images(
     column, weights = LEVELS[level]
     said = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
     label = pl.when(~pl.col("none_of_these")).then(pl.col(column))
-    nothing = pl.col("none_of_these")
-    if "none_means" in said.columns:
-        nothing &= pl.col("none_means").is_null() | (pl.col("none_means") == "no culture shown")
-    found = said.group_by("image_id").agg(found=label, nothing=nothing.cast(pl.Float64).mean())
+    nothing = pl.col("none_of_these").cast(pl.Float64).mean()
+    found = said.group_by("image_id").agg(found=label, nothing=nothing)
     mapped = images.select("image_id", "model", "concept", mapped=pl.col(column))
     return mapped.join(found, on="image_id", how="left", maintain_order="left")
 

@@ -97,13 +97,13 @@ def part_of(images: pl.DataFrame, said: pl.DataFrame, column: str) -> Part:
     mapped = dict(images.select("image_id", column).iter_rows())
     answers: dict[str, list[dict[str, Any]]] = {}
     for answer in said.iter_rows(named=True):
-        if answer["image_id"] in mapped and (answer["none_of_these"] or answer[column] is not None):
-            answers.setdefault(answer["image_id"], []).append(answer)
+        nothing = answer["none_of_these"] and answer.get("none_means") in NOTHING
+        if answer["image_id"] in mapped and (nothing or answer[column] is not None):
+            answers.setdefault(answer["image_id"], []).append({**answer, "nothing": nothing})
     looked = []
     for image, own in answers.items():
-        nothing = [one["none_of_these"] and one.get("none_means") in NOTHING for one in own]
-        named = [None if one["none_of_these"] else one[column] for one in own]
-        looked.append(Looked(mapped[image], named, sum(nothing) / len(own)))
+        named = [None if one["nothing"] else one[column] for one in own]
+        looked.append(Looked(mapped[image], named, sum(one["nothing"] for one in own) / len(own)))
     counts: dict[str | None, int] = {}
     for label in mapped.values():
         counts[label] = counts.get(label, 0) + 1
