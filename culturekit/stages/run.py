@@ -61,6 +61,10 @@ class Run:
         name = file or (f"{role.holds}.parquet" if role.holds else "")
         return self.folder(role, model, variant) / name if name else self.folder(role, model, variant)
 
+    def values_of(self, role: Role, model: str = "") -> Path:
+        """Name the values behind the scores of a role."""
+        return self.table(role, model, file="values.parquet")
+
     def has(self, role: Role, model: str = "", variant: str = "") -> bool:
         """Tell whether the run has such a stage."""
         return role.folder(model, variant) in self.stages

@@ -46,7 +46,7 @@ def wire_index(recipe: Recipe, run: Run) -> None:
 def references(recipe: Recipe, run: Run, wanted: References) -> None:
     """Draw the pictures, or take those of a folder: as many as it has, unless the recipe says how many."""
     prompts, space, backend = reference_prompts(run), run.table(roles.CSPACE), wanted.backend
-    images = ImagePlan(slots=wanted.per_artifact, kinds=("cube",))
+    images = wanted.images
     if parse_spec(backend).name == FOLDER and not wanted.counted:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:

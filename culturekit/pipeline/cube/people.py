@@ -60,7 +60,7 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
             stage = quality_stage(run.table(roles.IMAGES, model), scorer=scorer, prompts=run.table(roles.PROMPTS))
             run.add(stage, roles.SCORER, model, str(number))
     shown(recipe, run, wanted)
-    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON, [])
+    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
 
 
 def questions(recipe: Recipe, run: Run, writer: str) -> None:
@@ -188,7 +188,7 @@ def answers_in(run: Run, asked: Annotations) -> AggregateFiles:
 
 def held_against(recipe: Recipe, run: Run, asked: Annotations) -> None:
     """Hold the scores of single images against what people said of them; faithfulness has its own."""
-    faithful = [run.table(roles.FAITHFULNESS, file="values.parquet")] if run.has(roles.FAITHFULNESS) else []
+    faithful = [run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []
     given = MetaReads(
         ValueTables(faithful),
         run.table(roles.RATINGS),
