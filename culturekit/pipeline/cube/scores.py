@@ -7,6 +7,7 @@ from pathlib import Path
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
+from culturekit.families.audited import AuditedOptions, AuditedReads, audited
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
@@ -22,6 +23,7 @@ from culturekit.families.handles.inputs import (
     VectorFolders,
 )
 from culturekit.families.qvs import QvsReads, qvs
+from culturekit.families.ranks import RankOptions, RankReads, ranks
 from culturekit.families.realism import RealismReads, realism
 from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
@@ -64,6 +66,13 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
     run.add(qvs(given, correction, recipe.scoring), roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
+    if given.audits:
+        options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
+        run.add(
+            audited(AuditedReads(given.matches, given.audits, given.sample), options, required=False), roles.AUDITED
+        )
+    if given.audits and len(recipe.models) > 1:
+        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions(), required=False), roles.RANKS)
 
 
 def limits(run: Run) -> dict[str, Path]:
