@@ -31,7 +31,7 @@ class LlmOptions:
     budget: float | None = None
     concurrency: int = 16
     batch: bool = False
-    beside: tuple[Path, ...] = ()
+    beside: Iterable[Path] = ()
     go_on: bool = False
 
 

@@ -1,6 +1,6 @@
 """A run: a folder with one folder a stage, found by what the stage does and for which model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from culturekit.stages.planned import Slot
 from culturekit.stages.roles import Role
 from culturekit.stages.stage import Stage
 
-__all__ = ["Run", "Step"]
+__all__ = ["Others", "Run", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,18 @@ class Step:
 
     stage: Stage
     plan: Slot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The folders of the other stages that share a budget, of those that join later too."""
+
+    own: Path
+    folders: Sequence[Path]
+
+    def __iter__(self) -> Iterator[Path]:
+        """Give them in the order in which they joined."""
+        return (folder for folder in self.folders if folder != self.own)
 
 
 @dataclass(slots=True)
@@ -29,12 +41,14 @@ class Run:
         models: that are evaluated, in the order of the recipe.
         stages: the names of the folders, each after what it reads.
         steps: what was added.
+        shared: the folders of the stages that share a budget, by the name of the budget.
     """
 
     root: Path
     models: Sequence[str] = ()
     stages: Sequence[str] = ()
     steps: list[Step] = field(default_factory=list)
+    shared: dict[str, list[Path]] = field(default_factory=dict)
 
     def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot | None = None) -> Path:
         """Add a stage, and give the table that others read from it; `plan` says what it takes besides time.
@@ -51,6 +65,12 @@ class Run:
         self.stages = (*self.stages, name)
         self.steps.append(Step(replace(stage, name=name), plan))
         return self.table(role, model, variant)
+
+    def sharing(self, budget: str, folder: Path) -> Others:
+        """Let a stage share a budget; what the others have spent is not there for it."""
+        folders = self.shared.setdefault(budget, [])
+        folders.append(folder)
+        return Others(folder, folders)
 
     def folder(self, role: Role, model: str = "", variant: str = "") -> Path:
         """Name the folder of a role."""

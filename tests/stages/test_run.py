@@ -50,3 +50,11 @@ def test_names_are_read_back_by_the_models_that_are_known() -> None:
 def test_every_role_has_a_name_of_its_own() -> None:
     forms = [each.form for each in vars(roles).values() if isinstance(each, Role)]
     assert len(set(forms)) == len(forms)
+
+
+def test_stages_that_share_a_budget_know_each_other_those_that_join_later_too(tmp_path: Path) -> None:
+    run = Run(tmp_path, ["a"])
+    first = run.sharing("llm", run.folder(roles.FILTER))
+    run.sharing("images of a", run.folder(roles.IMAGES, "a"))
+    second = run.sharing("llm", run.folder(roles.QUESTIONS))
+    assert (list(first), list(second)) == ([run.folder(roles.QUESTIONS)], [run.folder(roles.FILTER)])

@@ -1,6 +1,6 @@
 """One budget for several stages: what the others have spent is no longer there for this one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def journal_for(final: Path) -> Path | None:
     return next((place / FILE for place in places if (place / FILE).is_file()), None)
 
 
-def spent_elsewhere(stages: Sequence[Path]) -> float:
+def spent_elsewhere(stages: Iterable[Path]) -> float:
     """Add up what the last run of each stage has spent, or may have spent, in US dollars."""
     journals = [journal for stage in stages if (journal := journal_for(stage)) is not None]
     return sum(spent_in_last_run(journal) for journal in journals)
@@ -40,12 +40,12 @@ def spent_in_last_run(journal: Path) -> float:
     return max(spent_in_run(journal, last[0]), dollars(int(promised[0])) if promised else 0.0)
 
 
-def left_for(budget: float | None, stages: Sequence[Path]) -> float | None:
+def left_for(budget: float | None, stages: Iterable[Path]) -> float | None:
     """Give what a budget leaves after what other stages have spent."""
     return None if budget is None else max(0.0, budget - spent_elsewhere(stages))
 
 
-def note_on_others(budget: float | None, stages: Sequence[Path]) -> str:
+def note_on_others(budget: float | None, stages: Iterable[Path]) -> str:
     """Say what of a budget others have spent; empty where they have spent nothing."""
     spent = spent_elsewhere(stages)
     if budget is None or not spent:

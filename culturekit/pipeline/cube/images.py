@@ -82,12 +82,9 @@ def wire_models(recipe: Recipe, run: Run) -> None:
             run.add(simulated_audit_stage(matches, truth, space, audit, seed=recipe.seed), roles.AUDIT, name)
 
 
-def drawn(
-    recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role = roles.IMAGES, beside: tuple[Path, ...] = ()
-) -> Path:
+def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role = roles.IMAGES) -> Path:
     """Have a model make images; templates may tell how many before there are prompts."""
-    expected = partial(known_prompts, recipe)
-    return model_images(run, model, images, role, seed=recipe.seed, prompts=expected, beside=beside)
+    return model_images(run, model, images, role, seed=recipe.seed, prompts=partial(known_prompts, recipe))
 
 
 def mapped(recipe: Recipe, run: Run, images: Path, role: Role, model: str, variant: str = "") -> Path:
@@ -104,8 +101,7 @@ def within_images(recipe: Recipe, run: Run) -> bool:
         return False
     plan = replace(recipe.images, **wanted.model_dump())
     for model in recipe.models:
-        images = drawn(recipe, run, model, plan, roles.WITHIN_IMAGES, (run.folder(roles.IMAGES, model.name),))
-        mapped(recipe, run, images, roles.WITHIN_MATCHES, model.name)
+        mapped(recipe, run, drawn(recipe, run, model, plan, roles.WITHIN_IMAGES), roles.WITHIN_MATCHES, model.name)
     return True
 
 

@@ -72,14 +72,8 @@ def judged(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: 
 
 
 def asking(recipe: Recipe, run: Run, *, but: Path) -> LlmOptions:
-    """Say how a stage asks for words; what the others have spent is taken from the budget that all share."""
-    wanted = recipe.faithfulness
-    folders = [run.folder(roles.FILTER), *([] if recipe.completion is None else [run.folder(roles.COMPLETION)])]
-    if wanted is not None:
-        judges = ((roles.ANSWERS, wanted.answers), (roles.VQASCORE, wanted.vqascore))
-        folders += [] if wanted.questions is None else [run.folder(roles.QUESTIONS)]
-        folders += [run.folder(role, model) for role, spec in judges if spec is not None for model in run.models]
-    return replace(recipe.llm.options(), beside=tuple(folder for folder in folders if folder != but))
+    """Say how a stage asks for words; all that do share one budget."""
+    return replace(recipe.llm.options(), beside=run.sharing("llm", but))
 
 
 def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:

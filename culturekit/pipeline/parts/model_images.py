@@ -22,18 +22,13 @@ def model_images(
     *,
     seed: int,
     prompts: Prompts = unknown,
-    beside: tuple[Path, ...] = (),
 ) -> Path:
-    """Have a model make images of the prompts of a run; give their table.
+    """Have a model make images of the prompts of a run, and give their table; all of a model share its budget.
 
-    `prompts` counts those of some kinds as far as it can be known before they are built. What was spent in folders
-    `beside` is off the budget of the model.
+    `prompts` counts those of some kinds as far as it can be known before they are built.
     """
-    asked, space, llm = (
-        run.table(roles.PROMPTS),
-        run.table(roles.CSPACE),
-        replace(model.buying.options(), beside=beside),
-    )
-    backend = model.backend
+    asked, space, backend = run.table(roles.PROMPTS), run.table(roles.CSPACE), model.backend
+    others = run.sharing(f"images of {model.name}", run.folder(role, model.name))
+    llm = replace(model.buying.options(), beside=others)
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
     return run.add(stage, role, model.name, plan=makes(plan, backend, seed=seed, prompts=prompts, batch=llm.batch))
