@@ -29,7 +29,7 @@ from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
 
-__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
+__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
