@@ -108,13 +108,13 @@ def headline_of(empty: Sequence[ModelLine], failed: Floor | None, *, lying: bool
 
 
 def overstated(line: ModelLine, models: Sequence[ModelLine]) -> bool:
-    """Tell whether a model that shows nothing is ranked above one that shows more; last both ways is no lie."""
+    """Tell whether a model that shows nothing is ranked above one that shows as much or more; last both ways is no lie."""
     real = line.reality
     if real is None or line.mapped.value <= real.value:
         return False
     others = [other for other in models if other is not line and other.reality is not None]
     passed = [other for other in others if other.reality and other.mapped.value < line.mapped.value]
-    return not others or any(other.reality and other.reality.value > real.value for other in passed)
+    return not others or any(other.reality and other.reality.value >= real.value for other in passed)
 
 
 def evidence(line: ModelLine, models: Sequence[ModelLine]) -> Iterator[str]:
