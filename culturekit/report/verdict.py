@@ -108,7 +108,7 @@ def headline_of(empty: Sequence[ModelLine], failed: Floor | None, *, lying: bool
 
 
 def overstated(line: ModelLine, models: Sequence[ModelLine]) -> bool:
-    """Tell whether a model that shows nothing is ranked above one that shows as much or more; last both ways is no lie."""
+    """Tell whether a model that shows nothing is ranked above one that shows no less; last both ways is no lie."""
     real = line.reality
     if real is None or line.mapped.value <= real.value:
         return False
