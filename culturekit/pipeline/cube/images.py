@@ -17,6 +17,7 @@ from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.pipeline.cube.counts import all_images, known_prompts
+from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks, makes, works
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
@@ -45,8 +46,8 @@ def wire_index(recipe: Recipe, run: Run) -> None:
 
 def references(recipe: Recipe, run: Run, wanted: References) -> None:
     """Draw the pictures, or take those of a folder: as many as it has, unless the recipe says how many."""
-    prompts, space, backend = reference_prompts(run), run.table(roles.CSPACE), wanted.backend
-    images = wanted.images
+    prompts, space = reference_prompts(run), run.table(roles.CSPACE)
+    images, backend = wanted.images, wanted.backend
     if parse_spec(backend).name == FOLDER and not wanted.counted:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
@@ -69,28 +70,24 @@ def indexed(run: Run, role: Role, options: IndexOptions, variant: str = "") -> P
 
 def wire_models(recipe: Recipe, run: Run) -> None:
     """Make, map and rate the images of each model."""
-    space = run.table(roles.CSPACE)
+    space, audit = run.table(roles.CSPACE), recipe.audit
     for model in recipe.models:
-        name, images = model.name, drawn(recipe, run, model, recipe.images, roles.IMAGES)
+        name, images = model.name, drawn(recipe, run, model, recipe.images)
         matches = mapped(recipe, run, images, roles.MATCHES, name)
         run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name)
         if knows_truth(model.backend):
             run.add(truth_stage(images, space), roles.TRUTH, name)
-        if recipe.audit is not None and recipe.audit.file is None:
+        if audit is not None and audit.file is None:
             truth = run.table(roles.TRUTH, name)
-            run.add(simulated_audit_stage(matches, truth, space, recipe.audit, seed=recipe.seed), roles.AUDIT, name)
+            run.add(simulated_audit_stage(matches, truth, space, audit, seed=recipe.seed), roles.AUDIT, name)
 
 
-def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role, beside: tuple[Path, ...] = ()) -> Path:
-    """Make images of a model; what was spent in folders `beside` is off its budget."""
-    prompts, space, llm = run.table(roles.PROMPTS), run.table(roles.CSPACE), model.buying.options()
-    stage = generate_stage(
-        prompts, images, backend=model.backend, model=model.name, seed=recipe.seed, cspace=space,
-        llm=replace(llm, beside=beside),
-    )  # fmt: skip
+def drawn(
+    recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role = roles.IMAGES, beside: tuple[Path, ...] = ()
+) -> Path:
+    """Have a model make images; templates may tell how many before there are prompts."""
     expected = partial(known_prompts, recipe)
-    plan = makes(images, model.backend, seed=recipe.seed, prompts=expected, batch=llm.batch)
-    return run.add(stage, role, model.name, plan=plan)
+    return model_images(run, model, images, role, seed=recipe.seed, prompts=expected, beside=beside)
 
 
 def mapped(recipe: Recipe, run: Run, images: Path, role: Role, model: str, variant: str = "") -> Path:
@@ -105,7 +102,7 @@ def within_images(recipe: Recipe, run: Run) -> bool:
     wanted = recipe.within
     if wanted is None or set(wanted.kinds) <= set(recipe.images.kinds):
         return False
-    plan = replace(recipe.images, kinds=wanted.kinds, repeats=wanted.repeats, slots=wanted.slots)
+    plan = replace(recipe.images, **wanted.model_dump())
     for model in recipe.models:
         images = drawn(recipe, run, model, plan, roles.WITHIN_IMAGES, (run.folder(roles.IMAGES, model.name),))
         mapped(recipe, run, images, roles.WITHIN_MATCHES, model.name)
@@ -114,11 +111,10 @@ def within_images(recipe: Recipe, run: Run) -> bool:
 
 def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     """Map pictures that show nothing, and look at the instrument itself."""
-    wanted = recipe.diagnosis
-    if wanted is None:
+    if (wanted := recipe.diagnosis) is None:
         return
     plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
-    drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan, roles.IMAGES)
+    drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
     pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
     shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
     run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(all_images(recipe, run, plan)))

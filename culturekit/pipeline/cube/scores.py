@@ -124,9 +124,9 @@ def wire_stability(recipe: Recipe, run: Run) -> None:
 
 def wire_realism(recipe: Recipe, run: Run) -> None:
     """Embed real and generated images, measure batches, and score how real and how unlike images look."""
-    wanted, scores = recipe.realism, recipe.scores
-    if wanted is None:
+    if (wanted := recipe.realism) is None:
         return
+    scores = recipe.scores
     real, encoder = real_images(run, wanted), EmbedOptions(features_of(wanted.encoder))
     run.add(embed_stage(EmbedSource(real), encoder), roles.VECTORS, roles.REAL_IMAGES)
     for name, table in run.by_model(roles.IMAGES).items():
@@ -178,8 +178,7 @@ def wire_within(recipe: Recipe, run: Run) -> None:
 
 def wire_gaps(recipe: Recipe, run: Run) -> None:
     """Score the gaps of a scheme on the values within countries, where the recipe asks for it."""
-    wanted = recipe.gaps
-    if wanted is None:
+    if (wanted := recipe.gaps) is None:
         return
     groups = None if wanted.file is None else Path(wanted.file)
     options = GapOptions(wanted.scheme, groups, confidence=recipe.scores.confidence, seed=recipe.seed)

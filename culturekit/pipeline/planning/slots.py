@@ -17,7 +17,7 @@ from culturekit.registry import parse_spec
 from culturekit.stages.planned import PlannedStage, Slot, ToPlan
 from culturekit.stages.stage import Stage
 
-__all__ = ["Count", "asks", "looks", "makes", "unknown", "works"]
+__all__ = ["Count", "Prompts", "asks", "looks", "makes", "unknown", "works"]
 
 Count: TypeAlias = Callable[[], int | None]
 """Counts what a stage works on, as far as that can be known now."""
