@@ -12,6 +12,7 @@ __all__ = [
     "PICTURES_PER_SHARD",
     "REQUESTS_PER_SHARD",
     "RESAMPLES",
+    "SHORTLIST",
     "TEXTS_PER_SHARD",
     "TONES_PER_SHARD",
 ]
@@ -30,6 +31,9 @@ RESAMPLES = 2000
 
 CHEAP_RESAMPLES = 9999
 """Draws of a bootstrap where each is cheap: BCa limits lie far out, where few draws fall."""
+
+SHORTLIST = 12
+"""Artifacts that a form offers for each image: one screen of them."""
 
 # A shard is what one worker takes at a time, and what a kill costs at most: seconds to minutes of work, and large
 # enough that its marker and its part of the table weigh nothing beside it.

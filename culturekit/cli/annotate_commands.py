@@ -8,6 +8,7 @@ import typer
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
 from culturekit.cli.stages import run_one
+from culturekit.defaults import SHORTLIST
 
 __all__ = ["annotate_app"]
 
@@ -37,7 +38,7 @@ def export(
     matches: Annotated[
         list[Path] | None, typer.Option(help="What the images were mapped to; decides which artifacts are offered.")
     ] = None,
-    shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = 12,
+    shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = SHORTLIST,
     in_region: Annotated[int, typer.Option(min=0, max=50, help="Annotators of an item's own region.")] = 3,
     out_of_region: Annotated[int, typer.Option(min=0, max=50, help="Annotators of other regions.")] = 0,
     region: Annotated[

@@ -6,7 +6,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import existing_file, existing_project
-from culturekit.defaults import RESAMPLES
+from culturekit.defaults import CONFIDENCE, RESAMPLES
+from culturekit.families.family import rules_of
+from culturekit.families.meta import MetaOptions
 from culturekit.metrics.scoring.rating_pools import PoolsBy
 from culturekit.storage.yaml_model import StrictModel
 
@@ -23,9 +25,9 @@ class Annotations(StrictModel):
     of the run itself; or tables `annotations.parquet` that `annotate import` wrote.
 
     `prompts` are drawn that name a country, and of each model the first image of each is judged, by `in_region` people
-    of the country and `out_of_region` others. `pools` says what makes a pool; pools are never merged, and with `only`
-    the others are left out. `keep` names flags whose answers count all the same. The share of annotators who chose one
-    of `choices` is a rating that metrics are held against.
+    of the country and `out_of_region` others. Pools are never merged, and with `only` the others are left out. `keep`
+    names flags whose answers count all the same. The share of annotators who chose one of `choices` is a rating that
+    metrics are held against.
     """
 
     scheme: str = "cube"
@@ -35,12 +37,12 @@ class Annotations(StrictModel):
     files: tuple[Annotated[str, AfterValidator(existing_file)], ...] = ()
     project: Annotated[str, AfterValidator(existing_project)] | None = None
     simulated: SimulatedPeople | None = None
-    pools: PoolsBy = "region"
+    pools: Annotated[PoolsBy, rules_of(MetaOptions, "by")] = "region"
     only: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     choices: tuple[str, ...] = ("yes",)
-    confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-    resamples: Annotated[int, Field(ge=99, le=1_000_000)] = RESAMPLES
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = CONFIDENCE
+    resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
 
     @property
     def tables(self) -> bool:

@@ -6,7 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.config.checks import checked_spec, existing_folder
+from culturekit.families.family import rules_of
+from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.records.choices import PromptKind
@@ -70,8 +73,6 @@ class Realism(StrictModel):
         encoder: who turns pictures into vectors; `inception:FILE` gives FID and KID.
         classes: `inception:FILE`, for the inception score; where the encoder is one, it is not needed.
         lpips: weights of LPIPS, a safetensors file or `lpips:HEADS?backbone=FILE`.
-        k: of the neighbourhoods of precision, recall, density and coverage.
-        splits: of the inception score.
         images: of each model at most, each prompt giving as many; sets larger than this cost time and say little more.
         per_concept: whether each concept is scored, too.
         fewest: images, real and generated, without which a concept is not scored.
@@ -81,8 +82,8 @@ class Realism(StrictModel):
     encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))] = "embedded"
     classes: Annotated[str, AfterValidator(classifier)] | None = None
     lpips: Annotated[str, AfterValidator(pair_measure)] | None = None
-    k: Annotated[int, Field(ge=1, le=1000)] = 5
-    splits: Annotated[int, Field(ge=1, le=1000)] = 10
+    k: Annotated[int, rules_of(RealismOptions, "k"), Field(le=1000)] = 5
+    splits: Annotated[int, rules_of(RealismOptions, "splits"), Field(le=1000)] = 10
     images: Annotated[int, Field(ge=2)] = 10_000
     per_concept: bool = True
     fewest: Annotated[int, Field(ge=2)] = 50
@@ -95,6 +96,14 @@ class Realism(StrictModel):
             raise ValueError(f"realism compares pool3 features as they are: leave give={parsed.options['give']} out")
         return self
 
+    def scoring(self, *, seed: int, confidence: float) -> RealismOptions:
+        """Say how the images of a run are scored: references are drawn evenly, regions are not looked at."""
+        by = (("concept",),) if self.per_concept else ()
+        means = RealismMeans(by, scheme="", groups={}, confidence=confidence)
+        return RealismOptions(
+            k=self.k, splits=self.splits, means=means, most=self.images, balanced=True, fewest=self.fewest, seed=seed
+        )
+
 
 class Within(StrictModel):
     """Diversity within countries: images of prompts that name a country, made beside the others.
@@ -106,8 +115,8 @@ class Within(StrictModel):
     """
 
     kinds: tuple[PromptKind, ...] = ("within-country",)
-    repeats: Annotated[int, Field(ge=1, le=65_535)] = 5
-    slots: Annotated[int, Field(ge=1, le=255)] = 8
+    repeats: Annotated[int, rules_of(ImagePlan, "repeats")] = 5
+    slots: Annotated[int, rules_of(ImagePlan, "slots")] = 8
 
     @model_validator(mode="after")
     def kinds_name_a_country(self) -> "Within":

@@ -24,10 +24,6 @@ class Recipe(RecipeFields):
         folder = self.references is not None and parse_spec(self.references.backend).name == FOLDER
         return folder or self.prompts.file is not None
 
-    def backend_of(self, model: str) -> str:
-        """Name the backend of a model; pictures that show nothing are simulated."""
-        return next((each.backend for each in self.models if each.name == model), "simulated")
-
     @property
     def scoring(self) -> QvsOptions:
         """How what is shown is scored: diversity within countries has a stage of its own."""

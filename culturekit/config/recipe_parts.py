@@ -11,8 +11,12 @@ from culturekit.config.checks import (
     existing_project,
     seeing,
 )
+from culturekit.families.corrected import Correction
+from culturekit.families.family import rules_of
 from culturekit.generation.backends import BACKENDS
+from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_services import is_paid
+from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.llm.answers import LlmOptions
@@ -97,6 +101,11 @@ class References(StrictModel):
         """Tell whether the recipe says how many pictures an artifact has."""
         return "per_artifact" in self.model_fields_set
 
+    @property
+    def images(self) -> ImagePlan:
+        """What is made where the pictures are drawn."""
+        return ImagePlan(slots=self.per_artifact, kinds=("cube",))
+
 
 class Audit(StrictModel):
     """A look at some images by people: with it the diversity is corrected for the errors of the mapping.
@@ -109,9 +118,9 @@ class Audit(StrictModel):
     images: Annotated[int, Field(ge=10, le=100_000)] = 50
     raters: SimulatedRaters = SimulatedRaters()
     file: Annotated[str, AfterValidator(existing_file)] | None = None
-    pool: str | None = None
+    pool: Annotated[str | None, rules_of(Correction, "pool")] = None
     sample: Annotated[str, AfterValidator(existing_file)] | None = None
-    design: Design = "drawn"
+    design: Annotated[Design, rules_of(Correction, "design")] = "drawn"
 
     @model_validator(mode="after")
     def design_is_of_people(self) -> "Audit":
@@ -131,7 +140,7 @@ class Diagnosis(StrictModel):
     """
 
     floor_repeats: Annotated[int, Field(ge=1)] = 5
-    ceiling_repeats: Annotated[int, Field(ge=1, le=65_535)] = 50
+    ceiling_repeats: Annotated[int, rules_of(DiagnosisOptions, "repeats")] = 50
 
 
 class Instrument(StrictModel):

@@ -31,6 +31,7 @@ __all__ = [
     "is_group",
     "kept",
     "options_in",
+    "rules_of",
 ]
 
 Confidence: TypeAlias = Annotated[float, Field(ge=0.5, le=0.9999, description="Of the intervals.")]
@@ -121,6 +122,14 @@ def declared(cls: type) -> Iterator[Declared]:
         known = [one for one in kinds if one is not NoneType]
         default = each.default if each.default_factory is MISSING else each.default_factory()
         yield Declared(each.name, known[0], NoneType in kinds, default, told, typed)
+
+
+def rules_of(cls: type, name: str) -> FieldInfo:
+    """Give bounds and help of an option, for a key of a recipe that says the same."""
+    (found,) = (each.told for each in declared(cls) if each.name == name)
+    if found is None:
+        raise TypeError(f"{cls.__name__}.{name} declares nothing")
+    return found
 
 
 def dataclasses_of(command: StageCommand) -> list[type]:

@@ -26,6 +26,7 @@ FAMILIES = {
     "meta": "culturekit.families.meta:META",
     "agreement": "culturekit.families.agreement:AGREEMENT",
     "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
+    "audited": "culturekit.families.audited:AUDITED",
     "distribution": "culturekit.families.distribution:DISTRIBUTION",
     "task1": "culturekit.families.task1:TASK_1",
     "task2": "culturekit.families.task2:TASK_2",

@@ -60,12 +60,15 @@ class RankOptions:
     correction: Correction = "holm"
 
 
-def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks") -> Stage:
-    """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have."""
+def ranks(given: RankReads, options: RankOptions, *, name: str = "ranks", required: bool = True) -> Stage:
+    """Compare every two models on corrected diversity, and give each a rank with the ranks that it may have.
+
+    Where that is not `required`, scores of which nothing can be ranked give none.
+    """
 
     def run(work: Work) -> Outcome:
         tables = [read_table(path, SCORES).select(list(SCORES.schema)) for path in given.scores.places]
-        return write_scored(work, score_ranks(pl.concat(tables), options=options))
+        return write_scored(work, score_ranks(pl.concat(tables), options=options, required=required))
 
     return Stage(name, "score-ranks", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy"))
 
@@ -78,7 +81,7 @@ RANKS = Family(
 )
 
 
-def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
+def score_ranks(scores: pl.DataFrame, *, options: RankOptions, required: bool = True) -> Scored:
     """Compare and rank the models of each corrected score.
 
     P values are corrected over all pairs of models and all concepts of a score. Models that are not surely apart
@@ -87,6 +90,7 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
     Args:
         scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
         options: how p values are corrected.
+        required: refuse scores of which nothing can be ranked.
 
     Raises:
         UsageError: no two models have the same corrected score.
@@ -97,7 +101,7 @@ def score_ranks(scores: pl.DataFrame, *, options: RankOptions) -> Scored:
         pairs = [pair_of(first, second) for first, second in itertools.combinations(rows, 2)]
         found += pairs
         groups.append((rows, pairs))
-    if not found:
+    if not found and required:
         raise UsageError(
             "nothing can be ranked",
             expected="two models with one score whose labels are corrected, with intervals",

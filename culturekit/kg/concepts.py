@@ -1,10 +1,12 @@
 """Root-node configs: which classes a concept grows from, how far, and for which countries."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from culturekit.kg.concept_words import ConceptWords, Language, check_verified
 from culturekit.kg.countries import countries
 from culturekit.kg.qids import Qid
 from culturekit.records.choices import CountryChoice, Ended, Ranks
@@ -83,6 +85,12 @@ class Concept(StrictModel):
     expand_artifacts: Annotated[
         bool, Field(description="Whether the walk goes on below artifacts; in the paper it does not.")
     ] = False
+
+    prompts: Annotated[
+        Mapping[Language, ConceptWords],
+        AfterValidator(check_verified),
+        Field(description="Words of its prompts by language, where culturekit ships none."),
+    ] = {}
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""

@@ -1,13 +1,13 @@
 """What a stage would take, as its plan says it: how many units, bytes, seconds, requests, tokens and dollars."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from culturekit.stages.stage import Stage
 
-__all__ = ["PlannedStage", "Slot", "ToPlan", "nothing_known"]
+__all__ = ["Ahead", "PlannedStage", "Slot", "ToPlan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,31 @@ class PlannedStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """A stage in front of another, and how many units, such as images, it has or will have, as far as that is known."""
+
+    stage: Stage
+    units: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ToPlan:
-    """A stage that is not done: its state, its folder, and whether all it reads is there and will stay as it is."""
+    """A stage that is not done.
+
+    Attributes:
+        stage: what is to be done.
+        state: how far it is.
+        out: its folder.
+        settled: whether all it reads is there and will stay as it is.
+        ahead: the stages of the run that it reads, by the role of the input.
+    """
 
     stage: Stage
     state: str
     out: Path
     settled: bool
+    ahead: Mapping[str, Ahead]
 
 
 Slot: TypeAlias = Callable[[ToPlan], PlannedStage]
 """What stands beside a stage in a run, and plans it."""
-
-
-def nothing_known(plan: ToPlan) -> PlannedStage:
-    """Plan a stage that costs nothing but time, and nobody knows how much."""
-    return PlannedStage(plan.stage.name, plan.state)

@@ -69,6 +69,7 @@ SHOWN, SCORES, SCORES_BY = (
     Role("scores", "scores"),
     Role("scores-by-{variant}", "scores"),
 )
+RANKS, AUDITED = Role("ranks", "scores"), Role("audited", "scores")
 COMPARISON, ROUTES, STABILITY = Role("comparison", "scores"), Role("routes", "scores"), Role("stability", "scores")
 
 QUESTIONS, ANSWERS = Role("questions", "questions"), Role("answers-{model}", "judgments")

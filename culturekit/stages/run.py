@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from culturekit.errors import UsageError
-from culturekit.stages.planned import Slot, nothing_known
+from culturekit.stages.planned import Slot
 from culturekit.stages.roles import Role
 from culturekit.stages.stage import Stage
 
@@ -14,10 +14,10 @@ __all__ = ["Run", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage of a run, and what plans it."""
+    """A stage of a run, and what plans it; without that, it takes time alone, for each picture that it reads."""
 
     stage: Stage
-    plan: Slot
+    plan: Slot | None
 
 
 @dataclass(slots=True)
@@ -36,8 +36,8 @@ class Run:
     stages: Sequence[str] = ()
     steps: list[Step] = field(default_factory=list)
 
-    def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot = nothing_known) -> Path:
-        """Add a stage, and give the table that others read from it; `plan` says what it would take.
+    def add(self, stage: Stage, role: Role, model: str = "", variant: str = "", *, plan: Slot | None = None) -> Path:
+        """Add a stage, and give the table that others read from it; `plan` says what it takes besides time.
 
         Raises:
             UsageError: another stage has its folder already.
@@ -60,6 +60,10 @@ class Run:
         """Name the main table of a role, or another file of its folder; the folder, where it is read as one."""
         name = file or (f"{role.holds}.parquet" if role.holds else "")
         return self.folder(role, model, variant) / name if name else self.folder(role, model, variant)
+
+    def values_of(self, role: Role, model: str = "") -> Path:
+        """Name the values behind the scores of a role."""
+        return self.table(role, model, file="values.parquet")
 
     def has(self, role: Role, model: str = "", variant: str = "") -> bool:
         """Tell whether the run has such a stage."""

@@ -22,6 +22,7 @@ from culturekit.stages.run import Run
 from culturekit.storage.digests import digest_file
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
+from culturekit.trail.upstream import manifest_of
 from tests.conftest import SMALL, HeardProgress
 
 
@@ -130,6 +131,15 @@ def test_a_plan_counts_the_images_that_the_run_makes(small_recipe: Recipe, small
     }
     once = {step.name: step.units for step in plan_recipe(load_recipe(SMALL, ["diagnosis.floor_repeats=1"]), tmp_path)}
     assert once["images-broad"] == (once["images-floor-culture-free"] or 0) * small_recipe.images.repeats
+
+
+def test_a_plan_counts_the_images_that_are_there_already(small_recipe: Recipe, run_copy: Path) -> None:
+    for name in ("matches-broad", "index"):
+        shutil.rmtree(run_copy / name)
+    planned = {step.name: step for step in plan_recipe(small_recipe, run_copy)}
+    assert planned["images-broad"].state == "done"
+    assert planned["matches-broad"].units == manifest_of(run_copy / "images-broad").counts["images"]
+    assert planned["index"].units == manifest_of(run_copy / "references").counts["images"]
 
 
 def test_until_stops_after_a_stage_or_a_family_of_stages(small_recipe: Recipe, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.builders.prompting.quotas import as_number
-from culturekit.builders.prompting.translations import ENGLISH
 from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.errors import UsageError
+from culturekit.kg.concept_words import ENGLISH
 from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
 
 __all__ = ["PromptOptions"]
@@ -65,8 +65,6 @@ class PromptOptions:
             raise UsageError("statements stand in the public layout only", hint="Add --public-layout.")
         if not self.languages or len(set(self.languages)) != len(self.languages):
             raise UsageError("each language stands once", found=", ".join(self.languages) or "none")
-        if self.translations and self.languages == (ENGLISH,):
-            raise UsageError("translations without a language", hint="Name the languages with --language.")
 
     @property
     def draws(self) -> bool:

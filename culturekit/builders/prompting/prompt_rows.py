@@ -6,8 +6,16 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.builders.prompting.prompt_templates import TemplateSet, open_templates, templates, worded
-from culturekit.builders.prompting.translations import ENGLISH, Translation
+from culturekit.builders.prompting.prompt_templates import (
+    NOTHING_ADDED,
+    AddedTemplates,
+    TemplateSet,
+    open_templates,
+    templates,
+    worded,
+)
+from culturekit.builders.prompting.translations import Translation
+from culturekit.kg.concept_words import ENGLISH
 from culturekit.kg.countries import Country, country
 from culturekit.records.choices import TemplateSetName
 from culturekit.storage.digests import digest
@@ -19,10 +27,11 @@ BENCHMARK = "cube"
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of one language."""
+    """The words of one language; `added` are those of concepts that bring their own."""
 
     set_name: TemplateSetName
     translation: Translation | None = None
+    added: AddedTemplates = NOTHING_ADDED
 
     @property
     def language(self) -> str:
@@ -32,17 +41,19 @@ class Wording:
     @property
     def artifact(self) -> TemplateSet:
         """The templates that name an artifact."""
-        return self.translation.artifact_set() if self.translation else templates().artifact[self.set_name]
+        known = self.translation.artifact_set() if self.translation else templates().artifact[self.set_name]
+        own = self.added.artifact
+        return known.model_copy(update={"templates": {**known.templates, **own}}) if own else known
 
     @property
     def underspecified(self) -> Mapping[str, tuple[str, ...]]:
         """The templates that name neither artifact nor country."""
-        return self.translation.underspecified if self.translation else templates().underspecified
+        return {**(self.translation or templates()).underspecified, **self.added.underspecified}
 
     @property
     def within_country(self) -> Mapping[str, tuple[str, ...]]:
         """The templates that name a country."""
-        return self.translation.within_country if self.translation else templates().within_country
+        return {**(self.translation or templates()).within_country, **self.added.within_country}
 
     def name_of(self, row: Mapping[str, Any]) -> str:
         """Call an artifact by its name in the language, where it has one."""

@@ -1,14 +1,27 @@
 """The prompt templates, shipped or translated by people: read, checked, and filled in."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 
+from culturekit.kg.concept_words import ConceptWords
 from culturekit.kg.countries import Country
 from culturekit.records.choices import TemplateSetName
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = ["OTHER", "TemplateFile", "TemplateSet", "open_templates", "spoken", "templates", "worded"]
+__all__ = [
+    "NOTHING_ADDED",
+    "OTHER",
+    "AddedTemplates",
+    "TemplateFile",
+    "TemplateSet",
+    "added_templates",
+    "open_templates",
+    "spoken",
+    "templates",
+    "worded",
+]
 
 OTHER = "other"
 """Under this name stand the open templates of concepts that have none of their own."""
@@ -34,6 +47,35 @@ class TemplateFile(StrictModel):
     artifact: Mapping[TemplateSetName, TemplateSet]
     underspecified: Mapping[str, tuple[str, ...]]
     within_country: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedTemplates:
+    """Templates of one language beside those that are shipped or translated, or in their place."""
+
+    artifact: Mapping[str, str]
+    underspecified: Mapping[str, tuple[str, ...]]
+    within_country: Mapping[str, tuple[str, ...]]
+
+    def over(self, others: "AddedTemplates") -> "AddedTemplates":
+        """Put these over others."""
+        return AddedTemplates(
+            {**others.artifact, **self.artifact},
+            {**others.underspecified, **self.underspecified},
+            {**others.within_country, **self.within_country},
+        )
+
+
+NOTHING_ADDED = AddedTemplates({}, {}, {})
+
+
+def added_templates(concept: str, words: ConceptWords) -> AddedTemplates:
+    """Give the words of a concept's own root config as templates."""
+    return AddedTemplates(
+        words.artifact_templates(concept),
+        {concept: words.underspecified} if words.underspecified else {},
+        {concept: words.within_country} if words.within_country else {},
+    )
 
 
 @cache

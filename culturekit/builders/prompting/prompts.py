@@ -15,20 +15,30 @@ from culturekit.builders.prompting.prompt_rows import (
     underspecified_prompts,
     within_country_prompts,
 )
+from culturekit.builders.prompting.prompt_templates import (
+    NOTHING_ADDED,
+    AddedTemplates,
+    added_templates,
+    open_templates,
+)
 from culturekit.builders.prompting.quotas import Group, Quotas, read_quotas
 from culturekit.builders.prompting.review_sheet import Decisions, read_decisions, review_sheet
 from culturekit.builders.prompting.selection import Selection, fresh_quotas, select, unmet, without_public
-from culturekit.builders.prompting.translations import ENGLISH, load_translations
+from culturekit.builders.prompting.translations import load_translations
 from culturekit.builders.space.public_cube import Key, Row, is_public_cube, keyed_rows, read_public_cube, read_rows
 from culturekit.builders.space.public_layout import public_rows, statements_of_file, write_public
 from culturekit.builders.space.release_files import PUBLIC
 from culturekit.builders.space.space_files import read_space
+from culturekit.errors import UsageError
+from culturekit.kg.concept_words import ENGLISH
+from culturekit.kg.concepts import Concept
+from culturekit.records.choices import PromptKind
 from culturekit.records.schemas import DIFFERENCES, DROPS, PROMPTS, QUOTAS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import write_table
 
-__all__ = ["BENCHMARK", "REVIEW", "PromptOptions", "build_prompts"]
+__all__ = ["BENCHMARK", "REVIEW", "PromptOptions", "build_prompts", "check_words", "wordings_of"]
 
 REVIEW = "review.csv"
 """The sheet of a draw, in the stage's folder."""
@@ -40,15 +50,22 @@ IN_NAME = "white space around the name"
 
 
 def build_prompts(
-    work: Work, cspace_path: Path, options: PromptOptions, *, seed: int, groups: Collection[Group] = ()
+    work: Work,
+    cspace_path: Path,
+    options: PromptOptions,
+    *,
+    seed: int,
+    groups: Collection[Group] = (),
+    concepts: Sequence[Concept] = (),
 ) -> Outcome:
     """Write the prompts of the wanted kinds, and the artifacts that no template fits.
 
     `groups` are the countries of the concepts' root configs: a quota is for each, also where the space has nothing.
+    `concepts` are root configs, which may bring the words of their prompts.
     """
     options.check()
     space, unread = read_space(cspace_path)
-    wordings = wordings_of(options)
+    wordings = wordings_of(options, concepts)
     quotas = quotas_of(options)
     rows: Rows = []
     drops: Rows = list(unread.iter_rows(named=True))
@@ -86,11 +103,38 @@ def write_prompts(work: Work, rows: Rows, drops: Rows, options: PromptOptions) -
     return {"prompts": prompts.height, "drops": len(drops)}
 
 
-def wordings_of(options: PromptOptions) -> list[Wording]:
-    """Give the words of each wanted language."""
+def wordings_of(options: PromptOptions, concepts: Iterable[Concept] = ()) -> list[Wording]:
+    """Give the words of each wanted language: those shipped or translated, and over them those of root configs."""
     paths = [Path(path) for path in options.translations]
-    found = load_translations(paths, options.languages, options.templates)
-    return [Wording(options.templates, found.get(language)) for language in options.languages]
+    found = dict(load_translations(paths, options.languages, options.templates))
+    english = found.pop(ENGLISH, None)
+    added = dict.fromkeys(options.languages, NOTHING_ADDED)
+    if english is not None:
+        added[ENGLISH] = AddedTemplates(english.artifact, english.underspecified, english.within_country)
+    for concept in concepts:
+        for language in set(concept.prompts) & set(added):
+            added[language] = added_templates(concept.concept, concept.prompts[language]).over(added[language])
+    return [Wording(options.templates, found.get(language), added[language]) for language in options.languages]
+
+
+def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: Iterable[Wording]) -> None:
+    """Refuse a concept that prompts of a wanted kind have no words for: it would be scored by those of others."""
+    concepts = list(concepts)
+    for wording in wordings:
+        by_kind: Mapping[PromptKind, Collection[str]] = {
+            "cube": {key.partition("/")[0] for key in wording.artifact.templates},
+            "underspecified": {each for each in concepts if open_templates(wording.underspecified, each)},
+            "within-country": {each for each in concepts if open_templates(wording.within_country, each)},
+        }
+        for kind in kinds:
+            missing = [concept for concept in concepts if concept not in by_kind[kind]]
+            if missing:
+                part = {"cube": "artifact", "within-country": "within_country"}.get(kind, kind)
+                raise UsageError(
+                    f"no {wording.language} template for prompts of the kind {kind} about {', '.join(missing)}",
+                    expected=f"`prompts: {{{wording.language}: {{{part}: ...}}}}` in the root config of the concept",
+                    hint="Give that config in `concepts` or with --roots, or templates with --translations.",
+                )
 
 
 def quotas_of(options: PromptOptions) -> Quotas | None:

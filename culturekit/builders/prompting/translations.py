@@ -1,35 +1,19 @@
-"""Templates in another language, written and verified by a person who speaks it."""
+"""Templates that are not shipped: in another language, or for other concepts, verified by a person who speaks it."""
 
-import re
-import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from culturekit.builders.prompting.prompt_templates import TemplateSet, templates
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.kg.concept_words import ENGLISH, UNVERIFIED, Language, TemplatePart, Verified, template_problems
 from culturekit.records.choices import TemplateSetName
 from culturekit.storage.yaml_model import StrictModel, validate
 from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["ENGLISH", "Translation", "load_translations"]
-
-ENGLISH = "en"
-LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
-FIELDS = {
-    "artifact": {"name", "country", "adjective"},
-    "underspecified": {"concept"},
-    "within_country": {"country", "adjective", "concept"},
-}
-
-
-class Verified(StrictModel):
-    """Who checked a translation, and when."""
-
-    by: Annotated[str, Field(min_length=1)]
-    on: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+__all__ = ["Translation", "load_translations"]
 
 
 class Place(StrictModel):
@@ -42,7 +26,7 @@ class Place(StrictModel):
 class Translation(StrictModel):
     """The templates of one language; `names` are those of artifacts, by id, where they have one in it."""
 
-    language: Annotated[str, Field(pattern=LANGUAGE)]
+    language: Language
     verified: Verified | None = None
     templates: TemplateSetName = "released"
     artifact: Mapping[str, str] = {}
@@ -74,6 +58,13 @@ def load_translations(
                 found=translation.templates,
             )
         found[translation.language] = translation
+    idle = sorted(set(found) - set(languages))
+    if idle:
+        raise UsageError(
+            f"a translation to {', '.join(idle)}, in which no prompt is asked for",
+            found=f"prompts in {', '.join(languages)}",
+            hint="Name the language with --language, or `languages` in a recipe.",
+        )
     missing = [language for language in languages if language != ENGLISH and language not in found]
     if missing:
         raise UsageError(
@@ -91,12 +82,13 @@ def load_translation(path: Path) -> Translation:
     translation = validate(source, Translation)
     problems = []
     if translation.verified is None:
-        message = "nobody has verified this translation; a speaker adds `verified: {by: NAME, on: YEAR-MONTH-DAY}`"
-        problems.append(Problem(message, str(path), 0, "verified"))
+        problems.append(Problem(UNVERIFIED, str(path), 0, "verified"))
     if translation.language == ENGLISH:
-        problems.append(Problem("English comes with culturekit", str(path), source.place(("language",)).line))
+        idle = [key for key in ("countries", "names", "negative") if getattr(translation, key)]
+        said = "English forms of countries and names of artifacts come with the space; write templates alone"
+        problems += [Problem(said, str(path), source.place((key,)).line, key) for key in idle]
     shipped = templates()
-    same = {
+    same: Mapping[TemplatePart, Any] = {
         "artifact": (shipped.artifact[translation.templates].templates, singles(translation.artifact)),
         "underspecified": (shipped.underspecified, translation.underspecified),
         "within_country": (shipped.within_country, translation.within_country),
@@ -117,26 +109,3 @@ def load_translation(path: Path) -> Translation:
 def singles(texts: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Give each template as a list of one."""
     return {key: (text,) for key, text in texts.items()}
-
-
-def template_problems(part: str, texts: Iterable[str]) -> list[str]:
-    """Say what stands in a template that cannot be filled in, or is missing from it."""
-    problems = []
-    for text in texts:
-        try:
-            parsed = list(string.Formatter().parse(text))
-        except ValueError as error:
-            problems.append(f"{text!r} cannot be filled in: {error}")
-            continue
-        named = {name for _, name, _, _ in parsed if name is not None}
-        odd = sorted(named - FIELDS[part])
-        if odd or any(spec or conversion for _, _, spec, conversion in parsed):
-            accepted = ", ".join(sorted(FIELDS[part]))
-            problems.append(f"{text!r} asks for {', '.join(odd) or 'a format'}; accepted: {accepted}")
-        if part == "artifact" and "name" not in named:
-            problems.append(f"{text!r} does not name the artifact")
-        if part == "within_country" and not named & {"country", "adjective"}:
-            problems.append(f"{text!r} does not name the country")
-        if not re.search(r"\w", text):
-            problems.append("an empty template")
-    return problems

@@ -59,8 +59,9 @@ def import_prompts(work: Work, path: Path, space_path: Path, kinds: Iterable[str
 
 
 def count_of_kinds(path: Path, kinds: Sequence[str]) -> int:
-    """Count the prompts of some kinds in a file."""
-    return read_prompts(path)[0].filter(pl.col("kind").is_in(list(kinds))).height
+    """Count the prompts of some kinds in a file; of all, where none is named."""
+    prompts, _ = read_prompts(path)
+    return prompts.filter(pl.col("kind").is_in(list(kinds))).height if kinds else prompts.height
 
 
 def read_prompts(path: Path) -> tuple[pl.DataFrame, pl.DataFrame]:

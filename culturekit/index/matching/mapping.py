@@ -25,7 +25,15 @@ from culturekit.index.matching.mapping_images import (
     with_truth,
 )
 from culturekit.index.matching.mapping_options import MappingInputs, MappingOptions
-from culturekit.index.matching.mapping_scopes import ANYWHERE, artifacts_within, check_known, places_of
+from culturekit.index.matching.mapping_scopes import (
+    ANYWHERE,
+    NO_SUCH_CONCEPT,
+    artifacts_within,
+    check_any_concept,
+    check_known,
+    places_of,
+    without_concept,
+)
 from culturekit.index.matching.mapping_shards import (
     HubShard,
     MatchShard,
@@ -119,9 +127,11 @@ def with_places(images: pl.DataFrame, opened: Opened, options: MappingOptions) -
         on=["in_concept", "in_country"], how="left", nulls_equal=True, maintain_order="left",
     )  # fmt: skip
     why = pl.when(pl.col("empty")).then(pl.lit("no artifact to map to within the prompt's place"))
-    placed = placed.with_columns(homeless=pl.coalesce("homeless", why))
+    placed = placed.with_columns(homeless=pl.coalesce("homeless", why, without_concept(index.artifacts)))
+    check_any_concept(placed, index.artifacts, where=str(index.folder))
     lost = placed.filter(pl.col("homeless").is_not_null())
-    asked = pl.concat_str("in_concept", "in_country", separator=", ", ignore_nulls=True)
+    within = pl.concat_str("in_concept", "in_country", separator=", ", ignore_nulls=True)
+    asked = pl.when(pl.col("homeless") == NO_SUCH_CONCEPT).then("concept").otherwise(within)
     kept = placed.filter(pl.col("homeless").is_null()).drop("homeless", "empty")
     return kept, dropped(lost, reason=pl.col("homeless"), detail=asked)
 

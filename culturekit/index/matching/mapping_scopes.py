@@ -10,13 +10,26 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 
-__all__ = ["ANYWHERE", "Place", "Within", "artifacts_within", "check_known", "places_of"]
+__all__ = [
+    "ANYWHERE",
+    "NO_SUCH_CONCEPT",
+    "Place",
+    "Within",
+    "artifacts_within",
+    "check_any_concept",
+    "check_known",
+    "places_of",
+    "without_concept",
+]
 
 Within: TypeAlias = Literal["concept", "country", "both"]
 """What of its prompt's an image is limited to."""
 
 Place: TypeAlias = tuple[str | None, str | None]
 """A concept and a country; None is any."""
+
+NO_SUCH_CONCEPT = "the index has no artifact of the prompt's concept"
+"""Such an image would be mapped to something else, with a score and an interval."""
 
 ANYWHERE: Place = (None, None)
 
@@ -67,3 +80,25 @@ def places_of(images: pl.DataFrame, within: Within | None) -> pl.DataFrame:
         in_country=pl.col("country") if by_country else nothing,
         homeless=homeless,
     )
+
+
+def concepts_of(artifacts: pl.DataFrame) -> pl.Series:
+    """List the concepts that an index has artifacts of."""
+    return artifacts["concepts"].explode(empty_as_null=False).drop_nulls().unique().sort()
+
+
+def without_concept(artifacts: pl.DataFrame) -> pl.Expr:
+    """Say of images whether they are about a concept of which the index has nothing; null where it has something."""
+    return pl.when(pl.col("concept").is_in(concepts_of(artifacts).implode()).not_()).then(pl.lit(NO_SUCH_CONCEPT))
+
+
+def check_any_concept(placed: pl.DataFrame, artifacts: pl.DataFrame, *, where: str) -> None:
+    """Refuse images that are all about concepts of which the index has nothing."""
+    if placed.height and (placed["homeless"] == NO_SUCH_CONCEPT).fill_null(value=False).all():
+        raise UsageError(
+            NO_SUCH_CONCEPT,
+            where=where,
+            expected=" or ".join(concepts_of(artifacts)),
+            found=", ".join(placed["concept"].unique().sort()),
+            hint="Name the concepts of prompts as the index does, or build an index of theirs.",
+        )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from culturekit.metrics.catalog.ahead import AHEAD
+from culturekit.metrics.catalog.audits import AUDITS
 from culturekit.metrics.catalog.captions import CAPTIONS
 from culturekit.metrics.catalog.diversity import DIVERSITY
 from culturekit.metrics.catalog.inclusion import INCLUSION
@@ -15,7 +16,7 @@ from culturekit.metrics.catalog.statistics import STATISTICS
 
 __all__ = ["CATALOG", "FAMILIES", "Direction", "Metric"]
 
-FAMILIES = (AHEAD, CAPTIONS, DIVERSITY, INCLUSION, LINGUISTIC, QUESTIONS, REALISM, STATISTICS)
+FAMILIES = (AHEAD, AUDITS, CAPTIONS, DIVERSITY, INCLUSION, LINGUISTIC, QUESTIONS, REALISM, STATISTICS)
 
 CATALOG: Mapping[str, Metric] = MappingProxyType(
     {

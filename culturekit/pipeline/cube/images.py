@@ -7,7 +7,7 @@ from pathlib import Path
 from culturekit.builders.judging.image_sample import ImageSample
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
-from culturekit.config.recipe_parts import Instrument, Model, References
+from culturekit.config.recipe_parts import Model, References
 from culturekit.families.handles.inputs import Files, Numbered
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.generation.folder.folder_options import FOLDER
@@ -16,8 +16,8 @@ from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
-from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.cube.counts import all_images, reference_count
+from culturekit.pipeline.cube.counts import all_images, known_prompts
+from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks, makes, works
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
@@ -29,7 +29,6 @@ from culturekit.pipeline.steps.tag_stage import plan_tag, tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
 from culturekit.stages import roles
-from culturekit.stages.planned import Slot, nothing_known
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
@@ -42,19 +41,18 @@ def wire_index(recipe: Recipe, run: Run) -> None:
         if recipe.names_artifacts:
             run.add(named_artifacts_stage(run.table(roles.CSPACE)), roles.REFERENCE_PROMPTS)
         references(recipe, run, recipe.references)
-    indexed(recipe, run, roles.INDEX, IndexOptions(recipe.encoder, "text" if recipe.references is None else "image"))
+    indexed(run, roles.INDEX, IndexOptions(recipe.encoder, "text" if recipe.references is None else "image"))
 
 
 def references(recipe: Recipe, run: Run, wanted: References) -> None:
     """Draw the pictures, or take those of a folder: as many as it has, unless the recipe says how many."""
-    prompts, space, backend = reference_prompts(run), run.table(roles.CSPACE), wanted.backend
-    images = ImagePlan(slots=wanted.per_artifact, kinds=("cube",))
+    prompts, space = reference_prompts(run), run.table(roles.CSPACE)
+    images, backend = wanted.images, wanted.backend
     if parse_spec(backend).name == FOLDER and not wanted.counted:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
         stage = generate_stage(prompts, images, backend=backend, model="references", seed=recipe.seed, cspace=space)
-    plan = makes(images, backend, seed=recipe.seed, count=reference_count(recipe, run, wanted))
-    run.add(stage, roles.REFERENCES, plan=plan)
+    run.add(stage, roles.REFERENCES, plan=makes(images, backend, seed=recipe.seed))
 
 
 def reference_prompts(run: Run) -> Path:
@@ -62,55 +60,41 @@ def reference_prompts(run: Run) -> Path:
     return run.table(roles.REFERENCE_PROMPTS if run.has(roles.REFERENCE_PROMPTS) else roles.PROMPTS)
 
 
-def indexed(recipe: Recipe, run: Run, role: Role, options: IndexOptions, variant: str = "") -> Path:
+def indexed(run: Run, role: Role, options: IndexOptions, variant: str = "") -> Path:
     """Build an index, from the references unless it knows names alone."""
-    files, wanted = IndexFiles(run.table(roles.CSPACE)), recipe.references
+    files = IndexFiles(run.table(roles.CSPACE))
     if options.channel != "text":
         files = replace(files, references=run.table(roles.REFERENCES), prompts=reference_prompts(run))
-    plan: Slot = nothing_known
-    if wanted is not None:
-        plan = works(reference_count(recipe, run, wanted), by=options.encoder, source=wanted.backend)
-    return run.add(index_stage(files, options), role, variant=variant, plan=plan)
+    return run.add(index_stage(files, options), role, variant=variant)
 
 
 def wire_models(recipe: Recipe, run: Run) -> None:
     """Make, map and rate the images of each model."""
-    count, space = all_images(recipe, run, recipe.images), run.table(roles.CSPACE)
+    space, audit = run.table(roles.CSPACE), recipe.audit
     for model in recipe.models:
-        name, images = model.name, drawn(recipe, run, model, recipe.images, roles.IMAGES, model.buying.options())
-        matches = mapped(recipe, run, images, recipe.images, roles.MATCHES, name)
-        rated = works(count, by=recipe.quality, source=model.backend)
-        run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name, plan=rated)
+        name, images = model.name, drawn(recipe, run, model, recipe.images)
+        matches = mapped(recipe, run, images, roles.MATCHES, name)
+        run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name)
         if knows_truth(model.backend):
-            run.add(truth_stage(images, space), roles.TRUTH, name, plan=works(count))
-        if recipe.audit is not None and recipe.audit.file is None:
+            run.add(truth_stage(images, space), roles.TRUTH, name)
+        if audit is not None and audit.file is None:
             truth = run.table(roles.TRUTH, name)
-            run.add(simulated_audit_stage(matches, truth, space, recipe.audit, seed=recipe.seed), roles.AUDIT, name)
+            run.add(simulated_audit_stage(matches, truth, space, audit, seed=recipe.seed), roles.AUDIT, name)
 
 
-def drawn(recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role, llm: LlmOptions) -> Path:
-    """Make images of a model."""
-    name, backend, seed = model.name, model.backend, recipe.seed
-    stage = generate_stage(
-        run.table(roles.PROMPTS),
-        images,
-        backend=backend,
-        model=name,
-        seed=seed,
-        cspace=run.table(roles.CSPACE),
-        llm=llm,
-    )
-    count = all_images(recipe, run, images)
-    return run.add(stage, role, name, plan=makes(images, backend, seed=seed, count=count, batch=model.buying.batch))
+def drawn(
+    recipe: Recipe, run: Run, model: Model, images: ImagePlan, role: Role = roles.IMAGES, beside: tuple[Path, ...] = ()
+) -> Path:
+    """Have a model make images; templates may tell how many before there are prompts."""
+    expected = partial(known_prompts, recipe)
+    return model_images(run, model, images, role, seed=recipe.seed, prompts=expected, beside=beside)
 
 
-def mapped(recipe: Recipe, run: Run, images: Path, made: ImagePlan, role: Role, model: str, variant: str = "") -> Path:
+def mapped(recipe: Recipe, run: Run, images: Path, role: Role, model: str, variant: str = "") -> Path:
     """Map images to their nearest artifacts, by the index of a variant where there are several."""
-    by = run.folder(roles.INDEX_BY, variant=variant) if variant else run.folder(roles.INDEX)
-    encoder = next((one.encoder for one in recipe.instruments if one.name == variant), recipe.encoder)
-    plan = works(all_images(recipe, run, made), by=encoder, source=recipe.backend_of(model))
-    stage = map_stage(MappingInputs(by, images, run.table(roles.PROMPTS)), recipe.mapping)
-    return run.add(stage, role, model, variant, plan=plan)
+    index = run.folder(roles.INDEX_BY, variant=variant) if variant else run.folder(roles.INDEX)
+    stage = map_stage(MappingInputs(index, images, run.table(roles.PROMPTS)), recipe.mapping)
+    return run.add(stage, role, model, variant)
 
 
 def within_images(recipe: Recipe, run: Run) -> bool:
@@ -118,27 +102,24 @@ def within_images(recipe: Recipe, run: Run) -> bool:
     wanted = recipe.within
     if wanted is None or set(wanted.kinds) <= set(recipe.images.kinds):
         return False
-    plan = replace(recipe.images, kinds=wanted.kinds, repeats=wanted.repeats, slots=wanted.slots)
+    plan = replace(recipe.images, **wanted.model_dump())
     for model in recipe.models:
-        llm = replace(model.buying.options(), beside=(run.folder(roles.IMAGES, model.name),))
-        images = drawn(recipe, run, model, plan, roles.WITHIN_IMAGES, llm)
-        mapped(recipe, run, images, plan, roles.WITHIN_MATCHES, model.name)
+        images = drawn(recipe, run, model, plan, roles.WITHIN_IMAGES, (run.folder(roles.IMAGES, model.name),))
+        mapped(recipe, run, images, roles.WITHIN_MATCHES, model.name)
     return True
 
 
 def wire_diagnosis(recipe: Recipe, run: Run) -> None:
     """Map pictures that show nothing, and look at the instrument itself."""
-    wanted = recipe.diagnosis
-    if wanted is None:
+    if (wanted := recipe.diagnosis) is None:
         return
     plan = replace(recipe.images, repeats=min(wanted.floor_repeats, recipe.images.repeats))
-    blank = Model(name=roles.CULTURE_FREE, backend="simulated?noise=1")
-    drawn(recipe, run, blank, plan, roles.IMAGES, blank.buying.options())
+    drawn(recipe, run, Model(name=roles.CULTURE_FREE, backend="simulated?noise=1"), plan)
     pictures = ShuffleReads(run.table(roles.IMAGES, run.models[0]))
     shuffled = shuffle_stage(pictures, ShuffleOptions(repeats=plan.repeats, seed=recipe.seed))
-    run.add(shuffled, roles.IMAGES, roles.SHUFFLED)
+    run.add(shuffled, roles.IMAGES, roles.SHUFFLED, plan=works(all_images(recipe, run, plan)))
     for floor in roles.FLOORS:
-        mapped(recipe, run, run.table(roles.IMAGES, floor), plan, roles.MATCHES, floor)
+        mapped(recipe, run, run.table(roles.IMAGES, floor), roles.MATCHES, floor)
     options = DiagnosisOptions(recipe.mapping, recipe.scores.size, wanted.ceiling_repeats, recipe.seed)
     given = DiagnosisReads(run.folder(roles.INDEX), Numbered(run.tables(roles.MATCHES)))
     run.add(diagnosis_stage(given, options), roles.DIAGNOSIS)
@@ -147,16 +128,11 @@ def wire_diagnosis(recipe: Recipe, run: Run) -> None:
 def wire_instruments(recipe: Recipe, run: Run) -> None:
     """Index, map and score with each of the other instruments; the folders carry its name."""
     for one in recipe.instruments:
-        instrument(recipe, run, one)
-
-
-def instrument(recipe: Recipe, run: Run, one: Instrument) -> None:
-    """Index, map and score with one of them."""
-    indexed(recipe, run, roles.INDEX_BY, IndexOptions(one.encoder, one.channel), one.name)
-    for model in run.models:
-        mapped(recipe, run, run.table(roles.IMAGES, model), recipe.images, roles.MATCHES_BY, model, one.name)
-    matches = run.tables(roles.MATCHES_BY, one.name)
-    run.add(qvs(QvsReads(Files(matches)), options=recipe.scoring), roles.SCORES_BY, variant=one.name)
+        indexed(run, roles.INDEX_BY, IndexOptions(one.encoder, one.channel), one.name)
+        for model in run.models:
+            mapped(recipe, run, run.table(roles.IMAGES, model), roles.MATCHES_BY, model, one.name)
+        matches = QvsReads(Files(run.tables(roles.MATCHES_BY, one.name)))
+        run.add(qvs(matches, options=recipe.scoring), roles.SCORES_BY, variant=one.name)
 
 
 def wire_tags(recipe: Recipe, run: Run) -> None:

@@ -5,11 +5,6 @@ from pathlib import Path
 
 import polars as pl
 
-from culturekit.annotate.aggregate import AggregateOptions
-from culturekit.annotate.care import known_flags
-from culturekit.annotate.export import ExportOptions
-from culturekit.annotate.quotas import Quotas
-from culturekit.config.annotations import Annotations
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.recipe import Recipe
 from culturekit.families.faithfulness import faithfulness
@@ -17,21 +12,11 @@ from culturekit.families.handles.image_levels import MeanOptions
 from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.families.questions import QuestionOptions, QuestionReads
-from culturekit.pipeline.cube.counts import all_images, prompt_count
+from culturekit.pipeline.cube.counts import prompt_count
 from culturekit.pipeline.cube.scores import compared
 from culturekit.pipeline.cube.space import asking
-from culturekit.pipeline.planning.slots import asks, works
-from culturekit.pipeline.steps.aggregate_stage import AggregateReads
-from culturekit.pipeline.steps.annotate_stages import (
-    ANSWERS_FILE,
-    AggregateFiles,
-    ExportFiles,
-    aggregate_stage,
-    export_stage,
-    import_stage,
-    rated_sample_stage,
-    simulated_answers_stage,
-)
+from culturekit.pipeline.parts.ratings import ratings
+from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.image_stages import quality_stage
 from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage, plan_answers, plan_graphs
 from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
@@ -58,10 +43,9 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
             probabilities(recipe, run, wanted, wanted.vqascore, model)
         for number, scorer in enumerate(wanted.scorers, start=1):
             stage = quality_stage(run.table(roles.IMAGES, model), scorer=scorer, prompts=run.table(roles.PROMPTS))
-            plan = works(all_images(recipe, run, recipe.images), by=scorer, source=recipe.backend_of(model))
-            run.add(stage, roles.SCORER, model, str(number), plan=plan)
+            run.add(stage, roles.SCORER, model, str(number))
     shown(recipe, run, wanted)
-    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON, [])
+    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
 
 
 def questions(recipe: Recipe, run: Run, writer: str) -> None:
@@ -135,70 +119,20 @@ def shown(recipe: Recipe, run: Run, wanted: Faithfulness) -> None:
 
 
 def wire_people(recipe: Recipe, run: Run) -> None:
-    """Hand out forms, import answers, put them together, and hold metrics of single images against them."""
+    """Let people rate images, and hold metrics of single images against them; faithfulness has its own."""
     asked = recipe.annotations
-    if asked is None:
+    rated = None if asked is None else ratings(run, asked, seed=recipe.seed)
+    if asked is None or rated is None:
         return
-    handed_out(recipe, run, asked)
-    imported(recipe, run, asked)
-    if not asked.files and asked.simulated is None:
-        return
-    flags, only = known_flags(asked.keep), tuple(sorted(asked.only))
-    options = AggregateOptions(asked.pools, flags, asked.confidence, asked.resamples, recipe.seed, only)
-    run.add(aggregate_stage(answers_in(run, asked), options), roles.RATINGS)
-    held_against(recipe, run, asked)
-
-
-def handed_out(recipe: Recipe, run: Run, asked: Annotations) -> None:
-    """Draw images and make their forms, where the tasks are those of the run itself."""
-    if asked.tables or asked.project is not None:
-        return
-    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
-    sample = run.add(rated_sample_stage(images, prompts, count=asked.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
-    files = ExportFiles(images, prompts, sample=sample, cspace=run.table(roles.CSPACE))
-    options = ExportOptions(Quotas(asked.in_region, asked.out_of_region))
-    run.add(export_stage(files, asked.scheme, options, shortlist=12, seed=recipe.seed), roles.TO_RATE)
-
-
-def imported(recipe: Recipe, run: Run, asked: Annotations) -> None:
-    """Import answers: those of people, or of simulated people who answer first."""
-    if asked.tables or not (asked.files or asked.simulated):
-        return
-    project, files = run.folder(roles.TO_RATE), [Path(name) for name in asked.files]
-    if asked.simulated is not None:
-        truth = list(run.tables(roles.TRUTH).values())
-        space, prompts = run.table(roles.CSPACE), run.table(roles.PROMPTS)
-        stage = simulated_answers_stage(project, truth, prompts, space, asked.simulated, seed=recipe.seed)
-        files = [run.add(stage, roles.SIMULATED_ANSWERS) / ANSWERS_FILE]
-    elif asked.project is not None:
-        project = Path(asked.project)
-    run.add(import_stage(project, files, pool=None), roles.IMPORTED)
-
-
-def answers_in(run: Run, asked: Annotations) -> AggregateFiles:
-    """Name the answers, what they are about, and what of them was set aside."""
-    if asked.tables:
-        first, *more = [Path(name) for name in asked.files]
-        return AggregateFiles.beside(AggregateReads(first), more=more)
-    return AggregateFiles(
-        run.table(roles.IMPORTED),
-        quarantine=(run.table(roles.IMPORTED, file="quarantine.parquet"),),
-        checks=(run.table(roles.IMPORTED, file="annotation_checks.parquet"),),
-    )
-
-
-def held_against(recipe: Recipe, run: Run, asked: Annotations) -> None:
-    """Hold the scores of single images against what people said of them; faithfulness has its own."""
-    faithful = [run.table(roles.FAITHFULNESS, file="values.parquet")] if run.has(roles.FAITHFULNESS) else []
     given = MetaReads(
-        ValueTables(faithful),
-        run.table(roles.RATINGS),
+        ValueTables([run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []),
+        rated,
         quality=Numbered(list(run.tables(roles.QUALITY).values())),
         matches=Numbered(list(run.tables(roles.MATCHES).values())),
         prompts=run.table(roles.PROMPTS),
     )
     options = MetaOptions(
-        by=asked.pools, confidence=asked.confidence, resamples=asked.resamples, seed=recipe.seed,
-        choices=tuple(asked.choices), people_only=True,
+        asked.choices, people_only=True, by=asked.pools, confidence=asked.confidence, resamples=asked.resamples,
+        seed=recipe.seed,
     )  # fmt: skip
     run.add(meta(given, options), roles.META)

@@ -1,11 +1,13 @@
 """All models scored together and compared: diversity, routes, rankings, looks, and what stands within countries."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
+from culturekit.families.audited import AuditedOptions, AuditedReads, audited
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import Correction
 from culturekit.families.distribution import DistributionReads, distribution
@@ -21,16 +23,17 @@ from culturekit.families.handles.inputs import (
     VectorFolders,
 )
 from culturekit.families.qvs import QvsReads, qvs
+from culturekit.families.ranks import RankOptions, RankReads, ranks
 from culturekit.families.realism import RealismReads, realism
-from culturekit.families.realism_cells import RealismMeans, RealismOptions
 from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.families.within import WithinOptions, WithinReads, within
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cube.images import within_images
-from culturekit.pipeline.planning.slots import makes, unknown
+from culturekit.pipeline.planning.slots import makes
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.registry import parse_spec
@@ -48,60 +51,59 @@ FOLDER = "folder:"
 
 def wire_diversity(recipe: Recipe, run: Run) -> None:
     """Count what is shown, score the models, and compare every two."""
-    matches = run.tables(roles.MATCHES)
+    matches, images, audit = run.tables(roles.MATCHES), run.tables(roles.IMAGES), recipe.audit or Audit()
     run.add(distribution(DistributionReads(Files(tuple(matches.values())))), roles.SHOWN)
-    audit = recipe.audit or Audit()
     given = QvsReads(
         Files(matches),
         Files(run.tables(roles.QUALITY)),
-        Files(audits(recipe, run)),
+        Files({"audits": Path(audit.file)} if audit.file else run.tables(roles.AUDIT)),
         Files([Path(audit.sample)] if audit.sample else ()),
-        Files(run.tables(roles.IMAGES)),
+        Files(images),
         truth=Files(run.tables(roles.TRUTH)),
-        limits=Files(limits(recipe, run)),
+        limits=Files(limits(run)),
     )
     correction = Correction(audit.pool, recipe.seed, required=False, design=audit.design)
     run.add(qvs(given, correction, recipe.scoring), roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
-    compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(run.tables(roles.IMAGES).values()))
+    compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
+    if given.audits:
+        options = AuditedOptions(audit.pool, audit.design, recipe.scores.confidence)
+        run.add(
+            audited(AuditedReads(given.matches, given.audits, given.sample), options, required=False), roles.AUDITED
+        )
+    if given.audits and len(recipe.models) > 1:
+        run.add(ranks(RankReads(Numbered([run.table(roles.SCORES)])), RankOptions(), required=False), roles.RANKS)
 
 
-def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: list[Path]) -> None:
-    """Compare every two models; prompts that leave the culture open are few, and the same for everybody."""
-    if len(recipe.models) < 2:
-        return
-    options = ComparisonOptions(
-        target="these" if recipe.asks_few else "population", confidence=recipe.scores.confidence, seed=recipe.seed
-    )
-    given = CompareReads(ValueTables([run.table(scored, file="values.parquet")]), Numbered(images))
-    run.add(compare(given, options), role)
-
-
-def audits(recipe: Recipe, run: Run) -> dict[str, Path]:
-    """Name the audits of a run: one file of people's answers, or those of each model's simulated raters."""
-    stated = recipe.audit is not None and recipe.audit.file
-    return {"audits": Path(stated)} if stated else run.tables(roles.AUDIT)
-
-
-def limits(recipe: Recipe, run: Run) -> dict[str, Path]:
-    """Name the matches that are floor and ceiling of the scores."""
-    if recipe.diagnosis is None:
+def limits(run: Run) -> dict[str, Path]:
+    """Name the matches that are floor and ceiling of the scores, where the instrument is diagnosed."""
+    if not run.has(roles.DIAGNOSIS):
         return {}
     floors = {roles.MATCHES.folder(floor): run.table(roles.MATCHES, floor) for floor in roles.FLOORS}
     return {**floors, "ceiling": run.table(roles.DIAGNOSIS)}
+
+
+def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: Sequence[Path] = ()) -> None:
+    """Compare every two models; prompts that leave the culture open are few, and the same for everybody."""
+    if len(recipe.models) < 2:
+        return
+    target: Target = "these" if recipe.asks_few else "population"
+    options = ComparisonOptions(target=target, confidence=recipe.scores.confidence, seed=recipe.seed)
+    run.add(compare(CompareReads(ValueTables([run.values_of(scored)]), Numbered(images)), options), role)
 
 
 def wire_routes(recipe: Recipe, run: Run) -> None:
     """Hold the tags against the nearest artifacts, where there are tags."""
     if recipe.tags is None:
         return
-    sides = {"a": run.by_model(roles.MATCHES), "b": run.by_model(roles.TAGS, file="matches.parquet")}
-    beside = {"judgments": run.by_model(roles.TAGS), "quality": run.by_model(roles.QUALITY)}
     files = {
-        side: Files({f"{side}-{model}": path for model, path in tables.items()})
-        for side, tables in {**sides, **beside}.items()
+        "a": run.by_model(roles.MATCHES),
+        "b": run.by_model(roles.TAGS, file="matches.parquet"),
+        "judgments": run.by_model(roles.TAGS),
+        "quality": run.by_model(roles.QUALITY),
     }
-    run.add(routes(RouteReads(**files), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
+    given = {side: Files({f"{side}-{model}": path for model, path in own.items()}) for side, own in files.items()}
+    run.add(routes(RouteReads(**given), RouteOptions(**asdict(recipe.scoring))), roles.ROUTES)
 
 
 def wire_stability(recipe: Recipe, run: Run) -> None:
@@ -112,21 +114,27 @@ def wire_stability(recipe: Recipe, run: Run) -> None:
 
 
 def wire_realism(recipe: Recipe, run: Run) -> None:
-    """Embed real and generated images, measure batches, and score both."""
-    wanted = recipe.realism
-    if wanted is None:
+    """Embed real and generated images, measure batches, and score how real and how unlike images look."""
+    if (wanted := recipe.realism) is None:
         return
-    real, encoder = real_images(run, wanted), features_of(wanted.encoder)
-    run.add(embed_stage(EmbedSource(real), EmbedOptions(encoder)), roles.VECTORS, roles.REAL_IMAGES)
-    for name, images in run.by_model(roles.IMAGES).items():
-        run.add(embed_stage(EmbedSource(images), EmbedOptions(encoder)), roles.VECTORS, name)
+    scores = recipe.scores
+    real, encoder = real_images(run, wanted), EmbedOptions(features_of(wanted.encoder))
+    run.add(embed_stage(EmbedSource(real), encoder), roles.VECTORS, roles.REAL_IMAGES)
+    for name, table in run.by_model(roles.IMAGES).items():
+        run.add(embed_stage(EmbedSource(table), encoder), roles.VECTORS, name)
         if wanted.classes is not None:
-            run.add(embed_stage(EmbedSource(images), EmbedOptions(features_of(wanted.classes))), roles.CLASSES, name)
+            run.add(embed_stage(EmbedSource(table), EmbedOptions(features_of(wanted.classes))), roles.CLASSES, name)
         if wanted.lpips is not None:
-            options = PairOptions(lpips_of(wanted.lpips), recipe.scores.size)
-            run.add(pairs(PairReads(images), options), roles.PAIRS, name)
-    realness(recipe, run, wanted, real)
-    looks(recipe, run)
+            run.add(pairs(PairReads(table), PairOptions(lpips_of(wanted.lpips), scores.size)), roles.PAIRS, name)
+    images, prompts = ImageTables(run.tables(roles.IMAGES)), run.table(roles.PROMPTS)
+    vectors = VectorFolders(run.tables(roles.VECTORS))
+    reads = RealismReads(
+        VectorFolder(run.folder(roles.VECTORS, roles.REAL_IMAGES)), vectors, images, real, prompts,
+        ProbabilityFolders(probabilities(run, wanted)),
+    )  # fmt: skip
+    run.add(realism(reads, wanted.scoring(seed=recipe.seed, confidence=scores.confidence)), roles.REALISM)
+    looks = SpreadReads(images, vectors, PairFolders(run.tables(roles.PAIRS)), prompts)
+    run.add(spread(looks, SpreadOptions(scores.size, scores.target, scores.confidence)), roles.SPREAD)
 
 
 def real_images(run: Run, wanted: Realism) -> Path:
@@ -136,72 +144,33 @@ def real_images(run: Run, wanted: Realism) -> Path:
     path = Path(wanted.real)
     if wanted.real.startswith(FOLDER) or (path.is_dir() and not (path / "images.parquet").is_file()):
         spec = wanted.real if wanted.real.startswith(FOLDER) else f"{FOLDER}{wanted.real}"
-        plan = makes(ImagePlan(), spec, seed=0, count=unknown)
-        return run.add(stage_of(image_folder(spec, None, model=roles.REAL_IMAGES)), roles.REAL, plan=plan)
+        stage = stage_of(image_folder(spec, None, model=roles.REAL_IMAGES))
+        return run.add(stage, roles.REAL, plan=makes(ImagePlan(), spec, seed=0))
     return path / "images.parquet" if path.is_dir() else path
 
 
-def realness(recipe: Recipe, run: Run, wanted: Realism, real: Path) -> None:
-    """Score generated images beside real ones."""
-    probs: dict[str, Path] = {}
-    if wanted.classes is not None or parse_spec(wanted.encoder).name == INCEPTION:
-        found = run.by_model(roles.VECTORS if wanted.classes is None else roles.CLASSES, file="probabilities.npy")
-        probs = {f"probs-{name}": path for name, path in found.items()}
-    given = RealismReads(
-        VectorFolder(run.folder(roles.VECTORS, roles.REAL_IMAGES)),
-        VectorFolders(run.tables(roles.VECTORS)),
-        ImageTables(run.tables(roles.IMAGES)),
-        references=real,
-        prompts=run.table(roles.PROMPTS),
-        probs=ProbabilityFolders(probs),
-    )
-    by = (("concept",),) if wanted.per_concept else ()
-    options = RealismOptions(
-        k=wanted.k,
-        splits=wanted.splits,
-        seed=recipe.seed,
-        most=wanted.images,
-        balanced=True,
-        fewest=wanted.fewest,
-        means=RealismMeans(by, scheme="", groups={}, confidence=recipe.scores.confidence),
-    )
-    run.add(realism(given, options), roles.REALISM)
-
-
-def looks(recipe: Recipe, run: Run) -> None:
-    """Score how unlike the images of a batch look."""
-    given = SpreadReads(
-        ImageTables(run.tables(roles.IMAGES)),
-        VectorFolders(run.tables(roles.VECTORS)),
-        PairFolders(run.tables(roles.PAIRS)),
-        run.table(roles.PROMPTS),
-    )
-    scores = recipe.scores
-    options = SpreadOptions(size=scores.size, target=scores.target, confidence=scores.confidence)
-    run.add(spread(given, options), roles.SPREAD)
+def probabilities(run: Run, wanted: Realism) -> dict[str, Path]:
+    """Name the class probabilities of each model, for the inception score, where its encoder or another gives them."""
+    if wanted.classes is None and parse_spec(wanted.encoder).name != INCEPTION:
+        return {}
+    found = run.by_model(roles.VECTORS if wanted.classes is None else roles.CLASSES, file="probabilities.npy")
+    return {f"probs-{name}": path for name, path in found.items()}
 
 
 def wire_within(recipe: Recipe, run: Run) -> None:
     """Score diversity within countries, of images of prompts that name one."""
     if recipe.within is None and recipe.scores.within == "none":
         return
-    matches = run.tables(roles.MATCHES)
-    if within_images(recipe, run):
-        made = run.by_model(roles.WITHIN_MATCHES)
-        matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
+    made = run.by_model(roles.WITHIN_MATCHES if within_images(recipe, run) else roles.MATCHES)
+    matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
     given = WithinReads(Files(matches), run.table(roles.PROMPTS))
     run.add(within(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)
 
 
 def wire_gaps(recipe: Recipe, run: Run) -> None:
     """Score the gaps of a scheme on the values within countries, where the recipe asks for it."""
-    wanted = recipe.gaps
-    if wanted is None:
+    if (wanted := recipe.gaps) is None:
         return
-    options = GapOptions(
-        scheme=wanted.scheme,
-        groups=None if wanted.file is None else Path(wanted.file),
-        confidence=recipe.scores.confidence,
-        seed=recipe.seed,
-    )
-    run.add(gaps(GapReads(ValueTables([run.table(roles.WITHIN, file="values.parquet")])), options), roles.GAPS)
+    groups = None if wanted.file is None else Path(wanted.file)
+    options = GapOptions(wanted.scheme, groups, confidence=recipe.scores.confidence, seed=recipe.seed)
+    run.add(gaps(GapReads(ValueTables([run.values_of(roles.WITHIN)])), options), roles.GAPS)

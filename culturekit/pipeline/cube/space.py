@@ -7,7 +7,6 @@ from pathlib import Path
 from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
-from culturekit.config.recipe_parts import Review
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.complete_run import CompleteRun
@@ -42,8 +41,10 @@ def made(recipe: Recipe, run: Run) -> Path:
     graph = run.add(ingest_stage(dumps, recipe.ingest), roles.GRAPH, plan=size)
     candidates = run.add(extract_stage(graph, concepts), roles.CANDIDATES)
     kept = judged(recipe, run, tuple(concepts), candidates)
-    if recipe.review is not None:
-        kept = run.add(review_stage(kept, review_files(recipe.review)), roles.REVIEW)
+    if (review := recipe.review) is not None:
+        project = None if review.project is None else Path(review.project)
+        files = ReviewFiles(tuple(map(Path, review.files)), project, review.by, review.on)
+        kept = run.add(review_stage(kept, files), roles.REVIEW)
     included = () if recipe.include is None else (recipe.include,)
     run.add(release_stage([kept], concepts, recipe.popularity, recipe.release, include=included), roles.CSPACE)
     if recipe.card is not None:
@@ -99,9 +100,3 @@ def prompts_of(recipe: Recipe, run: Run, *, statements: Path | None) -> Stage:
     if prompts.public_layout and prompts.statements is None:
         prompts = replace(prompts, statements=str(statements))
     return prompts_stage(cspace, prompts, seed=recipe.seed, concepts=scoped_concepts(recipe))
-
-
-def review_files(review: Review) -> ReviewFiles:
-    """Name what people sent back."""
-    project = None if review.project is None else Path(review.project)
-    return ReviewFiles(tuple(Path(name) for name in review.files), project, review.by, review.on)

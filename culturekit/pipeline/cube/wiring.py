@@ -23,7 +23,7 @@ def wire_metrics(recipe: Recipe, run: Run) -> None:
         "matches": run.tables(roles.MATCHES),
         "prompts": {"prompts": run.table(roles.PROMPTS)},
         "quality": run.tables(roles.QUALITY),
-        "values": {"values-0": run.table(roles.SCORES, file="values.parquet")},
+        "values": {"values-0": run.values_of(roles.SCORES)},
     }
     for name, stated in recipe.metrics.items():
         run.add(bound_stage(name, stated, tables, seed=recipe.seed), roles.METRIC, variant=name)

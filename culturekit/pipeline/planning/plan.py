@@ -8,11 +8,13 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import UsageError
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.known_inputs import known_records
+from culturekit.pipeline.planning.slots import looks
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
-from culturekit.stages.planned import PlannedStage, ToPlan
+from culturekit.stages.planned import Ahead, PlannedStage, ToPlan
 from culturekit.stages.stage import Stage, input_records, key_of
 from culturekit.storage.manifest import read_manifest
+from culturekit.trail.upstream import manifest_of
 
 __all__ = ["pilot_models", "plan_lines", "plan_recipe", "state_of", "total_of"]
 
@@ -21,15 +23,21 @@ def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
     """Plan every stage; nothing is sent and nothing is written."""
     planned: list[PlannedStage] = []
     undone: set[Path] = set()
+    made: dict[Path, Ahead] = {}
     for step in wired(recipe, workdir).steps:
         stage, folder = step.stage, workdir / step.stage.name
         state = state_of(stage, folder, undone)
         if state == "done":
             planned.append(PlannedStage(stage.name, state))
+            made[folder] = Ahead(stage, manifest_of(folder).counts.get("images"))
             continue
         settled = not undone or state != "to do"
         undone.add(folder)
-        planned.append(step.plan(ToPlan(stage, state, folder, settled)))
+        ahead = {
+            role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
+        }
+        planned.append((step.plan or looks)(ToPlan(stage, state, folder, settled, ahead)))
+        made[folder] = Ahead(stage, planned[-1].units)
     return planned
 
 

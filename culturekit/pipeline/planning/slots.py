@@ -1,24 +1,29 @@
 """What stands beside the stages of a run and plans them: counts of work, and what would be asked or bought."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.generation.folder.folder_listing import list_folder
-from culturekit.generation.folder.folder_options import FOLDER, folder_of
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.services.image_services import is_paid
 from culturekit.llm.client import FreeClient
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.cost_plan import CostPlan
 from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
+from culturekit.records.choices import PromptKind
 from culturekit.registry import parse_spec
 from culturekit.stages.planned import PlannedStage, Slot, ToPlan
+from culturekit.stages.stage import Stage
 
-__all__ = ["Count", "asks", "makes", "unknown", "works"]
+__all__ = ["Count", "Prompts", "asks", "looks", "makes", "unknown", "works"]
 
 Count: TypeAlias = Callable[[], int | None]
 """Counts what a stage works on, as far as that can be known now."""
+
+Prompts: TypeAlias = Callable[[Sequence[PromptKind]], int | None]
+"""Counts the prompts of some kinds, as far as that can be known now."""
 
 EMBEDDED = "embedded"
 """The encoder and the scorer that come with culturekit: how long they take is known."""
@@ -28,6 +33,12 @@ SECONDS_PER_UNIT = {"ingest": 8.0e-7, "generate": 2.5e-3, "index": 1.1e-3, "map"
 
 SECONDS_PER_BYTE = 8.0e-8
 """Of a picture file from a folder, to decode it: a PNG of 512 pixels takes about 40 ms, a simulated one 0.3."""
+
+LOOKED_AT = {"index": "references"}
+"""The role of the pictures that a kind of stage looks at, where that is not `images`."""
+
+LOOKING = ("encoder", "scorer")
+"""The options that say who looks at pictures: of the stage, or of the index that it looks them up in."""
 
 DECODING = {"generate", "index", "map", "quality"}
 """Kinds of stages that decode every picture."""
@@ -50,21 +61,26 @@ class Priced(Protocol):
         ...
 
 
-def unknown() -> int | None:
+def unknown(*_: object) -> int | None:
     """Count nothing before the stages in front have run."""
     return None
 
 
-def works(count: Count, unit: str = "images", *, by: str = EMBEDDED, source: str = "simulated") -> Slot:
-    """Plan a stage that costs nothing but time; `by` is who looks at the pictures, `source` the backend of these."""
+def looks(plan: ToPlan) -> PlannedStage:
+    """Plan a stage that takes time alone, for each picture of a stage in front that it reads."""
+    pictures = plan.ahead.get(LOOKED_AT.get(plan.stage.kind, "images"))
+    return PlannedStage(plan.stage.name, plan.state) if pictures is None else timed(plan, pictures.units)
 
-    def planned(plan: ToPlan) -> PlannedStage:
-        units = count()
-        size = scaled(units, BYTES_PER_UNIT.get(plan.stage.kind))
-        seconds = seconds_of(plan, units, by=by, source=source)
-        return PlannedStage(plan.stage.name, plan.state, units, unit, bytes=size, seconds=seconds)
 
-    return planned
+def works(count: Count, unit: str = "images") -> Slot:
+    """Plan a stage that takes time alone, for so many units."""
+    return lambda plan: timed(plan, count(), unit)
+
+
+def timed(plan: ToPlan, units: int | None, unit: str = "images") -> PlannedStage:
+    """Say how long so many units take, and what is written of them, where that is known."""
+    size = scaled(units, BYTES_PER_UNIT.get(plan.stage.kind))
+    return PlannedStage(plan.stage.name, plan.state, units, unit, bytes=size, seconds=seconds_of(plan, units))
 
 
 def asks(
@@ -92,47 +108,53 @@ def asks(
     return planned
 
 
-def makes(images: ImagePlan, backend: str, *, seed: int, count: Count, batch: bool = False) -> Slot:
-    """Plan images: dollars of those that are bought, minutes of the others; a folder of pictures is counted."""
+def makes(images: ImagePlan, backend: str, *, seed: int, prompts: Prompts = unknown, batch: bool = False) -> Slot:
+    """Plan images: dollars of those that are bought, minutes of the others; a folder of pictures is counted.
+
+    `prompts` counts those of some kinds as far as it can be known before their table is there.
+    """
 
     def planned(plan: ToPlan) -> PlannedStage:
         stage = plan.stage
         if "folder" in stage.trees:
-            return works(lambda: len(list_folder(stage.inputs["folder"]).pictures), "pictures", source=backend)(plan)
+            return timed(plan, len(list_folder(stage.inputs["folder"]).pictures), "pictures")
+        table = stage.inputs["prompts"]
+        if is_paid(backend) and table.is_file():
+            found = plan_images(table, images, backend=backend, seed=seed, out=plan.out, batch=batch)
+            left = found.calls - found.bought
+            return PlannedStage(
+                stage.name, plan.state, found.images, "images", None, None, left, found.tokens, found.usd
+            )
+        asked = count_of_kinds(table, images.kinds) if table.is_file() else prompts(images.kinds)
+        units = None if asked is None else asked * images.repeats * images.slots
         if not is_paid(backend):
-            return works(count, source=backend)(plan)
-        prompts = stage.inputs["prompts"]
-        if not prompts.is_file():
-            units, each = count(), price_of_each(backend, images, batch=batch)
-            dollars = None if units is None else units * each
-            return PlannedStage(stage.name, plan.state, units, "images", None, None, None, None, dollars)
-        found = plan_images(prompts, images, backend=backend, seed=seed, out=plan.out, batch=batch)
-        left = found.calls - found.bought
-        return PlannedStage(stage.name, plan.state, found.images, "images", None, None, left, found.tokens, found.usd)
+            return timed(plan, units)
+        dollars = None if units is None else units * price_of_each(backend, images, batch=batch)
+        return PlannedStage(stage.name, plan.state, units, "images", None, None, None, None, dollars)
 
     return planned
 
 
-def seconds_of(plan: ToPlan, units: int | None, *, by: str, source: str) -> float | None:
+def seconds_of(plan: ToPlan, units: int | None) -> float | None:
     """Say how long a stage takes; of a model with weights only a pilot (`generate --pilot`) can tell.
 
     An encoder or a scorer with weights takes as long as they are large: nobody knows before they have run.
     """
-    kind = plan.stage.kind
+    kind, stages = plan.stage.kind, [plan.stage, *(one.stage for one in plan.ahead.values())]
     if kind == "generate" and "weights" in plan.stage.options:
         return scaled(units, known_pace(plan.out))
-    rate = SECONDS_PER_UNIT.get(kind)
-    if rate is None or parse_spec(by).name != EMBEDDED:
+    looking = next((str(one.options[name]) for one in stages for name in LOOKING if name in one.options), EMBEDDED)
+    if kind not in SECONDS_PER_UNIT or parse_spec(looking).name != EMBEDDED:
         return None
-    return scaled(units, rate + (SECONDS_PER_BYTE * picture_bytes(source) if kind in DECODING else 0.0))
+    bytes_each = max(map(picture_bytes, stages)) if kind in DECODING else 0.0
+    return scaled(units, SECONDS_PER_UNIT[kind] + SECONDS_PER_BYTE * bytes_each)
 
 
-def picture_bytes(source: str) -> float:
-    """Say how large picture files are on average, where they lie in a folder; else they are small."""
-    spec = parse_spec(source)
-    if spec.name != FOLDER:
+def picture_bytes(stage: Stage) -> float:
+    """Say how large picture files are on average, where a stage takes them from a folder; else they are small."""
+    if "folder" not in stage.trees:
         return 0.0
-    sizes = [file.size for file in list_folder(folder_of(spec)).pictures]
+    sizes = [file.size for file in list_folder(stage.inputs["folder"]).pictures]
     return sum(sizes) / max(len(sizes), 1)
 
 

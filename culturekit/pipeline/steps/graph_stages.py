@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from culturekit.builders.popularity import SOURCES
-from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
+from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, wordings_of
 from culturekit.builders.prompting.quotas import Group
 from culturekit.builders.space.cspace import release
 from culturekit.builders.space.release_files import check_formats
@@ -116,6 +116,8 @@ def prompts_stage(
 ) -> Stage:
     """Build prompts; quotas run over the countries of `concepts`, or of those that the space was released with.
 
+    Words that `concepts` bring are used; one that no template speaks of is refused here, before anything runs.
+
     `released` is the space as it was published, where it was taken in.
     """
     options.check()
@@ -123,13 +125,24 @@ def prompts_stage(
     for role, path in options.files().items():
         if role != STATEMENTS and not path.is_file():
             raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
+    known = tuple(concepts or ())
+    check_words([concept.concept for concept in known], options.kinds, wordings_of(options, known))
+    words = {
+        concept.concept: concept.model_dump(mode="json", include={"prompts"})["prompts"]
+        for concept in known
+        if concept.prompts
+    }
     return Stage(
         name,
         "prompts",
         1,
-        lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups),
+        lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups, concepts=known),
         {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.files()},
-        {**options.settings(), **({"groups": [list(group) for group in groups]} if groups else {})},
+        {
+            **options.settings(),
+            **({"groups": [list(group) for group in groups]} if groups else {}),
+            **({"words": words} if words else {}),
+        },
         {"draw": seed} if options.draws else {},
         packages=("polars",),
     )
@@ -149,8 +162,8 @@ def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group
 
 
 def described(concepts: Sequence[Concept]) -> Mapping[str, object]:
-    """Give the concepts as they stand in a manifest."""
-    return {"concepts": {concept.concept: concept.model_dump(mode="json") for concept in concepts}}
+    """Give the concepts as they stand in a manifest; the words of prompts decide nothing before the prompts."""
+    return {"concepts": {concept.concept: concept.model_dump(mode="json", exclude={"prompts"}) for concept in concepts}}
 
 
 def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:

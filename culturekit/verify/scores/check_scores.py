@@ -7,6 +7,7 @@ from culturekit.errors import UsageError
 from culturekit.registry import Registry
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.scores.audited_scores import check_audited
 from culturekit.verify.scores.comparisons import check_comparisons
 from culturekit.verify.scores.faithfulness_scores import check_faithfulness
 from culturekit.verify.scores.gap_scores import check_gaps
@@ -31,6 +32,7 @@ Check: TypeAlias = Callable[[RunTree, FinishedStage, Sequence[dict[str, Any]], L
 SCORE_CHECKS: Mapping[str, Check] = {
     "annotate-aggregate": check_agreement,
     "score-agreement": check_agreement,
+    "score-audited": check_audited,
     "score-compare": check_comparisons,
     "score-faithfulness": check_faithfulness,
     "score-gaps": check_gaps,

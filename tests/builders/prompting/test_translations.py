@@ -84,7 +84,7 @@ def test_english_alone_has_no_pairs_and_the_same_ids(work: Work, tmp_path: Path)
         ("{name} aus", "{name} {aus", "cannot be filled in"),
         ("aus {country}", "aus dem Land", "does not name the country"),
         ("[Bild von traditionellem Essen]", "[Eins, Zwei]", "go in pairs"),
-        ("language: de", "language: en", "English comes with"),
+        ("language: de", "language: en", "come with the space; write templates alone"),
     ],
 )
 def test_a_translation_that_cannot_be_used_is_refused(
@@ -102,3 +102,28 @@ def test_a_language_without_a_file_or_with_other_templates_is_refused(work: Work
     paper = PromptOptions(templates="paper", languages=("de",), translations=(saved(tmp_path, GERMAN),))
     with pytest.raises(UsageError, match="other templates"):
         build_prompts(work, space, paper, seed=0)
+
+
+ENGLISH_FESTIVALS = """
+language: en
+verified: {by: Ada, on: 2026-11-01}
+artifact:
+  festivals: A photo of people at {name} in {country}
+underspecified:
+  festivals: [A traditional festival]
+"""
+
+
+def test_english_words_of_another_concept_may_be_translations(work: Work, tmp_path: Path) -> None:
+    space = write_table(tmp_path, CSPACE, cspace(artifact(1, name="Carnival", concept="festivals")))
+    wanted = PromptOptions(("cube", "underspecified"), translations=(saved(tmp_path, ENGLISH_FESTIVALS),))
+    build_prompts(work, space, wanted, seed=0)
+    prompts = read_table(work.out / "prompts.parquet", PROMPTS)
+    assert prompts["text"].to_list() == ["A photo of people at Carnival in Brazil", "A traditional festival"]
+    assert "pair_id" not in prompts.columns
+
+
+def test_a_translation_in_which_nothing_is_asked_for_is_refused(work: Work, tmp_path: Path) -> None:
+    space = write_table(tmp_path, CSPACE, cspace(artifact(1)))
+    with pytest.raises(UsageError, match="translation to de, in which no prompt is asked for"):
+        build_prompts(work, space, PromptOptions(translations=(saved(tmp_path, GERMAN),)), seed=0)

@@ -150,6 +150,20 @@ def test_an_image_with_nothing_to_compare_with_is_a_drop(world: PictureWorld, tm
     assert dict(run.manifest.drops) == dict.fromkeys(drops_of(run).values(), 1)
 
 
+def test_images_about_a_concept_that_the_index_lacks_are_never_mapped_to_another(
+    world: PictureWorld, tmp_path: Path
+) -> None:
+    some = world.images(f"{tmp_path.name}-s", ["Qc000"] * 2, seed=1, concept=["cuisine", "instruments"])
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, some))
+    assert rows_of(run)["image_id"].unique().to_list() == ["i00000"]
+    assert read_table(run.folder / "drops.parquet", DROPS).select("key", "reason", "detail").rows() == [
+        ("i00001", "the index has no artifact of the prompt's concept", "instruments")
+    ]
+    every = world.images(f"{tmp_path.name}-e", ["Qc000"] * 2, seed=1, concept=["instruments"] * 2)
+    with pytest.raises(UsageError, match=r"no artifact of the prompt's concept.*found instruments"):
+        mapped(tmp_path / "none", MappingInputs(world.index, every))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

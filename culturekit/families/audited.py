@@ -1,0 +1,196 @@
+"""What an audit says by itself: how often the mapping is right, how much shows nothing, and which countries are shown.
+
+Every audited image was drawn with the same chance within its model and concept, so shares of them, weighed by the
+images of each concept, are shares of all images.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, described, kept
+from culturekit.families.family_stage import write_scored
+from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.families.qvs import ONCE, answers_of, samples_of
+from culturekit.metrics.corrected.audit_design import Design
+from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.audited_shares import AuditedShare, audited_rate, audited_share
+from culturekit.metrics.diversity.kernels import Weights
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.records.schemas import MATCHES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table
+
+__all__ = ["AUDITED", "AuditedOptions", "AuditedReads", "audited", "score_audited"]
+
+LEVELS: Mapping[str, tuple[str, Weights]] = {
+    "continent": ("continent", (1.0, 0.0, 0.0)),
+    "country": ("country", (0.0, 1.0, 0.0)),
+    "artifact": ("artifact_id", (0.0, 0.0, 1.0)),
+}
+"""Each level with the column that names it, and the kernel whose rules the audit of it keeps."""
+
+REFUSED = "levels of models and concepts without a figure: "
+"""How the reasons begin for which an audit says nothing of a level."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedReads:
+    """What images were mapped to, and what people say that some of them show."""
+
+    matches: Annotated[Files, Field(description="Table that `index map` wrote."), ONCE]
+    audits: Annotated[Files, Field(description="What people say that some of the images show."), ONCE]
+    sample: Annotated[
+        Files, Field(description="What `score audit-sample` drew: answers about other images are then refused.")
+    ] = Files()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedOptions:
+    """Whose answers count, how the images were chosen, how sure intervals are, and under which name scores stand."""
+
+    pool: Annotated[str | None, Field(description="Whose answers count, when several pools answered.")] = None
+    design: Annotated[
+        Design, Field(description="Audited images were drawn evenly, which is checked; unknown takes others.")
+    ] = "drawn"
+    confidence: Confidence = CONFIDENCE
+    benchmark: str = "cube"
+
+
+def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audited", required: bool = True) -> Stage:
+    """Say how often the mapping is right, what share of images shows no culture, and what share shows each country.
+
+    Where that is not `required`, an audit that says nothing gives no scores.
+    """
+
+    def run(work: Work) -> Outcome:
+        people = answers_of(given.audits), samples_of(given.sample)
+        return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
+
+    return Stage(
+        name, "score-audited", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+    )
+
+
+AUDITED = Family(
+    audited,
+    metrics=described("mapping_accuracy share_without_culture shown_share"),
+    example="--matches matches/matches.parquet --audits audits.parquet --out audited",
+    check="score-audited",
+)
+
+
+def matches_of(given: AuditedReads) -> pl.DataFrame:
+    """Read all matches."""
+    return pl.concat([read_table(path, MATCHES) for path in given.matches.places])
+
+
+def score_audited(
+    matches: pl.DataFrame,
+    audits: pl.DataFrame,
+    sample: pl.DataFrame | None = None,
+    *,
+    options: AuditedOptions = AuditedOptions(),
+    required: bool = True,
+) -> Scored:
+    """Score what people saw: by model and concept, and over all concepts of a model.
+
+    Args:
+        matches: conforms to MATCHES; only the nearest match of an image counts.
+        audits: conforms to AUDITS; of several answers about an image each counts its part.
+        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
+        options: whose answers count, how the images were chosen, and the confidence of intervals.
+        required: refuse an audit that says nothing.
+
+    Raises:
+        UsageError: no audit says anything, and that is required.
+    """
+    rows: list[Row] = []
+    reasons: Counter[str] = Counter()
+    nearest = matches.filter(pl.col("rank") == 1).sort("model", "concept", "image_id")
+    for images in nearest.partition_by("model", maintain_order=True):
+        concepts = images.partition_by("concept", maintain_order=True)
+        for level in LEVELS:
+            parts = []
+            for part in concepts:
+                try:
+                    parts.append(seen_images(part, audits, sample, level, options))
+                except UsageError as error:
+                    reasons[error.problem] += 1
+            for one in parts:
+                rows += rows_of([one], level, options, concept=one["concept"][0])
+            if len(parts) == len(concepts) > 1:
+                rows += rows_of(parts, level, options, concept=None)
+    if not rows and required:
+        raise UsageError("no audit says what images show", found="; ".join(reasons))
+    return scored(rows, left_out={f"{REFUSED}{why}": count for why, count in sorted(reasons.items())})
+
+
+def seen_images(
+    images: pl.DataFrame, audits: pl.DataFrame, sample: pl.DataFrame | None, level: str, options: AuditedOptions
+) -> pl.DataFrame:
+    """Put beside each image of a model and concept the labels that people gave it, empty where nobody looked.
+
+    `found` is a list of what was answered, null for a picture of nothing.
+    """
+    column, weights = LEVELS[level]
+    said = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
+    label = pl.when(~pl.col("none_of_these")).then(pl.col(column))
+    nothing = pl.col("none_of_these").cast(pl.Float64).mean()
+    found = said.group_by("image_id").agg(found=label, nothing=nothing)
+    mapped = images.select("image_id", "model", "concept", mapped=pl.col(column))
+    return mapped.join(found, on="image_id", how="left", maintain_order="left")
+
+
+def rows_of(
+    parts: Sequence[pl.DataFrame], level: str, options: AuditedOptions, *, concept: str | None
+) -> Iterator[Row]:
+    """Write what the audit of some concepts says at one level."""
+    sizes = [part.height for part in parts]
+    looked = [part.drop_nulls("nothing") for part in parts]
+    n, model = sum(sizes), parts[0]["model"][0]
+    told = {"level": level, "audited": sum(part.height for part in looked), "confidence": options.confidence}
+
+    def row(metric: str, answer: AuditedShare, label: str | None = None, **more: object) -> Row:
+        interval = Interval(answer.value, answer.low, answer.high, n, "these")
+        params = {**told, **more}
+        return statistic_row(
+            metric,
+            model=model,
+            benchmark=options.benchmark,
+            answer=interval,
+            params=params,
+            concept=concept,
+            group=label,
+        )
+
+    right = [votes(part, part["mapped"]) for part in looked]
+    yield row("mapping_accuracy", audited_rate(right, sizes, confidence=options.confidence))
+    if level != "country":
+        return
+    nothing = [part["nothing"].to_numpy() for part in looked]
+    yield row("share_without_culture", audited_rate(nothing, sizes, confidence=options.confidence))
+    labels = {label for part in parts for label in part["mapped"].drop_nulls()}
+    labels |= {label for part in looked for label in part["found"].explode().drop_nulls()}
+    for label in sorted(labels):
+        said = [votes(part, pl.Series([label] * part.height, dtype=pl.String)) for part in looked]
+        seen = [(part["mapped"] == label).fill_null(value=False).cast(pl.Float64).to_numpy() for part in looked]
+        everywhere = [(part["mapped"] == label).sum() / part.height for part in parts]
+        answer = audited_share(said, seen, everywhere, sizes, confidence=options.confidence)
+        yield row("shown_share", answer, label, labels="corrected")
+
+
+def votes(part: pl.DataFrame, labels: pl.Series) -> NDArray[np.float64]:
+    """Give the part of each image's answers that name a label, float64 (n_images,)."""
+    pairs = zip(part["found"].to_list(), labels.to_list(), strict=True)
+    return np.array([sum(one is not None and one == label for one in found) / len(found) for found, label in pairs])
