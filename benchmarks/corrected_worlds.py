@@ -7,7 +7,9 @@
 Every run draws five models' images with known labels, maps them with a known error, draws an audit with
 `audit_sample`, and asks `vendi_corrected` for the interval. The truth is the mean over prompts of the diversity of
 batches drawn from the prompt's shares. Labels alone: how much the diversity of as many labels, all of one prompt,
-scatters, and what a share of 3 in n for a label that the model never shows would add: that is seldom seen.
+scatters, and what a share of 3 in n for a label that the model never shows would add: that is seldom seen. Without
+mapping: the estimator is asked again, in the first runs, with all images mapped to one label, so that the labels of
+all prompts count and nothing else.
 """
 
 import argparse
@@ -38,6 +40,9 @@ CONTINENT = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS),
 OF_COUNTRY = 1 / np.arange(1, ARTIFACTS + 1) / (1 / np.arange(1, ARTIFACTS + 1)).sum()
 """How common the artifacts of a country are in its pictures."""
 
+UNMAPPED = 2
+"""Runs of which the estimator is asked without mapping, too."""
+
 Score: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 MODELS = ("even", "by rank", "half in one", "four of twenty", "mostly one")
@@ -58,6 +63,7 @@ class World:
         near: errors fall only on neighbours in the list of countries.
         noisy: the five models draw nothing in 0, 15, 30, 45 and 60 % of their images.
         few: models of few labels in place of the usual five.
+        outside: half of the countries of each continent are not in the space: nothing is mapped to them.
         worse: in a third of the prompts the mapping errs as many times as often: what no audit of this size sees.
         size: images per batch.
     """
@@ -70,6 +76,7 @@ class World:
     near: bool = False
     noisy: bool = False
     few: bool = False
+    outside: bool = False
     worse: float = 1.0
     size: int = 8
 
@@ -90,6 +97,7 @@ WORLDS = {
     "noise 0-60 %": World(3, (400, 400), noisy=True),
     "few labels": World(3, (400, 400), few=True),
     "few labels, 1 x 20,000": World(1, (20_000, 20_000), few=True),
+    "half outside the space": World(3, (400, 400), 20.0, outside=True),
     "1 x 20,000": World(1, (20_000, 20_000)),
     "1 x 100,000": World(1, (100_000, 100_000)),
     "a third mapped worse": World(24, (40, 40), 5.0, worse=2.0),
@@ -117,16 +125,19 @@ def shares_of_models(world: World) -> NDArray[np.float64]:
     return np.hstack([shown, np.maximum(1 - shown.sum(axis=1, keepdims=True), 0.0).round(12)])
 
 
-def errors_of(accuracy: float, *, near: bool) -> NDArray[np.float64]:
+def errors_of(accuracy: float, *, near: bool, outside: bool) -> NDArray[np.float64]:
     """Give how the countries are mapped, float64 (21, 20); nothing is mapped to anything, half of it to three."""
     countries = np.arange(COUNTRIES)
+    known = (countries % 4 < 2) | (not outside)
     if near:
         wrong = np.isin((countries[None] - countries[:, None]) % COUNTRIES, (1, 2)).astype(np.float64)
     else:
         wrong = np.where(CONTINENT[:-1, None] == CONTINENT[None, :-1], 4.0, 1.0) + 4.0 * (countries < 3)
         np.fill_diagonal(wrong, 0.0)
-    rows = accuracy * np.eye(COUNTRIES) + (1 - accuracy) * wrong / wrong.sum(axis=1, keepdims=True)
-    return np.vstack([rows, 0.5 / COUNTRIES + np.where(countries < 3, 0.5 / 3, 0.0)])
+    wrong *= known
+    rows = accuracy * np.eye(COUNTRIES) * known + (1 - accuracy) * wrong / wrong.sum(axis=1, keepdims=True)
+    rows = np.vstack([rows, (0.5 / COUNTRIES + np.where(countries < 3, 0.5 / 3, 0.0)) * known])
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +160,10 @@ def draw_images(world: World, shares: NDArray[np.float64], rng: np.random.Genera
         chosen = (1 - world.named) * chosen + world.named * np.eye(COUNTRIES + 1)[np.arange(world.prompts) % COUNTRIES]
     prompt = np.repeat(np.arange(world.prompts), rng.integers(*world.images, endpoint=True, size=world.prompts))
     country = drawn_from(chosen[prompt], rng)
-    usual, worse = (errors_of(1 - times * (1 - world.accuracy), near=world.near) for times in (1.0, world.worse))
+    usual, worse = (
+        errors_of(1 - times * (1 - world.accuracy), near=world.near, outside=world.outside)
+        for times in (1.0, world.worse)
+    )
     seen = drawn_from(np.where((prompt % 3 == 0)[:, None], worse[country], usual[country]), rng)
     artifact = drawn_from(np.tile(OF_COUNTRY, (len(prompt), 1)), rng)
     guess = drawn_from(np.tile(OF_COUNTRY, (len(prompt), 1)), rng)
@@ -211,17 +225,18 @@ class Truth:
 def truth_of(shares: NDArray[np.float64], weights: Weights, size: int, rng: np.random.Generator) -> Truth:
     """Give the mean of the diversity over prompts, and the width of labels alone.
 
-    As many labels drawn again from one prompt's shares give diversities of which the middle 95 % are so wide.
+    As many labels drawn again from one prompt's shares give diversities of which the middle 95 % are so wide; labels
+    that are spread over prompts scatter by the mean square of that.
     """
     score = pairs_score(weights, size) if weights[2] > 0 else batches_score(weights, size)
-    some = shares[rng.permutation(len(shares))[:6]]
-    again = np.stack([rng.multinomial(AUDITED, row, size=200) for row in some]) / AUDITED
+    some = shares[rng.permutation(len(shares))[:12]]
+    again = np.stack([rng.multinomial(AUDITED, row, size=150) for row in some]) / AUDITED
     drawn = score(again.reshape(-1, shares.shape[1])).reshape(again.shape[:2])
     unseen = 0.0
     if (new := int(shares.max(axis=0).argmin())) not in shares.nonzero()[1]:
         share = 3 / AUDITED * np.eye(len(shares[0]))[new]
         unseen = float(score((1 - 3 / AUDITED) * some + share).mean() - score(some).mean())
-    width = float(np.diff(np.quantile(drawn, (0.025, 0.975), axis=1), axis=0).mean())
+    width = float(np.sqrt((np.diff(np.quantile(drawn, (0.025, 0.975), axis=1), axis=0) ** 2).mean()))
     return Truth(float(score(shares).mean()), float(np.hypot(width, max(unseen, 0.0))))
 
 
@@ -253,13 +268,14 @@ class Runs:
     value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    unmapped: NDArray[np.float64]
     seconds: float
 
 
 def run_world(name: str, kernels: Sequence[str], *, runs: int, seed: int) -> dict[str, Runs]:
     """Run a world."""
     world, models = WORLDS[name], shares_of_models(WORLDS[name])
-    found = {kernel: np.full((5, runs, len(models)), np.nan) for kernel in kernels}
+    found = {kernel: np.full((6, runs, len(models)), np.nan) for kernel in kernels}
     seconds = dict.fromkeys(kernels, 0.0)
     for run in range(runs):
         rng = np.random.default_rng([seed, run, zlib.crc32(name.encode())])
@@ -272,12 +288,23 @@ def run_world(name: str, kernels: Sequence[str], *, runs: int, seed: int) -> dic
                 start = time.process_time()
                 limits = asked(matches, audits, kernel, world.size, rng)
                 seconds[kernel] += time.process_time() - start
-                found[kernel][:, run, model] = truth.value, truth.alone, *limits
+                width = without_mapping(matches, audits, kernel, world.size, rng) if run < UNMAPPED else np.nan
+                found[kernel][:, run, model] = truth.value, truth.alone, *limits, width
     each = {kernel: seconds[kernel] / runs / len(models) for kernel in kernels}
     return {
-        kernel: Runs(truth, alone, value, low, high, each[kernel])
-        for kernel, (truth, alone, value, low, high) in found.items()
+        kernel: Runs(truth, alone, value, low, high, unmapped, each[kernel])
+        for kernel, (truth, alone, value, low, high, unmapped) in found.items()
     }
+
+
+def without_mapping(
+    matches: pl.DataFrame, audits: pl.DataFrame, kernel: str, size: int, rng: np.random.Generator
+) -> float:
+    """Give the width where all images are mapped to one label, which says nothing of what they show."""
+    first = matches.row(0, named=True)
+    same = (pl.lit(first[name]).alias(name) for name in ("country", "continent", "artifact_id", "artifact"))
+    _, low, high = asked(matches.with_columns(same), audits, kernel, size, rng)
+    return high - low
 
 
 def asked(
@@ -301,7 +328,7 @@ def refusals(problem: str) -> None:
 
 HEAD = (
     "world", "kernel", "runs", "coverage", "lowest of a model", "worst bias", "tau", "width / labels alone",
-    "widest of a model", "refused", "seconds each",
+    "widest of a model", "width / without mapping", "refused", "seconds each",
 )  # fmt: skip
 
 
@@ -310,7 +337,7 @@ def row_of(name: str, kernel: str, runs: Runs) -> list[str]:
     answered = np.isfinite(runs.value)
     start = [name, kernel, str(len(runs.value))]
     if not answered.any():
-        return [*start, *"------", "1.00", f"{runs.seconds:.2f}"]
+        return [*start, *"-------", "1.00", f"{runs.seconds:.2f}"]
     held = (runs.low - 1e-9 <= runs.truth) & (runs.truth <= runs.high + 1e-9)
     coverage = np.array([held[there, model].mean() for model, there in enumerate(answered.T) if there.any()])
     bias = np.array([np.nanmean(each) if np.isfinite(each).any() else 0.0 for each in (runs.value - runs.truth).T])
@@ -320,10 +347,12 @@ def row_of(name: str, kernel: str, runs: Runs) -> list[str]:
         for model, there in enumerate(answered.T)
         if there.any()
     ]
+    both = answered & np.isfinite(runs.unmapped)
+    unmapped = (runs.high - runs.low)[both].sum() / runs.unmapped[both].sum() if both.any() else np.nan
     return [
         *start, f"{held[answered].mean():.3f}", f"{coverage.min():.3f}", f"{bias[np.abs(bias).argmax()]:+.4f}",
-        f"{np.nanmean(taus):.3f}", f"{np.mean(width):.2f}", f"{np.max(width):.2f}", f"{1 - answered.mean():.2f}",
-        f"{runs.seconds:.2f}",
+        f"{np.nanmean(taus):.3f}", f"{np.mean(width):.2f}", f"{np.max(width):.2f}", f"{unmapped:.2f}",
+        f"{1 - answered.mean():.2f}", f"{runs.seconds:.2f}",
     ]  # fmt: skip
 
 

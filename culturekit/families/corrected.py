@@ -23,13 +23,14 @@ from culturekit.metrics.corrected.audit_gates import (
     unplaced_answers,
 )
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
+from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
 
-__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "Correction", "counted_kernels", "score_corrected"]
+__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -125,12 +126,14 @@ def model_rows(
             except UsageError as error:
                 reasons[error.problem] += 1
         unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
-        for (part, answer), without in zip(found, unplaced, strict=True):
-            told = {**pool, **without, **marked([part], audits, correction)}
+        for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
+            told = {**pool, **without, **ends, **marked([part], audits, correction)}
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
-            overall = over_concepts([(part["prompt_id"].n_unique(), answer) for part, answer in found])
-            told = {**pool, **total_of(unplaced), **marked(concepts, audits, correction)}
+            sizes = [part["prompt_id"].n_unique() for part in concepts]
+            overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
+            ends = ends_over(sizes, [one for _, one in found])
+            told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
@@ -158,23 +161,33 @@ def corrected(
     weights: Weights,
     options: QvsOptions,
     correction: Correction,
-) -> Interval:
-    """Correct one model, concept and kernel by answers and the drawn sample; the draws depend on nothing else."""
-    key = f"{correction.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
-    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")
+) -> tuple[Interval, dict[str, float]]:
+    """Correct one model, concept and kernel by answers and the drawn sample; the draws depend on nothing else.
+
+    Beside it stands what the value would be if all images that nobody could tell were alike, or different.
+    """
     audits, sample = people
-    return vendi_corrected(
-        images,
-        audits,
-        weights=weights,
-        q=order_of(weights, options.q),
-        size=options.size,
-        rng=np.random.default_rng(number),
-        confidence=options.confidence,
-        pool=correction.pool,
-        sample=sample,
-        design=correction.design,
-    )
+    key = f"{correction.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
+
+    def by(answers: pl.DataFrame, key: str) -> Interval:
+        return vendi_corrected(
+            images,
+            answers,
+            weights=weights,
+            q=order_of(weights, options.q),
+            size=options.size,
+            rng=np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")),
+            confidence=options.confidence,
+            pool=correction.pool,
+            sample=sample,
+            design=correction.design,
+        )
+
+    answer, own = by(audits, key), answers_about(images, audits, correction.pool)
+    supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
+    return answer, {
+        name: by(answers, f"{key}\0{name}").value for name, answers in supposed.items() if answers is not None
+    }
 
 
 def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, pool: str | None) -> dict[str, int]:
@@ -200,6 +213,16 @@ def over_concepts(parts: Sequence[tuple[int, Interval]]) -> Interval:
     below = math.hypot(*(share * (answer.value - answer.low) for share, answer in shares))
     above = math.hypot(*(share * (answer.high - answer.value) for share, answer in shares))
     return Interval(value, value - below, value + above, sum(answer.n for _, answer in shares), "these")
+
+
+def ends_over(sizes: Sequence[int], parts: Sequence[tuple[Interval, Mapping[str, float]]]) -> dict[str, float]:
+    """Average what values would be under suppositions; a concept of which people could tell all has its value."""
+    names = [name for name in SUPPOSED if any(name in ends for _, ends in parts)]
+    return {
+        name: sum(size * ends.get(name, answer.value) for size, (answer, ends) in zip(sizes, parts, strict=True))
+        / sum(sizes)
+        for name in names
+    }
 
 
 def rows_of(
@@ -230,7 +253,8 @@ def rows_of(
         rated = images.join(values, on="image_id", how="inner")["value"]
         if rated.len() > 1:
             product = times_quality(answer, rated, options.confidence)
-            yield row(images, concept, "qvs", product, {**params, "scorer": scorer}, options)
+            about = {name: told for name, told in params.items() if name not in SUPPOSED}
+            yield row(images, concept, "qvs", product, {**about, "scorer": scorer}, options)
 
 
 def times_quality(diversity: Interval, quality: pl.Series, confidence: float) -> Interval:

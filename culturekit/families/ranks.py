@@ -31,7 +31,16 @@ from culturekit.storage.tables import read_table
 
 __all__ = ["RANKS", "RankOptions", "RankReads", "difference_of", "ranks", "score_ranks"]
 
-OF_EACH_AUDIT = ("audited", "marked", "country_only", "continent_only", "no_continent", "cannot_tell")
+OF_EACH_AUDIT = (
+    "audited",
+    "marked",
+    "country_only",
+    "continent_only",
+    "no_continent",
+    "cannot_tell",
+    "if_alike",
+    "if_different",
+)
 """Parameters of corrected scores that say something of one model's audit; without them the scores are the same."""
 
 PLACE = ("benchmark", "concept", "country", "group")

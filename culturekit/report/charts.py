@@ -17,8 +17,8 @@ from culturekit.report.world_map import country_paths
 
 __all__ = ["TINTS", "diversity_chart", "instrument_chart", "map_of", "tint", "world"]
 
-CORRECTED_BELOW = 11
-"""The corrected value stands a little below the others, so that their intervals can be told apart."""
+BELOW = 11
+"""Where people corrected, the mapped value stands a little below, so that intervals can be told apart."""
 
 WIDTH, RIGHT, TOP, ROW, FOOT = 680, 24, 8, 38, 34
 
@@ -39,17 +39,17 @@ LETTERS = 22
 TICKS = 4
 
 
-def diversity_chart(models: Sequence[ModelLine], *, liar: str | None) -> str:
-    """Draw mapped, corrected and true diversity of each model on one scale, with their intervals."""
+def diversity_chart(models: Sequence[ModelLine], *, named: Sequence[str] = ()) -> str:
+    """Draw corrected, mapped and true diversity of each model on one scale, with their intervals."""
     height = TOP + ROW * len(models) + FOOT
     left = min(max(12 + LETTER * max((len(line.model) for line in models), default=0), NARROWEST), WIDEST)
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="chart-title">',
-        '<title id="chart-title">Mapped and true diversity of each model; the table below has the numbers</title>',
+        '<title id="chart-title">Diversity of each model; the table below has the numbers</title>',
         *scale(height, left),
     ]
     for number, line in enumerate(models):
-        parts += model_row(line, TOP + ROW * number + ROW / 2, is_liar=line.model == liar, left=left)
+        parts += model_row(line, TOP + ROW * number + ROW / 2, is_named=line.model in named, left=left)
     return "\n".join([*parts, "</svg>"])
 
 
@@ -62,19 +62,21 @@ def scale(height: int, left: float) -> Iterator[str]:
     yield f'<text class="tick" x="{x(0.5, left):.1f}" y="{height - 4}" text-anchor="middle">diversity, VS / 8</text>'
 
 
-def model_row(line: ModelLine, y: float, *, is_liar: bool, left: float) -> Iterator[str]:
-    """Draw one model: a bar of the gap, the true value as a ring, the mapped one as a dot."""
-    name = f'<text class="{"name liar" if is_liar else "name"}" x="{left - 12:g}" y="{y + 5:.1f}" text-anchor="end">'
+def model_row(line: ModelLine, y: float, *, is_named: bool, left: float) -> Iterator[str]:
+    """Draw one model: a bar of the gap, a ring for the truth, a diamond for corrected, a dot for mapped."""
+    name = f'<text class="{"name liar" if is_named else "name"}" x="{left - 12:g}" y="{y + 5:.1f}" text-anchor="end">'
     yield f"{name}{escape(cut(line.model))}</text>"
-    if line.truth is not None:
-        start, end = sorted((x(line.truth.value, left), x(line.mapped.value, left)))
-        kind = "gap liar" if is_liar else "gap"
+    if line.reality is not None and not math.isnan(line.mapped.value):
+        start, end = sorted((x(line.reality.value, left), x(line.mapped.value, left)))
+        kind = "gap liar" if is_named else "gap"
         yield f'<line class="{kind}" x1="{start:.1f}" x2="{end:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    if line.truth is not None:
         yield whisker(line.truth, y, kind="truth", left=left)
         yield f'<circle class="truth" cx="{x(line.truth.value, left):.1f}" cy="{y:.1f}" r="8"/>'
     if line.corrected is not None:
-        yield whisker(line.corrected, y + CORRECTED_BELOW, kind="corrected", left=left)
-        yield diamond(x(line.corrected.value, left), y + CORRECTED_BELOW)
+        yield whisker(line.corrected, y, kind="corrected", left=left)
+        yield diamond(x(line.corrected.value, left), y)
+        y += BELOW
     yield whisker(line.mapped, y, kind="mapped", left=left)
     yield f'<circle class="mapped" cx="{x(line.mapped.value, left):.1f}" cy="{y:.1f}" r="4.5"/>'
 
@@ -125,7 +127,7 @@ def map_of(shares: CountryShares, model: str) -> str:
 
 def countries_on(shares: CountryShares, model: str) -> Iterator[str]:
     """Place every country; those that could be shown have a tint, and say their share."""
-    own = shares.shares[model]
+    own = shares.leading(model)
     for code in country_paths():
         use = f'<use href="#land-{code or "other"}"'
         if code in own:

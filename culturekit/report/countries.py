@@ -1,15 +1,17 @@
 """Which countries the images of each model show."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from culturekit.kg.countries import countries
+from culturekit.records.schemas import CSPACE, SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.world_map import country_paths
+from culturekit.stages import roles
 
-__all__ = ["CountryShares", "Share", "shares_in"]
+__all__ = ["CountryShares", "Share", "country_names", "over_all_concepts", "share", "shares_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class CountryShares:
         images: how many images each model made that were mapped.
         available: the share of each country in the artifacts that images are mapped to.
         off_the_map: countries too small for the map.
+        corrected: by model and code, the shares that people's answers put right; of models that were audited.
     """
 
     names: Mapping[str, str]
@@ -41,14 +44,20 @@ class CountryShares:
     images: Mapping[str, int]
     available: Mapping[str, float]
     off_the_map: tuple[str, ...]
+    corrected: Mapping[str, Mapping[str, Share]] = field(default_factory=dict)
+
+    def leading(self, model: str) -> Mapping[str, Share]:
+        """Give the shares of a model, corrected where people looked."""
+        return self.corrected.get(model, self.shares[model])
 
     def never(self, model: str) -> int:
-        """Count the countries that no image of a model was mapped to."""
-        return sum(share.images == 0 for share in self.shares[model].values())
+        """Count the countries that no image of a model was mapped to, and nobody saw."""
+        return sum(share.value == 0 for share in self.leading(model).values())
 
     def most(self, model: str) -> str:
-        """Name the country that most images of a model were mapped to."""
-        return self.names[max(self.shares[model], key=lambda code: self.shares[model][code].value)]
+        """Name the country that most images of a model show."""
+        own = self.leading(model)
+        return self.names[max(own, key=lambda code: own[code].value)]
 
 
 def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
@@ -59,11 +68,14 @@ def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
     shown = over_all_concepts(table.filter(pl.col("level") == "country"))
     known = run.space()["country"].unique().to_list()
     mapped = shown["label"].drop_nulls().unique().to_list()
-    codes = sorted({*known, *mapped}, key=name_of)
+    seen = audited_shares(run)
+    found = {code for own in seen.values() for code in own}
+    names = country_names(run)
+    codes = sorted({*known, *mapped, *found}, key=lambda code: names.get(code, code))
     cells = {(row["model"], row["label"]): share(row) for row in shown.to_dicts()}
     images = dict(shown.group_by("model").agg(pl.col("images").sum()).iter_rows())
     return CountryShares(
-        names={code: name_of(code) for code in codes},
+        names={code: names.get(code, code) for code in codes},
         models=tuple(models),
         shares={
             model: {code: cells.get((model, code), Share(0.0, None, None, 0)) for code in codes} for model in models
@@ -71,7 +83,24 @@ def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
         images=images,
         available=available(run.space()),
         off_the_map=tuple(code for code in codes if code not in country_paths()),
+        corrected={
+            model: {code: seen[model].get(code, Share(0.0, None, None, 0)) for code in codes}
+            for model in models
+            if model in seen
+        },
     )
+
+
+def audited_shares(run: RunFolders) -> dict[str, dict[str, Share]]:
+    """Read the share of each country in the images of each model, as people's answers put it right."""
+    table = run.read(roles.AUDITED, SCORES)
+    if table is None:
+        return {}
+    shown = over_all_concepts(table.filter(pl.col("metric") == "shown_share"))
+    found: dict[str, dict[str, Share]] = {}
+    for row in shown.to_dicts():
+        found.setdefault(row["model"], {})[row["group"]] = Share(row["value"], row["ci_low"], row["ci_high"], row["n"])
+    return found
 
 
 def over_all_concepts(shown: pl.DataFrame) -> pl.DataFrame:
@@ -92,6 +121,10 @@ def available(space: pl.DataFrame) -> dict[str, float]:
     return {code: number / total for code, number in counts.iter_rows()}
 
 
-def name_of(code: str) -> str:
-    """Name a country by its code; one that is not known keeps its code."""
-    return countries()[code].name if code in countries() else code
+def country_names(run: RunFolders) -> dict[str, str]:
+    """Name countries by their codes: as the cultural space does, others as lists of countries do."""
+    known, space = {code: country.name for code, country in countries().items()}, run.read(roles.CSPACE, CSPACE)
+    if space is None:
+        return known
+    named = space.select("country", "country_name").filter(pl.col("country_name") != "").unique("country")
+    return {**known, **dict(named.iter_rows())}

@@ -53,8 +53,6 @@ class ReportData:
     prompts: tuple[PromptLine, ...] = ()
     gaps: tuple[GapLine, ...] | None = None
     """None for a run that was not asked for gaps."""
-    names_countries: bool = False
-    """Whether prompts of which images were made name countries."""
     breakdown: Breakdown | None = None
     mosaics: tuple[MosaicModel, ...] = ()
     extremes: Extremes | None = None
@@ -77,6 +75,21 @@ class ReportData:
     def audited(self) -> bool:
         """Tell whether people looked at some images of a model."""
         return any(line.corrected is not None for line in self.models)
+
+    @property
+    def ranked(self) -> bool:
+        """Tell whether models were compared on corrected diversity."""
+        return any(line.rank is not None for line in self.models)
+
+    @property
+    def seen(self) -> bool:
+        """Tell whether it is known what people saw on some images."""
+        return any(line.seen is not None for line in self.models)
+
+    @property
+    def truthful(self) -> bool:
+        """Tell whether the truth of a model is known."""
+        return any(line.truth is not None for line in self.models)
 
     @property
     def concepts(self) -> tuple[str, ...]:

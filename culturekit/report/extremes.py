@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.report.countries import Share, over_all_concepts, share
+from culturekit.report.countries import Share, country_names, over_all_concepts, share
 from culturekit.report.run_folders import RunFolders
 
 __all__ = ["ArtifactShares", "Extremes", "extremes_in"]
@@ -53,12 +53,15 @@ def extremes_in(run: RunFolders, models: Sequence[str]) -> Extremes | None:
     counts = shown.group_by("label").agg(pl.col("images").sum())
     least = known.join(counts, left_on="name", right_on="label", how="left").with_columns(pl.col("images").fill_null(0))
     least = least.sort(["images", "popularity", "name"], descending=[False, True, False], nulls_last=True)
-    about = {row["name"]: row for row in known.to_dicts()}
+    about, names = {row["name"]: row for row in known.to_dicts()}, country_names(run)
 
     def line(name: str) -> ArtifactShares:
         own = about.get(name, {"country": None, "popularity": None})
         return ArtifactShares(
-            name, own["country"], own["popularity"], tuple(cells.get((model, name)) for model in models)
+            name,
+            names.get(own["country"], own["country"]),
+            own["popularity"],
+            tuple(cells.get((model, name)) for model in models),
         )
 
     return Extremes(

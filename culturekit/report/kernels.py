@@ -11,8 +11,8 @@ from culturekit.report.figures import Figure, figure
 
 __all__ = ["Breakdown", "KernelTable", "breakdown_of", "kernel_tables"]
 
-LABELS = ("mapped", "corrected", "truth")
-"""The kinds of labels, in the order in which their scores stand."""
+LABELS = ("corrected", "mapped", "truth")
+"""The kinds of labels, in the order in which their scores stand: what people put right leads."""
 
 TITLES = {"vs": "Diversity VS/8", "qvs": "Quality times diversity, qVS"}
 
@@ -22,6 +22,9 @@ LIMITS = {
     "floor-shuffled": "floor: shuffled images",
 }
 """The models in the scores that nobody is asked to judge, and how the page calls them."""
+
+Beside = tuple[Figure | None, Figure | None]
+"""The score that leads, and the mapped one where another leads."""
 
 Cells = tuple[tuple[Figure | None, ...], ...]
 """For each concept a score per kind of labels."""
@@ -49,11 +52,15 @@ class KernelTable:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Quality, diversity and their product, by mapped labels: models down, concepts across."""
+    """Quality, diversity and their product: models down, concepts across.
+
+    Attributes:
+        rows: by model and concept, for each metric its score, corrected where people looked, and the mapped one beside.
+    """
 
     concepts: tuple[str | None, ...]
     metrics: tuple[str, ...]
-    rows: tuple[tuple[str, Cells], ...]
+    rows: tuple[tuple[str, tuple[tuple[Beside, ...], ...]], ...]
 
 
 def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[KernelTable]:
@@ -69,11 +76,19 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[Kerne
                 cells = tuple(
                     tuple(figure(own, concept=concept, labels=each) for each in labels) for concept in concepts
                 )
-                if any(cell[0] is not None for cell in cells):
+                if any(score is not None for cell in cells for score in cell):
                     rows.append((model, cells))
             if rows:
                 limits = tuple(limits_of(about, concepts))
-                yield KernelTable(kernel, metric, TITLES[metric], concepts, labels, tuple(rows), top_of(rows), limits)
+                title = f"{TITLES[metric]}{order_of(about)}"
+                yield KernelTable(kernel, metric, title, concepts, labels, tuple(rows), top_of(rows), limits)
+
+
+def order_of(about: pl.DataFrame) -> str:
+    """Name the order of some scores, where it is not that of Shannon."""
+    orders = about["params"].str.json_path_match("$.q").drop_nulls().unique().to_list()
+    named = [f"{float(order):g}" for order in orders]
+    return "" if named in ([], ["1"]) else f", order q = {' and '.join(sorted(named))}"
 
 
 def concepts_of(scores: pl.DataFrame) -> tuple[str | None, ...]:
@@ -101,22 +116,17 @@ def limits_of(about: pl.DataFrame, concepts: Sequence[str | None]) -> Iterator[t
 def breakdown_of(scores: pl.DataFrame, models: Sequence[str], *, kernel: str) -> Breakdown:
     """Put quality, diversity and their product side by side."""
     concepts = concepts_of(scores)
-    about = scores.filter(pl.col("labels") == "mapped", pl.col("country").is_null())
+    about = scores.filter(pl.col("country").is_null())
     metrics = ("quality", "vs", "qvs")
-    rows = []
-    for model in models:
-        own = about.filter(pl.col("model") == model)
-        rows.append(
-            (
-                model,
-                tuple(
-                    tuple(
-                        figure(own.filter(pl.col("metric") == metric), concept=concept,
-                               kernel=None if metric == "quality" else kernel)
-                        for metric in metrics
-                    )
-                    for concept in concepts
-                ),
-            )
-        )  # fmt: skip
+
+    def cell(model: str, concept: str | None, metric: str) -> Beside:
+        own = about.filter(pl.col("model") == model, pl.col("metric") == metric)
+        of = {"concept": concept, "kernel": None if metric == "quality" else kernel}
+        mapped, corrected = (figure(own, labels=labels, **of) for labels in ("mapped", "corrected"))
+        return (mapped, None) if corrected is None else (corrected, mapped)
+
+    rows = (
+        (model, tuple(tuple(cell(model, concept, metric) for metric in metrics) for concept in concepts))
+        for model in models
+    )
     return Breakdown(concepts, metrics, tuple(rows))

@@ -1,17 +1,42 @@
-"""The headline of each model: what its images score over all prompts."""
+"""The headline of each model: what its images score over all prompts, and what people saw on some of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
 import polars as pl
 
-from culturekit.report.figures import Figure, figure
+from culturekit.records.schemas import SCORES
+from culturekit.report.figures import Figure, figure, figure_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 
-__all__ = ["HEADLINE_KERNEL", "ModelLine", "model_lines"]
+__all__ = ["HEADLINE_KERNEL", "ModelLine", "Rank", "Seen", "in_order", "model_lines"]
 
 HEADLINE_KERNEL = "country"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What people saw on some images of a model.
+
+    Attributes:
+        images: how many they looked at.
+        nothing: the share on which they saw no artifact of any culture.
+        accuracy: by level, the share that is mapped to what they saw.
+    """
+
+    images: int
+    nothing: Figure
+    accuracy: Mapping[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The place of a model by corrected diversity, and the places it may have, of so many."""
+
+    place: Figure
+    models: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +52,37 @@ class ModelLine:
     quality: Figure | None
     culture_free: int | None
     similarity: Mapping[str, float]
+    seen: Seen | None = None
+    rank: Rank | None = None
+
+    @property
+    def reality(self) -> Figure | None:
+        """The diversity of what its images really show: known, or found out by an audit."""
+        return self.truth or self.corrected
+
+    @property
+    def shows_nothing(self) -> bool | None:
+        """Tell whether most of its images show no culture; None where neither truth nor people tell surely."""
+        if self.culture_free is not None:
+            return self.culture_free > self.images / 2
+        if self.seen is None or self.seen.nothing.low is None or self.seen.nothing.high is None:
+            return None
+        if self.seen.nothing.low <= 0.5 <= self.seen.nothing.high:
+            return None
+        return self.seen.nothing.low > 0.5
+
+
+def in_order(lines: Iterable[ModelLine]) -> tuple[ModelLine, ...]:
+    """Put the most diverse first: by corrected diversity, those without it behind by the mapped one."""
+    return tuple(sorted(lines, key=lambda line: (line.corrected is None, -(line.corrected or line.mapped).value)))
 
 
 def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
     """Give the headline of each model, over all its prompts."""
+    seen, ranks = seen_by_people(run), ranks_of(run)
     for model in run.models:
         about = scores.filter(pl.col("model") == model)
-        concept = None if about["concept"].null_count() else about["concept"][0]
-        overall = about.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
+        overall = overall_of(about)
         vs = overall.filter(pl.col("metric") == "vs", pl.col("kernel") == HEADLINE_KERNEL)
         mapped = figure(vs, labels="mapped")
         if mapped is None:
@@ -50,4 +98,45 @@ def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
             quality=figure(overall.filter(pl.col("metric") == "quality"), labels="mapped"),
             culture_free=truth.get("culture_free"),
             similarity=run.manifest(roles.MATCHES, model).notes["similarity"],
+            seen=seen.get(model),
+            rank=ranks.get(model),
         )
+
+
+def overall_of(about: pl.DataFrame) -> pl.DataFrame:
+    """Keep what one model scores over all concepts, or on the only one it has."""
+    concept = None if about["concept"].null_count() or about.is_empty() else about["concept"][0]
+    return about.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
+
+
+def seen_by_people(run: RunFolders) -> dict[str, Seen]:
+    """Read what people saw on images of each model, where there was an audit."""
+    table = run.read(roles.AUDITED, SCORES)
+    found = {}
+    for own in () if table is None else table.with_row_index("row").partition_by("model", maintain_order=True):
+        about = overall_of(own).with_columns(level=pl.col("params").str.json_path_match("$.level"))
+        nothing = figure(about.filter(metric="share_without_culture"))
+        rates = about.filter(metric="mapping_accuracy").to_dicts()
+        if nothing is not None:
+            told = msgspec.json.decode(about.filter(metric="share_without_culture")["params"][0], type=Audited)
+            found[own["model"][0]] = Seen(told.audited, nothing, {row["level"]: figure_in(row) for row in rates})
+    return found
+
+
+class Audited(msgspec.Struct):
+    """How many images an audited share rests on."""
+
+    audited: int
+
+
+def ranks_of(run: RunFolders) -> dict[str, Rank]:
+    """Read the place of each model by corrected diversity, where that was compared."""
+    table = run.ranks("model_rank")
+    if table is None:
+        return {}
+    ranks = table.filter(of_metric="vs", of_kernel=HEADLINE_KERNEL)
+    found = {}
+    for own in ranks.partition_by("model"):
+        for row in overall_of(own).to_dicts():
+            found[row["model"]] = Rank(figure_in(row), row["models"])
+    return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from culturekit.report.countries import country_names
 from culturekit.report.looks import Tile, tile
 from culturekit.report.run_folders import RunFolders
 
@@ -70,6 +71,7 @@ def mosaic_of(
     thumbnails: dict[str, str],
 ) -> Iterator[MosaicModel]:  # fmt: skip
     """Give the mosaics of each model, in the order of the models given."""
+    names = country_names(run)
     for model, table in looks.items():
         made = table.filter(pl.col("status") == "ok")
         mapped = made.filter(pl.col("mapped"))
@@ -92,7 +94,7 @@ def mosaic_of(
                 Mosaic(
                     artifact_id=row["artifact_id"],
                     artifact=row["artifact"],
-                    country=row["country"],
+                    country=names.get(row["country"], row["country"]),
                     images=row["images"],
                     share=row["images"] / mapped.height,
                     score=row["score"],

@@ -13,7 +13,7 @@ from culturekit.report.charts import TINTS, diversity_chart, instrument_chart, m
 from culturekit.report.countries import Share
 from culturekit.report.data import ReportData
 from culturekit.report.faithfulness import Instrument
-from culturekit.report.figures import Figure
+from culturekit.report.figures import FEW, Figure, limits_of, ordinal_span
 from culturekit.report.gaps import gap_chart
 from culturekit.report.inert import inert_value, plain
 from culturekit.report.people import People
@@ -39,7 +39,7 @@ def render(data: ReportData) -> str:
             drilled={each.prompt_id: number for number, each in enumerate(data.prompt_images)},
             gap_chart=Markup(gap_chart(data.gaps)) if data.gaps else "",
             instrument_chart=chart_of_instrument,
-            chart=Markup(diversity_chart(data.models, liar=data.verdict.liar)),
+            chart=Markup(diversity_chart(data.models, named=data.verdict.named)),
             people_charts=charts_of(data.people),
             style=Markup(style),
             script=Markup(script),
@@ -61,7 +61,7 @@ def environment() -> Environment:
     )
     made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
     made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
-    made.filters |= {"signed": signed, "decimal": decimal, "place": plain}
+    made.filters |= {"ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain}
     return made
 
 
@@ -90,16 +90,16 @@ def source_hash(text: str) -> str:
 
 
 def number(figure: Figure | None) -> str:
-    """Write a score; a dash where there is none."""
-    return "–" if figure is None or math.isnan(figure.value) else f"{figure.value:.3f}"
+    """Write a score; a dash where there is none, words where too little stands behind it."""
+    if figure is None:
+        return "–"
+    return FEW if math.isnan(figure.value) else f"{figure.value:.3f}"
 
 
 def interval(figure: Figure | None) -> str:
     """Write the interval of a score; nothing where there is none."""
-    if figure is None or figure.low is None or figure.high is None:
-        return ""
-    between = "–" if figure.low >= 0 else " to "
-    return f"{figure.low:.3f}{between}{figure.high:.3f}".replace("-", "\N{MINUS SIGN}")
+    between = " to " if figure is not None and figure.low is not None and figure.low < 0 else "–"
+    return limits_of(figure, between=between).replace("-", "\N{MINUS SIGN}")
 
 
 def shade(figure: Figure | None, top: float = 1.0) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from culturekit.kg.countries import countries
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.records.schemas import DISAGREEMENTS, SCORES
+from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure, figure
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -112,7 +112,7 @@ def routes_in(run: RunFolders, models: Sequence[str]) -> TwoRoutes | None:
         sample=None if sample is None else int(sample["images"]),
         tables=tuple(route_tables(rows, models)),
         agreement=tuple(agreement_lines(rows, models)),
-        partings=tuple(partings(apart, models)),
+        partings=tuple(partings(apart, models, country_names(run))),
         ranking=tuple(rank_lines(scores)),
         left_out=run.manifest(roles.ROUTES).drops,
         caveats=tuple(dict.fromkeys(str(note["caveat"]) for note in notes)),
@@ -167,16 +167,15 @@ def counts_in(params: str) -> dict[str, int]:
     return found
 
 
-def partings(apart: pl.DataFrame, models: Sequence[str]) -> Iterator[Parting]:
+def partings(apart: pl.DataFrame, models: Sequence[str], names: Mapping[str, str]) -> Iterator[Parting]:
     """Give the pairs of countries most often disagreed on, over all concepts."""
-    known = countries()
     about = apart.filter(pl.col("level") == "country", pl.col("model").is_in(list(models)))
     whole = about.filter(pl.col("concept").is_null())
     chosen = whole if whole.height else about
     for row in (
         chosen.sort(-pl.col("images").cast(pl.Int64), "model", "label_a", "label_b").head(PARTINGS_SHOWN).to_dicts()
     ):
-        a, b = (known[code].name if code in known else code for code in (row["label_a"], row["label_b"]))
+        a, b = (names.get(code, code) for code in (row["label_a"], row["label_b"]))
         yield Parting(row["model"], a, b, row["images"], row["share"])
 
 

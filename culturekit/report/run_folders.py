@@ -66,11 +66,23 @@ class RunFolders(Run):
         return values.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
 
     def of_main_order(self, table: pl.DataFrame, role: Role = roles.SCORES, *, at: str = "$") -> pl.DataFrame:
-        """Keep diversity of the order that a stage calls its main one, and what was corrected, which has one order."""
+        """Keep one order of each kernel: that which was corrected, or else the one that a stage calls its main."""
         main = self.manifest(role).options.get("q", 1.0)
-        order = pl.col("params").str.json_path_match(f"{at}.q").cast(pl.Float64)
-        corrected = pl.col("params").str.json_path_match(f"{at}.labels") == "corrected"
-        return table.filter(order.is_null() | (order == (math.inf if main is None else main)) | corrected)
+        orders = self.corrected_orders() if role == roles.SCORES else {}
+        told = pl.col("params").str
+        order = told.json_path_match(f"{at}.q").cast(pl.Float64)
+        kernel = told.json_path_match(f"{at}.kernel")
+        default = math.inf if main is None else float(main)
+        wanted = kernel.replace_strict(orders, default=default, return_dtype=pl.Float64) if orders else default
+        return table.filter(order.is_null() | (order == wanted))
+
+    def corrected_orders(self) -> dict[str, float]:
+        """Say of which order each kernel was corrected: those with artifacts have another than the main one."""
+        params = self.needed(roles.SCORES, SCORES).select(
+            pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "kernel", "q")
+        )
+        corrected = params.filter(labels="corrected").unique().sort("kernel")
+        return {row["kernel"]: float(row["q"]) for row in corrected.to_dicts()}
 
     def prompts(self) -> dict[str, str]:
         """Read the text of each prompt."""
@@ -104,6 +116,11 @@ class RunFolders(Run):
         """Read how often each country was shown, where that was counted."""
         return self.read(roles.SHOWN, DISTRIBUTIONS)
 
+    def ranks(self, metric: str) -> pl.DataFrame | None:
+        """Read the differences or the ranks of models by corrected diversity; None where there was no audit."""
+        found = self.read(roles.RANKS, SCORES)
+        return None if found is None else with_comparison(found.with_row_index("row").filter(metric=metric))
+
     def comparison(self) -> pl.DataFrame | None:
         """Read the differences of models, with what was compared as columns; None where there is one model."""
         found = self.read(roles.COMPARISON, SCORES)
@@ -136,12 +153,12 @@ def with_comparison(scores: pl.DataFrame) -> pl.DataFrame:
         [
             pl.Field("of", of),
             *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
-            *(pl.Field(name, pl.Int64) for name in ("common", "left_out")),
+            *(pl.Field(name, pl.Int64) for name in ("common", "left_out", "models")),
             pl.Field("p_corrected", pl.Float64),
             pl.Field("differ_in", pl.List(pl.String)),
         ]
     )
-    numbered = scores.with_row_index("row").drop("metric")
+    numbered = (scores if "row" in scores.columns else scores.with_row_index("row")).drop("metric")
     found = numbered.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
     return found.rename({"metric": "of_metric"}).with_columns(
         of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -83,27 +84,30 @@ def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
     recognition, hubs = run.recognition(), run.hubs()
     if recognition is None or hubs is None:
         return None
-    stability = run.stability()
+    stability, names = run.stability(), country_names(run)
     return Trust(
-        countries=tuple(country_lines(recognition)),
-        hubs=tuple(hub_lines(hubs, run.models)),
+        countries=tuple(country_lines(recognition, names)),
+        hubs=tuple(hub_lines(hubs, run.models, names)),
         skew=run.manifest(roles.DIAGNOSIS).notes["neighbour_skew"],
         bounds=tuple(bound_lines(scores, run.models)),
         stability=() if stability is None else tuple(stability_lines(stability)),
     )
 
 
-def country_lines(recognition: pl.DataFrame) -> Iterator[CountryLine]:
+def country_lines(recognition: pl.DataFrame, names: Mapping[str, str]) -> Iterator[CountryLine]:
     """Give the line over all, then the countries that are told worst first."""
     for row in recognition.sort("recall", "country", nulls_last=True).sort(pl.col("country").is_not_null()).to_dicts():
-        yield CountryLine(row["country"], row["shown"], row["recall"], row["mapped"], row["precision"])
+        yield CountryLine(
+            names.get(row["country"], row["country"]), row["shown"], row["recall"], row["mapped"], row["precision"]
+        )
 
 
-def hub_lines(hubs: pl.DataFrame, models: Sequence[str]) -> Iterator[HubLine]:
+def hub_lines(hubs: pl.DataFrame, models: Sequence[str], names: Mapping[str, str]) -> Iterator[HubLine]:
     """Give the largest hubs of each model."""
     for model in models:
         for row in hubs.filter(pl.col("model") == model).sort("rank").head(HUBS_SHOWN).to_dicts():
-            yield HubLine(model, row["artifact"], row["artifact_id"], row["country"], row["share"], row["nearest"])
+            place = names.get(row["country"], row["country"])
+            yield HubLine(model, row["artifact"], row["artifact_id"], place, row["share"], row["nearest"])
 
 
 def bound_lines(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[BoundLine]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.kg.countries import countries
+from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure
 from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.realism import Cell, cell_of, parsed, scores_of, words
@@ -168,10 +168,10 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
     overall = overall.filter(pl.col("concept").is_null() | ~pl.col("model").is_in(several))
     means = overall.filter(pl.col("country").is_null())
     by_country = overall.drop_nulls("country")
-    known = countries()
+    known = country_names(run)
     rows = []
     for (code,), own in by_country.sort("country").group_by("country", maintain_order=True):
-        name = known[str(code)].name if str(code) in known else str(code)
+        name = known.get(str(code), str(code))
         cells = {row["model"]: (cell_of(row), figure_of(row)) for row in own.to_dicts()}
         rows.append((name, cells))
     names = [model for model in models if model in set(means["model"])]

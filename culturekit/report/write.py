@@ -12,12 +12,13 @@ from culturekit.report.drill import prompt_images
 from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.gaps import gap_lines
+from culturekit.report.headline import apart_in, floor_in
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
 from culturekit.report.metric_tables import metric_tables
 from culturekit.report.missing import missing_lines
-from culturekit.report.model_lines import HEADLINE_KERNEL, model_lines
+from culturekit.report.model_lines import HEADLINE_KERNEL, in_order, model_lines
 from culturekit.report.mosaic import mosaic_of
 from culturekit.report.paid import paid_lines
 from culturekit.report.people import people_in
@@ -58,7 +59,7 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
 def collect(run: RunFolders) -> ReportData:
     """Collect everything the page shows."""
     scores = run.scores()
-    models = tuple(sorted(model_lines(run, scores), key=lambda line: -line.mapped.value))
+    models = in_order(model_lines(run, scores))
     thumbnails: dict[str, str] = {}
     shots = tuple(collect_shots(run, thumbnails))
     names = [line.model for line in models]
@@ -68,7 +69,7 @@ def collect(run: RunFolders) -> ReportData:
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
-        verdict=verdict_on(models, floor=run.floor()),
+        verdict=verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run)),
         models=models,
         kernel=HEADLINE_KERNEL,
         tables=tuple(kernel_tables(scores, names)),
@@ -82,7 +83,6 @@ def collect(run: RunFolders) -> ReportData:
         prompts=prompts,
         differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
         gaps=None if gaps is None else tuple(gap_lines(run, gaps)),
-        names_countries=any(names_countries(run, model) for model in names),
         breakdown=breakdown_of(scores, names, kernel=HEADLINE_KERNEL),
         mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
         extremes=extremes_in(run, names),
@@ -101,9 +101,3 @@ def collect(run: RunFolders) -> ReportData:
         metrics=tuple(metric_tables(run)),
     )
     return replace(data, thumbnails=dict(sorted(thumbnails.items())))
-
-
-def names_countries(run: RunFolders, model: str) -> bool:
-    """Tell whether images of a model were asked for by prompts that name a country."""
-    made = run.images(model)
-    return "country" in made.columns and made["country"].null_count() < made.height

@@ -9,6 +9,7 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.records.schemas import SCORES
 from culturekit.storage.tables import read_table
+from culturekit.trail.upstream import manifest_of
 
 __all__ = ["described", "find_score", "labels_of", "scores_folder"]
 
@@ -18,7 +19,8 @@ def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
 
     A reference is a `scores.parquet`, or a folder with one, and either `#ROW`, the row counted from 0,
     or `?column=value&...`, which must fit exactly one row. Conditions also look into the parameters;
-    without one on `labels` the truth is left aside.
+    without one on `labels` the truth is left aside, and mapped scores where a corrected one fits;
+    without one on `q` all orders but the main one, where that fits.
 
     Example:
         >>> folder, score = ck.find_score("runs/cube#0")
@@ -36,6 +38,10 @@ def find_score(reference: str) -> tuple[Path, dict[str, Any]]:
     fitting = [row for row in scores.iter_rows(named=True) if fits(row, query)]
     if "labels=" not in query:
         fitting = [row for row in fitting if labels_of(row) != "truth"]
+        fitting = [row for row in fitting if labels_of(row) == "corrected"] or fitting
+    if "q=" not in query and len(fitting) > 1:
+        main = manifest_of(folder).options.get("q", 1.0)
+        fitting = [row for row in fitting if msgspec.json.decode(row["params"]).get("q") in (main, None)] or fitting
     if not fitting:
         raise nothing_fits(reference, query, list(scores.iter_rows(named=True)))
     if len(fitting) != 1:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from culturekit.trail.evidence import PathNode, Said
+from culturekit.trail.people_behind import people_lines
 from culturekit.trail.stage_verdicts import verdict_lines
 from culturekit.trail.walk_back import Neighbour, Trail
 
@@ -22,6 +23,8 @@ def trail_lines(trail: Trail) -> Iterator[str]:
     if behind.artifacts:
         yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in behind.artifacts)}"
         yield f"           in {', '.join(f'{country} {count:,}' for country, count in behind.countries)}"
+    if trail.people is not None:
+        yield from people_lines(trail.people)
     yield from image_lines(trail)
 
 
@@ -30,6 +33,7 @@ def image_lines(trail: Trail) -> Iterator[str]:
     yield f"batch      {len(trail.batch)} images: {' '.join(trail.batch)}"
     yield f"image      {trail.image_id}  {trail.image}"
     yield f"prompt     {trail.prompt}"
+    yield from answer_lines(trail)
     if not trail.neighbours:
         yield "shows      no artifact: the image is culture-free"
     for near in trail.neighbours:
@@ -47,6 +51,22 @@ def image_lines(trail: Trail) -> Iterator[str]:
         rest = "" if len(trail.dump_line) <= SHOWN_OF_LINE else f" ... ({len(trail.dump_line):,} characters)"
         yield f"dump       {trail.dump_place}"
         yield f"           {trail.dump_line[:SHOWN_OF_LINE]}{rest}"
+
+
+def answer_lines(trail: Trail) -> Iterator[str]:
+    """Tell what people said of the image, and for which others."""
+    people, image = trail.people, trail.image_id
+    if people is None or image not in people.answers:
+        return
+    for answer in people.answers[image]:
+        named = [answer.artifact_id, answer.country, answer.continent]
+        yield f"said       {answer.annotator} ({answer.pool}): {', '.join(filter(None, named)) or answer.said}"
+    cell = people.cell_of(image)
+    if cell is not None:
+        yield (
+            f"speaks for {people.weights[image]:.1f} images of its concept; one of {len(cell.audited):,} looked at of "
+            f"{cell.images:,} mapped to {cell.label}"
+        )
 
 
 def near_text(near: Neighbour) -> str:

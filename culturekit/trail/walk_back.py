@@ -15,6 +15,7 @@ from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from culturekit.trail.evidence import ArtifactEvidence, DumpPlace, EvidenceTables
 from culturekit.trail.find_score import described, labels_of
+from culturekit.trail.people_behind import People, people_behind
 from culturekit.trail.stage_verdicts import StageVerdict
 from culturekit.trail.upstream import manifest_of, upstream
 
@@ -63,10 +64,11 @@ class Trail:
     dump_place: DumpPlace | None
     dump_line: str | None
     verdicts: tuple[StageVerdict, ...] = ()
+    people: People | None = None
 
 
 def walk_back(folder: Path, score: Mapping[str, Any], *, image_id: str | None = None) -> Trail:
-    """Walk a score back by one of its images: the one named, or the first of its first batch.
+    """Walk a score back by one of its images: the one named, or the first; of a corrected score one that people saw.
 
     Example:
         >>> trail = ck.walk_back(folder, score)
@@ -91,7 +93,10 @@ class Walk:
         """Find the matches behind the score."""
         self.score = score
         self.matches_folder, self.matches = matches_of(folder, score)
-        self.image_ids: list[str] = self.matches["image_id"].unique(maintain_order=True).to_list()
+        self.people = people_behind(folder, score, self.matches)
+        images: list[str] = self.matches["image_id"].unique(maintain_order=True).to_list()
+        looked_at = {} if self.people is None else self.people.answers
+        self.image_ids = [image for image in images if image in looked_at] or images
         self.images_path = upstream(self.matches_folder, "images")
         self.images = read_table(self.images_path, IMAGES)
         self.behind = behind(self.matches)
@@ -136,6 +141,7 @@ class Walk:
             dump_place=places[0] if places else None,
             dump_line=self.line_at(places[0]) if places else None,
             verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (),
+            people=self.people,
         )
 
     def evidence_of(self, match: Mapping[str, Any]) -> ArtifactEvidence | None:

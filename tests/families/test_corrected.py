@@ -173,6 +173,8 @@ def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_mark
     assert apart["value"].to_list() == fewer["value"].to_list() != plain["value"].to_list()
     of_plain, of_apart = (json.loads(scores["params"][0]) for scores in (plain, apart))
     assert of_apart["cannot_tell"] == 5
+    assert of_apart["if_alike"] - 0.01 < apart["value"][0] < of_apart["if_different"]
+    assert 0.02 < of_apart["if_different"] - of_apart["if_alike"] < 0.2
     assert of_plain["marked"] == ["none not told apart", "one rater"]
     assert of_apart["marked"] == ["one rater"]
     with pytest.raises(UsageError, match="none_means"):

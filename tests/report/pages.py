@@ -15,7 +15,7 @@ from culturekit.report.gaps import GapLine
 from culturekit.report.kernels import Breakdown, KernelTable
 from culturekit.report.looks import Tile
 from culturekit.report.making import Making, MakingLine
-from culturekit.report.model_lines import ModelLine
+from culturekit.report.model_lines import ModelLine, Rank, Seen, in_order
 from culturekit.report.mosaic import Mosaic, MosaicModel
 from culturekit.report.paid import Paid
 from culturekit.report.provenance import Party, StageLine
@@ -51,6 +51,10 @@ def figure(value: float, row: int) -> Figure:
     return Figure(value, value - 0.01, value + 0.01, 1200, row)
 
 
+BESIDE = ((figure(0.5, 1), None), (figure(0.4, 2), figure(0.6, 9)), (None, None))
+"""Quality, diversity as it leads with the mapped one, and no product."""
+
+
 def line(
     model: str,
     mapped: float,
@@ -59,6 +63,7 @@ def line(
     free: int | None,
     similarity: float,
     corrected: float | None = None,
+    nothing: float | None = None,
 ) -> ModelLine:
     return ModelLine(
         model=model,
@@ -70,18 +75,29 @@ def line(
         quality=figure(0.5, 3),
         culture_free=free,
         similarity={"lowest 5 %": 0.6, "median": similarity, "highest 5 %": 0.99},
+        seen=None if nothing is None else Seen(150, figure(nothing, 5), {"country": figure(0.8, 6)}),
     )
 
 
 def audited_page() -> ReportData:
     """The same page after an audit."""
     data = page()
-    models = tuple(replace(model, corrected=figure(0.13 if model.culture_free else 0.69, 4)) for model in data.models)
-    cells = tuple((figure(0.5, 1), figure(0.3, 2), None) for _ in range(2))
-    table = replace(
-        data.tables[0], labels=("mapped", "corrected", "truth"), rows=tuple((model.model, cells) for model in models)
+    models = tuple(
+        replace(
+            model,
+            corrected=figure(0.13 if model.culture_free else 0.69, 4),
+            rank=Rank(Figure(2 - place, 1, 2, 1200, 6), 2),
+            seen=Seen(150, figure(0.97 if model.culture_free else 0.02, 5), {"country": figure(0.8, 6)}),
+        )
+        for place, model in enumerate(data.models)
     )
-    return replace(data, models=models, tables=(table,))
+    cells = tuple((figure(0.3, 2), figure(0.5, 1), None) for _ in range(2))
+    table = replace(
+        data.tables[0], labels=("corrected", "mapped", "truth"), rows=tuple((model.model, cells) for model in models)
+    )
+    corrected = replace(data.differences[0], first="atlas", second="mirage", labels="corrected", common=0)
+    differences = (replace(corrected, mapped=data.differences[0]), data.differences[1])
+    return replace(data, models=in_order(models), tables=(table,), differences=differences)
 
 
 def page() -> ReportData:
@@ -172,7 +188,7 @@ def page() -> ReportData:
         breakdown=Breakdown(
             (None, "cuisine"),
             ("quality", "vs", "qvs"),
-            tuple((m.model, tuple((figure(0.5, 1), figure(0.4, 2), None) for _ in range(2))) for m in models),
+            tuple((m.model, (BESIDE, BESIDE)) for m in models),
         ),
         mosaics=(mosaic("mirage"), replace(mosaic("atlas"), abstained=12, mapped=1188)),
         extremes=Extremes(
@@ -204,7 +220,7 @@ def hostile_page(text: str) -> ReportData:
     assert isinstance(data, ReportData)
     faithful, realism = with_text(faithfulness("mirage", "atlas"), text), hostile_realism(text)
     making = Making((text,), (text,), ((text,),), (MakingLine(text, (text,), apart=True),))
-    verdict = replace(data.verdict, liar=text)
+    verdict = replace(data.verdict, named=(text,), headline=text)
     return replace(data, verdict=verdict, faithfulness=faithful, making=making, **realism)
 
 

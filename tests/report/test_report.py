@@ -14,8 +14,11 @@ from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.records.schemas import SCORES
 from culturekit.report.charts import diversity_chart
+from culturekit.report.figures import Figure, text_of
+from culturekit.report.headline import headline_lines
+from culturekit.report.model_lines import ModelLine, in_order
 from culturekit.report.render import render, source_hash, template_text
-from culturekit.report.verdict import headline_lines, verdict_on
+from culturekit.report.verdict import Floor, question_about, verdict_on
 from culturekit.report.write import collect
 from culturekit.stages import roles
 from tests.conftest import SMALL, HeardProgress
@@ -89,58 +92,129 @@ def test_hostile_text_is_shown_and_never_obeyed(text: str) -> None:
         assert value.startswith(("#", "thumbnails/", "data:"))
 
 
-def test_the_verdict_names_the_model_whose_diversity_is_most_overstated() -> None:
+FLOOR = Floor("clip", Figure(0.75, 0.74, 0.76, 1200, 9), 0.72, 0.8)
+
+
+def told(*lines: ModelLine, floor: Floor | None = None, apart: frozenset[tuple[str, str]] = frozenset()) -> str:
+    found = verdict_on(in_order(lines), floor=floor, apart=apart)
+    return " ".join((found.headline, *found.sentences))
+
+
+def test_a_simulated_model_that_shows_nothing_and_passes_others_is_lying() -> None:
     liar = line("mirage", 0.8, 0.125, free=1200, similarity=0.7)
     honest = line("atlas", 0.7, 0.69, free=0, similarity=0.97)
-    assert verdict_on([honest, liar]).liar == "mirage"
-    assert "rank 1 of 2. None of its 1,200 images shows any artifact" in verdict_on([honest, liar]).sentences[0]
-    assert (
-        "median similarity 0.70, where the other models have at least 0.97" in verdict_on([honest, liar]).sentences[1]
-    )
-    assert verdict_on([honest]).liar is None
-    half = line("half", 0.8, 0.4, free=300, similarity=0.96)
-    assert "Only 900 of its 1,200 images show any artifact" in verdict_on([honest, half]).sentences[0]
-    assert len(verdict_on([honest, half]).sentences) == 2
-    unknown = verdict_on([line("real", 0.8, None, free=None, similarity=0.9)])
-    assert unknown.liar is None
-    assert "mapped diversity" in unknown.sentences[0]
-    floor = {"lowest 5 %": 0.6, "median": 0.72, "highest 5 %": 0.8}
+    found = verdict_on([honest, liar])
+    assert (found.named, found.headline) == (("mirage",), "mirage is lying.")
+    assert "rank 1 of 2. None of its 1,200 images shows any artifact" in found.sentences[0]
+    assert "median similarity 0.70, where the other models have at least 0.97" in found.sentences[1]
+    assert question_about([honest, liar]) == "Which of these two models is lying?"
+    assert verdict_on([honest]).named == ()
+    unscored = verdict_on([honest, line("short", math.nan, math.nan, free=0, similarity=0.97)])
+    assert unscored.named == ()
+    assert "too few batches" in unscored.sentences[0]
+
+
+def test_a_biased_model_and_one_that_is_last_both_ways_are_not_lying() -> None:
+    biased = line("biased", 0.4, 0.2, free=0, similarity=0.97)
+    honest = line("atlas", 0.7, 0.69, free=0, similarity=0.97)
+    last = line("blank", 0.3, 0.125, free=1200, similarity=0.7)
+    assert verdict_on([honest, biased]).named == ()
+    assert verdict_on([honest, biased, last]).named == ()
+    assert "lying" not in told(honest, biased, last)
+
+
+def test_models_of_users_are_named_for_what_people_saw_and_an_interval_decides() -> None:
+    real = line("apple", 0.8, None, free=None, similarity=0.9, corrected=0.13, nothing=0.97)
+    assert verdict_on([real]).headline == "apple shows no artifact that people recognise."
+    assert "Of 150 of its images that people looked at, 97% (96 to 98 % of all)" in told(real)
+    assert question_about([real, real]) == "What do these two models show?"
+    doubtful = line("pear", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.505)
+    assert verdict_on([doubtful]).named == ()
+    mostly = line("plum", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.7)
+    assert "in most of its images" in verdict_on([mostly]).headline
+    overrated = line("fig", 0.8, None, free=None, similarity=0.9, corrected=0.3, nothing=0.02)
+    assert verdict_on([overrated]).named == ()
+    for each in (real, doubtful, mostly, overrated):
+        assert "lying" not in told(each)
+
+
+def test_without_people_or_truth_nobody_is_named() -> None:
     noise = line("noise", 0.8, None, free=None, similarity=0.73)
     real = line("real", 0.7, None, free=None, similarity=0.9)
-    exposed = verdict_on([real, noise], floor=floor)
-    assert exposed.liar == "noise"
-    assert "rank 1 of 2, but its images are no nearer to any artifact than pictures of nothing" in exposed.sentences[0]
-    assert "audit" in exposed.sentences[-1]
-    assert verdict_on([real], floor=floor).liar is None
-    assert verdict_on([real, noise]).liar is None
-    assert verdict_on([honest, liar, noise], floor=floor).liar == "mirage"
-    unscored = verdict_on([honest, line("short", math.nan, math.nan, free=0, similarity=0.97)])
-    assert unscored.liar is None
-    assert "could not be scored" in unscored.sentences[0]
+    found = verdict_on([real, noise], floor=FLOOR)
+    assert (found.named, found.headline) == ((), "")
+    assert "noise are no nearer to any artifact than pictures of nothing" in found.sentences[0]
+    assert "Only people can tell" in found.sentences[0]
+    assert "audit" in found.sentences[-1]
+    assert "no nearer" not in told(real, floor=FLOOR)
 
 
-def test_an_audit_stands_beside_the_mapped_score_and_decides_where_the_truth_is_not_known() -> None:
+def test_where_the_mapping_fails_the_encoder_is_named_and_no_model() -> None:
+    """The most diverse model lay below the floor, and was called a liar."""
+    culture = {"free": None, "similarity": 0.9, "corrected": 0.6, "nothing": 0.02}
+    shown = [line(name, 0.5, None, **culture) for name in ("apple", "pear")]  # type: ignore[arg-type]
+    found = verdict_on(shown, floor=FLOOR)
+    assert found.named == ()
+    assert found.headline == "The encoder clip fails here, no model does."
+    assert "more than apple, pear, whose images do show culture: that is the encoder's error" in found.sentences[0]
+    blind = [line(name, 0.8, None, free=None, similarity=0.7) for name in ("apple", "pear")]
+    assert verdict_on(blind, floor=FLOOR).headline == "The encoder clip fails here, no model does."
+    good = line("fig", 0.9, None, free=None, similarity=0.9, corrected=0.6, nothing=0.02)
+    assert verdict_on([good], floor=FLOOR).headline == ""
+    liar = line("mirage", 0.8, 0.125, free=1200, similarity=0.7)
+    below = line("atlas", 0.5, 0.69, free=0, similarity=0.97)
+    both = verdict_on([below, liar], floor=FLOOR)
+    assert both.headline == "mirage is lying."
+    assert "that is the encoder's error" in " ".join(both.sentences)
+
+
+def test_models_that_mapping_turns_round_are_said_where_the_correction_is_sure() -> None:
+    more = line("echo", 0.3, 0.35, free=0, similarity=0.9, corrected=0.34)
+    less = line("compatriot", 0.4, 0.2, free=0, similarity=0.9, corrected=0.21)
+    sure = frozenset({("echo", "compatriot")})
+    said = told(more, less, apart=sure)
+    assert "Mapping puts compatriot (0.40) before echo (0.30). Corrected, echo (0.340 [0.330, 0.350]) surely" in said
+    assert "as in truth (0.35 and 0.20)" in said
+    assert "Mapping puts" not in told(more, less)
+    assert "surely stand in another order" in told(more, less, apart=frozenset({("compatriot", "echo")}))
+
+
+def test_corrected_scores_lead_where_people_looked() -> None:
     text = render(audited_page())
-    assert "needs an audit" not in text
+    assert "No audit was made" not in text
     assert text.count('<polygon class="corrected"') == 2
+    assert text.index("corrected diversity</th>") < text.index("mapped diversity</th>")
+    assert '1st to 2nd</span><span class="sub">of 2' in text
+    assert "the other way round" in text
+    assert text.index('data-model="atlas"') < text.index('data-model="mirage"')
     kernels = text[text.index('id="kernels"') : text.index('id="differences"')]
-    assert Elements(kernels).values("colspan") == ["3", "3", "2", "2"]
-    assert "needs an audit" in render(page())
+    assert Elements(kernels).values("colspan") == ["3", "3"]
     small = render(replace(page(), withheld=("too few images were audited (15 kernels of models and concepts)",)))
-    assert "needs an audit" not in small
     assert "No audit was made" not in small
     assert "Withheld: <bdi>too few images were audited" in small
     assert '<polygon class="corrected"' not in render(page())
-    liar = line("real", 0.8, None, free=None, similarity=0.9, corrected=0.3)
-    assert verdict_on([liar]).liar == "real"
-    assert "By the audit, the diversity of what its images really show is 0.30" in verdict_on([liar]).sentences[0]
-    doubtful = line("real", 0.8, None, free=None, similarity=0.9, corrected=0.695)
-    assert verdict_on([doubtful]).liar is None
+    assert "corrected diversity</th>" not in render(page())
+
+
+def test_columns_of_truth_are_there_only_where_truth_is_known() -> None:
+    models = tuple(replace(one, truth=None, culture_free=None) for one in page().models)
+    text = render(replace(page(), models=models))
+    assert "true diversity" not in text
+    assert "culture-free images" not in text
+    assert "true diversity" in render(page())
+
+
+def test_nothing_known_is_said_in_words() -> None:
+    wide, none = Figure(0.632, 0.125, 1.0, 16, 1), Figure(math.nan, None, None, 0, 2)
+    assert text_of(wide) == "0.632 too few batches"
+    assert text_of(none) == "too few batches"
+    models = (replace(page().models[0], mapped=wide), *page().models[1:])
+    assert '<span class="sub">too few batches</span>' in render(replace(page(), models=models))
 
 
 def test_the_chart_draws_every_model_and_escapes_names() -> None:
     svg = diversity_chart(
-        [line("<b>", 0.5, 0.4, free=0, similarity=1.0), line("b", 2.0, None, free=None, similarity=1.0)], liar=None
+        [line("<b>", 0.5, 0.4, free=0, similarity=1.0), line("b", 2.0, None, free=None, similarity=1.0)]
     )
     assert svg.count('class="mapped" cx') == 2
     assert svg.count('class="truth" cx') == 1
@@ -152,7 +226,7 @@ def test_the_chart_draws_every_model_and_escapes_names() -> None:
 def test_the_data_of_a_report_are_those_of_its_run(small_run: Path) -> None:
     data = collect(folders_of(small_run))
     assert {model.model for model in data.models} == {"broad", "empty", "narrow"}
-    assert data.verdict.liar == "empty"
+    assert data.verdict.named == ("empty",)
     assert data.concepts == ("art",)
     assert {table.metric for table in data.tables} == {"vs", "qvs"}
     assert len(data.shots) == 24
@@ -213,11 +287,11 @@ def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
     run = folders_of(small_run)
     unknown = replace(run, stages=tuple(name for name in run.stages if not name.startswith("truth-")))
     data = collect(unknown)
-    assert data.verdict.liar == "empty"
-    assert "pictures of nothing" in data.verdict.sentences[0]
+    assert data.verdict.named == ()
+    assert "The images of empty are no nearer to any artifact than pictures of nothing" in data.verdict.sentences[0]
+    assert "true diversity" not in render(data)
     unlooked = collect(replace(unknown, stages=tuple(name for name in unknown.stages if name != "diagnosis")))
-    assert unlooked.verdict.liar is None
-    assert "not known" in render(data)
+    assert "no nearer" not in " ".join(unlooked.verdict.sentences)
 
 
 def test_other_orders_of_diversity_change_nothing_on_the_page(small_run: Path, run_copy: Path) -> None:
@@ -231,9 +305,16 @@ def test_other_orders_of_diversity_change_nothing_on_the_page(small_run: Path, r
     assert values[0] == values[1] != []
 
 
-def test_corrected_diversity_has_one_order_and_is_kept(run_copy: Path) -> None:
-    run = folders_of(run_copy)
-    table = run.needed(roles.SCORES, SCORES)
-    pairs = pl.lit('{"kernel":"artifact","labels":"corrected","q":2.0}')
-    corrected = table.filter(metric="vs").head(1).with_columns(params=pairs)
-    assert run.of_main_order(pl.concat([table, corrected])).height == table.height + 1
+def test_a_kernel_stands_at_the_order_at_which_it_was_corrected(run_copy: Path) -> None:
+    path = run_copy / "scores/scores.parquet"
+    table = pl.read_parquet(path)
+    own = table.filter(pl.col("metric") == "vs", pl.col("params").str.contains('"kernel":"artifact","labels":"mapped"'))
+    second = own.with_columns(pl.col("params").str.replace('"q":1.0', '"q":2.0'))
+    corrected = second.with_columns(pl.col("params").str.replace('"labels":"mapped"', '"labels":"corrected"'))
+    pl.concat([table, second, corrected]).write_parquet(path)
+    shown = folders_of(run_copy).scores().with_columns(q=pl.col("params").str.json_path_match("$.q"))
+    orders = shown.filter(metric="vs").group_by("kernel").agg(pl.col("q").unique())
+    assert dict(orders.iter_rows()) == {
+        kernel: ["2.0" if kernel == "artifact" else "1.0"]
+        for kernel in ("artifact", "continent", "country", "hierarchical", "uniform")
+    }

@@ -85,7 +85,6 @@ def test_who_made_mapped_and_judged_is_named_once(data: ReportData) -> None:
     assert len(roles) == len(set(roles))
     assert data.paid == ()
     assert data.gaps is None
-    assert not data.names_countries
 
 
 def test_gaps_are_read_with_their_countries(tmp_path: Path) -> None:

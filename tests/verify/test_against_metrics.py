@@ -228,10 +228,10 @@ def test_raters_who_cannot_tell_or_name_a_country_outside_the_space(tmp_path: Pa
             .then(pl.lit("no culture shown")),
         ),
     )
-    answer = world.verified(QvsOptions(KERNELS[:3]), audits=path, correction=Correction(seed=3))
+    answer = world.verified(QvsOptions(KERNELS[1:3]), audits=path, correction=Correction(seed=3))
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
-    assert len(corrected) > 10
+    assert len(corrected) > 6
     assert all('"cannot_tell"' in verdict.params for verdict in corrected)
 
 

@@ -71,7 +71,7 @@ def vendi_corrected(
         confidence: how often such intervals are to hold the truth.
         pool: whose answers count, when several pools of people answered.
         references: for `references`: columns `mapped`, `true`: labels of held-out reference images, on the
-            level of the kernel.
+            level of the kernel; `true` is null for pictures that show no culture, such as the floor of a diagnosis.
         sample: AUDIT_SAMPLE, the drawn images: answers about others, and parts without answers, are refused.
         design: `unknown` takes answers about images that nobody drew evenly; the interval then promises nothing.
 

@@ -60,11 +60,11 @@ def rectified(
     imputed = [impute(mapped, found.of(part != fold), parents, none, rng=rng) for fold in range(FOLDS)]
     draws = np.stack([drawn_values(one, diversity) for one in imputed])
     images = images_scatter(mapped, [one.drawn for one in imputed], diversity, rng)
-    shift, rest = shift_of(mapped, found, part, imputed, [slopes_of(diversity, one.shares, mapped) for one in imputed])
-    error = (rest + images) ** 0.5
+    slopes = [slopes_of(diversity, one.shares, mapped) for one in imputed]
+    shift, rest, alone = shift_of(mapped, found, part, imputed, slopes)
     value = float(draws.mean()) + shift
     away = draws - draws.mean(axis=1, keepdims=True)
-    below, above = distances(away.ravel(), error, confidence)
+    below, above = distances(away.ravel(), (rest + images) ** 0.5, alone**0.5, confidence)
     low, high = value + below, value + above
     lowest = 1 / diversity.size
     if (found.shown > 0.5).any(axis=0).sum() == 1:
@@ -75,20 +75,22 @@ def rectified(
     )
 
 
-def distances(away: Array, error: float, confidence: float) -> tuple[float, float]:
+def distances(away: Array, error: float, alone: float, confidence: float) -> tuple[float, float]:
     """Give how far the limits lie below and above the value: as the draws scatter, and no less than the error tells.
 
-    Draws that hardly scatter say little about the sides: then both are those of the error.
+    Draws that hardly scatter say little about the sides: then both are those of the error. Limits lie no further apart
+    than those that the labels of audited images alone give: `alone` is the standard error of these.
     """
     from scipy.special import ndtri
 
-    spread = float(away.std())
+    spread, margin = float(away.std()), float(ndtri((1 + confidence) / 2))
     if 3 * spread < error:
-        margin = error * float(ndtri((1 + confidence) / 2))
-        return -margin, margin
-    wider = CAUTION * max(1.0, error / spread) if spread > 0 else 0.0
-    below, above = np.quantile(away, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return wider * float(below), wider * float(above)
+        below, above = -margin * error, margin * error
+    else:
+        wider = CAUTION * max(1.0, error / spread) if spread > 0 else 0.0
+        below, above = wider * np.quantile(away, [(1 - confidence) / 2, (1 + confidence) / 2])
+    narrower = min(1.0, 2 * margin * alone / (above - below)) if above > below else 1.0
+    return narrower * float(below), narrower * float(above)
 
 
 def drawn_values(imputed: Imputed, diversity: ExpectedDiversity) -> Array:
@@ -132,9 +134,10 @@ def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Ar
 
 def shift_of(
     mapped: Counts, found: Findings, part: Counts, imputed: Sequence[Imputed], slopes: Sequence[Array]
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Give by how much the imputed diversity is too low to first order, and the variance of that for these images.
 
+    The last is the variance that labels alone have, which are held against no imputation.
     What people saw is held against what was imputed for the same images and, as far as that is not trusted, for all
     images that the imputation did not see. The slopes come from the imputation that did not see the image: what is
     seen is more frequent there, and the slope of what is frequent is low.
@@ -156,4 +159,5 @@ def shift_of(
     trust = float(np.clip(np.cov(y, p)[0, 1] / spread, 0.0, 1.0)) if spread > 1e-15 else 0.0
     shift = float((left * (y - trust * p - (1 - trust) * everywhere)).mean())
     variance = float((y - trust * p).var(ddof=1)) * (1 / n - 1 / total)
-    return shift, variance + 0.5 * (unseen / n) ** 2
+    missed = 0.5 * (unseen / n) ** 2  # what one label that nobody met would add
+    return shift, variance + missed, float(y.var(ddof=1)) / n + missed

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.audited_counts import AuditedCounts
+from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, over_prompts
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -38,6 +38,9 @@ EM_ROUNDS = 500
 SETTLED = 1e-8
 SMOOTHING = 0.5
 """Imagined references per true label, spread over the mapped labels: no mapping is impossible."""
+
+LEAST_APART = 0.05
+"""The least singular value of how references are mapped: below, some mixture of labels is mapped like another one."""
 
 STRONGEST = 1.2
 """Beyond this skewness the correction, a cubic in it, would say more than a few hundred draws know."""
@@ -79,7 +82,8 @@ def diversity_from_references(
     """
     confusion = confusion_of(references, counts.labels)
     check_references(counts, confusion)
-    check_power(by_audit, confidence)
+    check_told_apart(confusion)
+    check_power((by_audit.high - by_audit.low) / 2, counts.audited, confidence)
     test = homogeneity_test(counts, confusion, rng=rng)
     if test.rejected:
         raise UsageError(
@@ -102,6 +106,7 @@ def diversity_from_references(
         highest=1.0,
     )
     apart = math.hypot((high - low) / 2, (by_audit.high - by_audit.low) / 2)
+    check_power(apart, counts.audited, confidence)
     if abs(value - by_audit.value) > apart:
         raise UsageError(
             "the audit contradicts what the references give",
@@ -125,33 +130,57 @@ def check_references(counts: AuditedCounts, confusion: NDArray[np.float64]) -> N
             "people found labels of which there are no references",
             expected="references of each, also of pictures that show nothing",
             found=", ".join(lacking[:5]),
-            hint='Add references whose true label is "(none of these)", such as floor pictures; or use method="audit".',
+            hint='Add pictures of the floor of a diagnosis, whose true label is null; or use method="audit".',
         )
 
 
-def check_power(by_audit: Interval, confidence: float) -> None:
-    """Refuse an audit that would pass references which bias by TOLERATED more than one time in five."""
+def check_told_apart(confusion: NDArray[np.float64]) -> None:
+    """Refuse a mapping by which no number of images could tell the shares of true labels.
+
+    A mapping that never says none of these is one where pictures of nothing are among the labels: these are mapped like
+    some mixture of the others.
+    """
+    known = confusion[confusion.sum(axis=1) >= 1]
+    rows = known / known.sum(axis=1, keepdims=True)
+    least = 0.0 if len(rows) > (rows.sum(axis=0) > 0).sum() else float(np.linalg.svd(rows, compute_uv=False)[-1])
+    if least < LEAST_APART:
+        raise UsageError(
+            "what images are mapped to does not tell their true labels apart, so references cannot correct it",
+            expected=f"references of which no label is mapped like a mixture of others (at least {LEAST_APART} apart)",
+            found=f"{least:.3f}, {len(rows)} true labels, {int((rows.sum(axis=0) > 0).sum())} mapped ones",
+            hint='Use method="audit", or a mapping that abstains from pictures of nothing.',
+        )
+
+
+def check_power(margin: float, audited: int, confidence: float) -> None:
+    """Refuse what would pass references which bias by TOLERATED more than one time in five.
+
+    `margin` is the half width of the difference between what the audit and the references give, or of a part of it.
+    """
     from scipy.special import ndtri
 
-    error = (by_audit.high - by_audit.low) / 2 / float(ndtri((1 + confidence) / 2))
-    seen = error * float(ndtri(1 - LEVEL / 2) + ndtri(POWER))
+    seen = margin / float(ndtri((1 + confidence) / 2)) * float(ndtri(1 - LEVEL / 2) + ndtri(POWER))
     if seen > TOLERATED:
         raise UsageError(
             "too few images were audited to tell whether references can stand for them",
-            expected=f"an audit that sees a bias of {TOLERATED} in {POWER:.0%} of cases",
-            found=f"one of {by_audit.n} images, which sees a bias of {seen:.3f}",
+            expected=f"audited images and references that see a bias of {TOLERATED} in {POWER:.0%} of cases",
+            found=f"{audited} audited images, which see a bias of {seen:.3f}",
             hint='Use method="audit": it needs no references.',
         )
 
 
 def confusion_of(references: pl.DataFrame, labels: tuple[str, ...]) -> NDArray[np.float64]:
-    """Count references by true and mapped label, float64 (n_labels, n_labels); labels of no image are left out."""
+    """Count references by true and mapped label, float64 (n_labels, n_labels); labels of no image are left out.
+
+    No label is that of showing nothing: the floor pictures of a diagnosis are references of it.
+    """
     for column in ("mapped", "true"):
         if column not in references.columns:
             raise UsageError(
                 "not a table of references", expected="columns mapped and true", found=", ".join(references.columns)
             )
-    known = references.filter(pl.col("mapped").is_in(labels), pl.col("true").is_in(labels))
+    named = references.select(pl.col("mapped", "true").cast(pl.String).fill_null(NONE))
+    known = named.filter(pl.col("mapped").is_in(labels), pl.col("true").is_in(labels))
     table = np.zeros((len(labels), len(labels)))
     number = {label: row for row, label in enumerate(labels)}
     for true, mapped, count in known.group_by("true", "mapped").len().sort("true", "mapped").iter_rows():

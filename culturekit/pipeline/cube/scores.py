@@ -1,15 +1,16 @@
 """All models scored together and compared: diversity, routes, rankings, looks, and what stands within countries."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
 from culturekit.families.audited import AuditedOptions, AuditedReads, audited
+from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.compare import CompareReads, ComparisonOptions, compare
-from culturekit.families.corrected import Correction
+from culturekit.families.corrected import PAIRS_ORDER, Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.gaps import GapOptions, GapReads, gaps
 from culturekit.families.handles.inputs import (
@@ -63,7 +64,7 @@ def wire_diversity(recipe: Recipe, run: Run) -> None:
         limits=Files(limits(run)),
     )
     correction = Correction(audit.pool, recipe.seed, required=False, design=audit.design)
-    run.add(qvs(given, correction, recipe.scoring), roles.SCORES)
+    run.add(qvs(given, correction, with_corrected_order(recipe)), roles.SCORES)
     alike = run.models_with(roles.TRUTH) == tuple(run.models)
     compared(recipe, run, roles.SCORES, roles.COMPARISON, [] if alike else list(images.values()))
     if given.audits:
@@ -81,6 +82,14 @@ def limits(run: Run) -> dict[str, Path]:
         return {}
     floors = {roles.MATCHES.folder(floor): run.table(roles.MATCHES, floor) for floor in roles.FLOORS}
     return {**floors, "ceiling": run.table(roles.DIAGNOSIS)}
+
+
+def with_corrected_order(recipe: Recipe) -> QvsOptions:
+    """Score the order at which kernels with artifacts are corrected as well, so that both stand at one order."""
+    options = recipe.scoring
+    if recipe.audit is None or PAIRS_ORDER in options.orders or not any(kernel[2] for kernel in options.kernels):
+        return options
+    return replace(options, other_orders=(*options.other_orders, PAIRS_ORDER))
 
 
 def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: Sequence[Path] = ()) -> None:

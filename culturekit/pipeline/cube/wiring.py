@@ -8,8 +8,8 @@ from culturekit.config.recipe import Recipe
 from culturekit.families.named_in_recipe import bound_stage
 from culturekit.pipeline.cube import images, people, scores, space
 from culturekit.pipeline.steps.report_stage import folders_of, report_stage
+from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.verdict import headline_lines
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 

@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from culturekit.report.charts import diversity_chart
 from culturekit.report.differences import DifferenceLine, lines_of
-from culturekit.report.model_lines import HEADLINE_KERNEL, ModelLine, model_lines
+from culturekit.report.headline import apart_in, floor_in
+from culturekit.report.model_lines import HEADLINE_KERNEL, ModelLine, in_order, model_lines
 from culturekit.report.provenance import caveats
 from culturekit.report.render import environment, policy_of, template_text
 from culturekit.report.run_folders import RunFolders
@@ -56,6 +57,11 @@ class SeveralData:
         """Tell whether people looked at some images of a model."""
         return any(line.corrected is not None for run in self.runs for line in run.models)
 
+    @property
+    def truthful(self) -> bool:
+        """Tell whether the truth of a model is known."""
+        return any(line.truth is not None for run in self.runs for line in run.models)
+
 
 def collect_several(
     runs: Sequence[tuple[str, RunFolders]], comparison: pl.DataFrame | None, compared: Sequence[tuple[str, ...]]
@@ -76,8 +82,9 @@ def collect_several(
 
 def part(name: str, run: RunFolders) -> RunPart:
     """Read the headline of one run."""
-    models = tuple(sorted(model_lines(run, run.scores()), key=lambda line: -line.mapped.value))
-    verdict = verdict_on(models, floor=run.floor())
+    scores = run.scores()
+    models = in_order(model_lines(run, scores))
+    verdict = verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run))
     return RunPart(name, models, verdict, caveats(run), run.manifest(roles.SCORES).sha256)
 
 
@@ -88,8 +95,6 @@ def render_several(data: SeveralData) -> str:
     page = (
         environment()
         .get_template("several.html")
-        .render(
-            data=data, chart=Markup(diversity_chart(lines, liar=None)), style=Markup(style), policy=policy_of(style)
-        )
+        .render(data=data, chart=Markup(diversity_chart(lines)), style=Markup(style), policy=policy_of(style))
     )
     return page + "\n"

@@ -45,10 +45,12 @@ class CorrectionOf:
     seed: int
     model: str
     concept: str | None
+    supposed: str = ""
 
     def generator(self) -> np.random.Generator:
         """Make the generator that the draws of this model, concept and kernel come from."""
         key = f"{self.seed}\0{self.model}\0{self.concept}\0{self.weights}"
+        key += f"\0{self.supposed}" if self.supposed else ""
         return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
 
 
@@ -82,10 +84,13 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     ]
     draws = [values_of(chain, diversity, of.size) for chain in chains]
     scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, rng) for chain in chains)
-    shift, variance = put_right(counts, part, chains, diversity, of.size)
+    shift, variance, alone = put_right(counts, part, chains, diversity, of.size)
     value = statistics.fmean(float(each.mean()) for each in draws) + shift
     error = (variance + scatter) ** 0.5
     below, above = sides(np.concatenate([each - each.mean() for each in draws]), error, of.confidence)
+    widest = 2 * statistics.NormalDist().inv_cdf((1 + of.confidence) / 2) * alone**0.5
+    if above - below > widest:
+        below, above = below * widest / (above - below), above * widest / (above - below)
     lowest = 1 / of.size
     seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
     low, high = lowest if seen == 1 else value + below, value + above
@@ -130,8 +135,8 @@ def slopes_of(shares: Array, diversity: Mean) -> Array:
     return np.asarray(slopes - (slopes * shares).sum(axis=1)[:, None])
 
 
-def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean, size: int) -> tuple[float, float]:
-    """Say by how much the imputed diversity is too low, and the variance of that."""
+def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean, size: int) -> tuple[float, ...]:
+    """Say by how much the imputed diversity is too low, the variance of that, and that of labels without imputation."""
     images = counts.mapped.sum(axis=1)
     enough = images >= size
     weights = np.where(enough, 1 / (enough.sum() * images), 0.0)
@@ -157,7 +162,8 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean,
     rest = people - trust * expected
     shift = float((share * (rest - (1 - trust) * usual)).mean())
     variance = statistics.variance(rest.tolist()) * (1 / audited - 1 / total)
-    return shift, float(variance + 0.5 * (unseen / audited) ** 2)
+    missed = 0.5 * (unseen / audited) ** 2
+    return shift, float(variance + missed), statistics.variance(people.tolist()) / audited + missed
 
 
 def sides(away: Array, error: float, confidence: float) -> tuple[float, float]:

@@ -12,7 +12,8 @@ from culturekit.verify.scores.averages import Answer, Mean, mean, t_answer
 from culturekit.verify.scores.corrected_labels import CorrectionOf, corrected_labels
 from culturekit.verify.scores.corrected_pairs import corrected_pairs
 from culturekit.verify.scores.labelled_images import DiversityTables
-from culturekit.verify.scores.score_rows import compare_row, wrong_row
+from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
+from culturekit.verify.scores.supposed_answers import SUPPOSED, answers_if
 from culturekit.verify.scores.vendi import kernel_name, order_of
 
 __all__ = ["check_corrected"]
@@ -35,18 +36,30 @@ class CorrectedScores:
         """Give the nearest matches of a model and concept."""
         return self.nearest.filter(pl.col("model") == model, pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
 
-    def of(self, row: Mapping[str, Any], concept: str | None) -> tuple[Answer, int]:
-        """Correct one concept as a row says."""
+    def of(self, row: Mapping[str, Any], concept: str | None, supposed: str = "") -> tuple[Answer, int]:
+        """Correct one concept as a row says, by the answers as they are or would be."""
         about = row["about"]
         weights = tuple(float(weight) for weight in about["weights"])
-        key = (row["model"], concept, weights, about["q"], about["size"], about["pool"], about["confidence"])
+        key: tuple[Any, ...] = (
+            row["model"],
+            concept,
+            weights,
+            about["q"],
+            about["size"],
+            about["pool"],
+            about["confidence"],
+        )
+        images = self.images(row["model"], concept)
+        audits = self.said(images, about["pool"])
+        if supposed and (named := answers_if(supposed, audits, weights)) is not None:
+            key, audits = (*key, supposed), named
+        else:
+            supposed = ""
         if key not in self.found:
             of = CorrectionOf(
                 (weights[0], weights[1], weights[2]), order_of(about["q"]), int(about["size"]),
-                float(about["confidence"]), self.seed, row["model"], concept,
+                float(about["confidence"]), self.seed, row["model"], concept, supposed,
             )  # fmt: skip
-            images = self.images(row["model"], concept)
-            audits = self.said(images, about["pool"])
             correct = corrected_pairs if of.weights[2] > 0 and of.q == 2 else corrected_labels
             self.found[key] = correct(images, audits, of)
         return self.found[key]
@@ -70,16 +83,16 @@ class CorrectedScores:
                 found.add("none not told apart")
         return sorted(found | ({"design unknown"} if self.unknown else set()))
 
-    def answer(self, row: Mapping[str, Any]) -> tuple[Answer, int, pl.DataFrame]:
+    def answer(self, row: Mapping[str, Any], supposed: str = "") -> tuple[Answer, int, pl.DataFrame]:
         """Correct what a row speaks of: a concept, or all concepts, each counted by its number of prompts."""
         own = self.nearest.filter(pl.col("model") == row["model"])
         concepts = own["concept"].unique().sort().to_list()
         if row["concept"] is not None or concepts == [None]:
             images = self.images(row["model"], row["concept"])
-            return *self.of(row, row["concept"]), images
+            return *self.of(row, row["concept"], supposed), images
         parts = [(self.images(row["model"], concept)["prompt_id"].n_unique(), concept) for concept in concepts]
         total = sum(prompts for prompts, _ in parts)
-        answers = [(prompts / total, *self.of(row, concept)) for prompts, concept in parts]
+        answers = [(prompts / total, *self.of(row, concept, supposed)) for prompts, concept in parts]
         value = math.fsum(share * one.value for share, one, _ in answers)
         below = math.hypot(*(share * (one.value - one.low) for share, one, _ in answers))
         above = math.hypot(*(share * (one.high - one.value) for share, one, _ in answers))
@@ -116,6 +129,16 @@ def left_out(told: pl.DataFrame, weights: Sequence[float]) -> dict[str, int]:
     return {wider: nothing.height - untold, "cannot_tell": untold}
 
 
+def ends_of(row: Mapping[str, Any], told: pl.DataFrame, scores: CorrectedScores) -> dict[str, object]:
+    """Work out what a diversity would be if all that nobody could tell were alike, or different."""
+    if row["metric"] != "vs" or answers_if(SUPPOSED[0], told, row["about"]["weights"]) is None:
+        return {name: None for name in SUPPOSED if name in row["about"]}
+    found = {name: scores.answer(row, name)[0].value for name in SUPPOSED}
+    stated = {name: row["about"].get(name) for name in SUPPOSED}
+    near = {name: close(stated[name], found[name], tolerance=TOLERANCE) for name in SUPPOSED}
+    return {name: stated[name] if near[name] else found[name] for name in SUPPOSED}
+
+
 def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger: Ledger) -> None:
     """Work one row out and compare it."""
     answer, audited, images = scores.answer(row)
@@ -135,6 +158,7 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
     said |= {
         key: count for key, count in left_out(told, row["about"]["weights"]).items() if count or key in row["about"]
     }
+    said |= ends_of(row, told, scores)
     if "marked" in row["about"]:  # scores of earlier versions have no marks
         said["marked"] = scores.marks(images, row["about"])
     compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)

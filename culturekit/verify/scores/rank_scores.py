@@ -18,7 +18,16 @@ from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
 __all__ = ["check_ranks"]
 
 HOW = "from the corrected scores compared: limits by the distances of both models' limits, ranks by the p values stated"
-OF_ONE_MODEL = {"audited", "marked", "country_only", "continent_only", "no_continent", "cannot_tell"}
+OF_ONE_MODEL = {
+    "audited",
+    "marked",
+    "country_only",
+    "continent_only",
+    "no_continent",
+    "cannot_tell",
+    "if_alike",
+    "if_different",
+}
 PLACE = ("benchmark", "concept", "country", "group")
 
 

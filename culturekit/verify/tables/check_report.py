@@ -106,6 +106,7 @@ PAGE = "report.html"
 ROW, COUNT = re.compile(r"row (\d+) of (?:([\w-]+)/)?scores"), re.compile(r"n = ([\d,]+)")
 NUMBER = re.compile(r"[-\N{MINUS SIGN}]?\d+(?:\.\d+)?")
 LIMITS = re.compile(r"\s*([-\N{MINUS SIGN}]?[\d.]+)(?:[–-]| to )([-\N{MINUS SIGN}]?[\d.]+)\s*")
+FEW = "too few batches"
 LABELS = {"true": "truth", "true diversity": "truth", "mapped diversity": "mapped", "corrected diversity": "corrected"}
 KINDS = ("mapped", "corrected", "truth", "tagged")
 
@@ -191,7 +192,7 @@ def check_cell(
     shown = [NUMBER.search(cell.text)]
     under = LIMITS.fullmatch(cell.under.partition("\n")[0])
     pairs = [("value", row["value"], shown[0][0] if shown[0] else None)]
-    if under is not None or row["ci_low"] is not None:
+    if not said_in_words(cell, row) and (under is not None or row["ci_low"] is not None):
         pairs += [("lower limit", row["ci_low"], under[1] if under else None)]
         pairs += [("upper limit", row["ci_high"], under[2] if under else None)]
     for name, expected, text in pairs:
@@ -200,6 +201,12 @@ def check_cell(
     count = COUNT.search(cell.title)
     if count is not None and int(count[1].replace(",", "")) != row["n"]:
         ledger.broken(CHECK, here, "n is not that of the scores", expected=row["n"], found=count[1])
+
+
+def said_in_words(cell: Cell, row: Row) -> bool:
+    """Tell whether limits that tell nothing, further apart than half of the scale, are said to be so."""
+    low, high = row["ci_low"], row["ci_high"]
+    return None not in (low, high) and high - low > 0.5 and cell.under.partition("\n")[0].strip() == FEW
 
 
 def shows(text: str | None, number: float | None) -> bool:

@@ -146,6 +146,36 @@ def test_draws_from_the_model_have_the_mean_that_the_chinese_restaurant_has() ->
 
 def test_limits_lie_as_far_as_the_error_tells() -> None:
     away = np.random.default_rng(0).normal(0, 0.01, 4000)
-    low, high = distances(away, 0.02, 0.95)
+    low, high = distances(away, 0.02, 0.1, 0.95)
     assert (low, high) == pytest.approx((-1.96 * 0.021, 1.96 * 0.021), rel=0.05)
-    assert distances(np.zeros(10), 0.01, 0.95) == pytest.approx((-0.0196, 0.0196), abs=1e-4)
+    assert distances(np.zeros(10), 0.01, 0.1, 0.95) == pytest.approx((-0.0196, 0.0196), abs=1e-4)
+
+
+def test_limits_are_never_further_apart_than_those_of_labels_alone() -> None:
+    away = np.random.default_rng(0).gamma(2.0, 0.01, 4000)
+    low, high = distances(away - away.mean(), 0.02, 0.01, 0.95)
+    assert high - low == pytest.approx(2 * 1.96 * 0.01, rel=1e-3)
+    assert high > -low  # the longer side stays the longer
+
+
+def test_countries_outside_the_space_are_labels_of_their_own() -> None:
+    rng = np.random.default_rng(3)
+    countries = [f"c{number:02}" for number in range(30)]
+    of = rng.integers(30, size=900)
+    truth: list[str | None] = [countries[number] for number in of]
+    matches = matches_of([countries[label] for label in np.where(of < 10, of, rng.integers(10, size=900))], prompts=3)
+    ids = audit_sample(matches, n=150, rng=rng)["image_id"].to_list()
+    of_image = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    audit = audits_of({image: of_image[image] for image in ids}).with_columns(continent=pl.lit("everywhere"))
+    matches = matches.with_columns(continent=pl.lit("everywhere"))
+    diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * 30)
+    true = float(diversity(np.full(30, 1 / 30))[0])
+    answer = vendi_corrected(matches, audit, weights=COUNTRY, rng=rng)
+    assert abs(answer.value - true) < 0.02
+    assert answer.low <= true <= answer.high
+    outside = pl.col("country") >= "c10"
+    untold = audit.with_columns(country=pl.when(~outside).then("country"), none_of_these=outside)
+    for means in ("not in the list", "cannot tell"):
+        told = untold.with_columns(none_means=pl.when("none_of_these").then(pl.lit(means)))
+        with pytest.raises(UsageError, match="neither a country nor none of these"):
+            vendi_corrected(matches, told, weights=COUNTRY, rng=rng)

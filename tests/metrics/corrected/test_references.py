@@ -40,10 +40,10 @@ def test_em_finds_the_shares_behind_a_known_confusion() -> None:
 
 def test_references_correct_images_that_are_mapped_like_them() -> None:
     matches, truth = generated(0.75, images=20_000, seed=1)
-    audit = audits_of(dict(list(truth.items())[:4000]))
+    audit = audits_of(dict(list(truth.items())[:6000]))
     answer = vendi_corrected(
         matches, audit, weights=COUNTRY, method="references",
-        references=references(0.75, each=300, seed=2), rng=np.random.default_rng(0),
+        references=references(0.75, each=6000, seed=2), rng=np.random.default_rng(0),
     )  # fmt: skip
     true = vendi_batches([("", country, "") for country in truth.values()], size=8, weights=COUNTRY).mean()
     mapped = vendi_batches(matches.select("continent", "country", "artifact"), size=8, weights=COUNTRY).mean()
@@ -53,7 +53,7 @@ def test_references_correct_images_that_are_mapped_like_them() -> None:
 
 
 def test_references_that_lack_pictures_of_nothing_are_refused_where_people_found_some() -> None:
-    matches, truth = generated(0.75, images=20_000, seed=1)
+    matches, truth = generated(0.75, images=3_000, seed=1)
     found = {image: None if number % 5 == 0 else true for number, (image, true) in enumerate(truth.items())}
     audit = audits_of(dict(list(found.items())[:2000]))
     with pytest.raises(UsageError, match=r"labels of which there are no references.*none of these"):
@@ -63,10 +63,28 @@ def test_references_that_lack_pictures_of_nothing_are_refused_where_people_found
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("abstains", [0.0, 0.5])
+def test_pictures_of_nothing_are_told_from_others_only_by_a_mapping_that_abstains(abstains: float) -> None:
+    rng = np.random.default_rng(1)
+    true = [None if nothing else COUNTRIES[0] for nothing in rng.random(1500) < 0.6]
+    places = rng.choice(7, p=[*((1 - abstains) * np.array(SHARES)), abstains], size=3000)
+    floor = [(*COUNTRIES, None)[place] for place in places]
+    mapped = [floor.pop() if label is None else label for label in true]
+    matches = matches_of(mapped)
+    audit = audits_of(dict(list(zip(matches["image_id"].to_list(), true, strict=True))[:1000]))
+    nothing = pl.DataFrame({"true": pl.Series([None] * 1500, dtype=pl.String), "mapped": floor[:1500]})
+    known = pl.concat([references(0.9, each=300, seed=2), nothing])
+    reason = "too few images|not mapped like" if abstains else "does not tell their true labels apart.*0.000, 7 true"
+    with pytest.raises(UsageError, match=reason):
+        vendi_corrected(
+            matches, audit, weights=COUNTRY, method="references", references=known, rng=np.random.default_rng(0)
+        )
+
+
 def test_references_are_refused_where_the_audit_could_not_see_that_they_mislead() -> None:
-    matches, truth = generated(0.75, images=20_000, seed=1)
+    matches, truth = generated(0.75, images=3_000, seed=1)
     audit = audits_of(dict(list(truth.items())[:200]))
-    with pytest.raises(UsageError, match=r"an audit that sees a bias of 0\.02 in 80% of cases.*of 200 images"):
+    with pytest.raises(UsageError, match=r"see a bias of 0\.02 in 80% of cases.*200 audited images"):
         vendi_corrected(
             matches, audit, weights=COUNTRY, method="references",
             references=references(0.75, each=300, seed=2), rng=np.random.default_rng(0),
