@@ -8,7 +8,7 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import UsageError
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.known_inputs import known_records
-from culturekit.pipeline.planning.slots import looks
+from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
 from culturekit.stages.planned import Ahead, PlannedStage, ToPlan
@@ -36,7 +36,7 @@ def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
         ahead = {
             role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
         }
-        planned.append((step.plan or looks)(ToPlan(stage, state, folder, settled, ahead)))
+        planned.append((step.plan or asks())(ToPlan(stage, state, folder, settled, ahead)))
         made[folder] = Ahead(stage, planned[-1].units)
     return planned
 
