@@ -4,20 +4,10 @@ A stage that named the whole config would be made again for a key that it never 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypeAlias
 
-from pydantic import Field
+from culturekit.kg.concepts import Concept
 
-from culturekit.kg.concepts import Concept, load_concept
-from culturekit.stages.stage_command import Typed
-
-__all__ = ["Roots", "judged_concepts", "released_concepts"]
-
-Roots: TypeAlias = Annotated[
-    tuple[Concept, ...],
-    Field(description="Root config: a YAML file, or a shipped concept. Repeatable."),
-    Typed("roots", read=load_concept),
-]
+__all__ = ["judged_concepts", "released_concepts"]
 
 
 def judged_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:

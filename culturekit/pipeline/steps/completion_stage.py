@@ -14,12 +14,12 @@ from culturekit.builders.completing.completion_state import CellState
 from culturekit.builders.filtering.item_facts import ItemNames
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
+from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.pipeline.asking_stage import asking_stage, scratch
-from culturekit.pipeline.concept_options import Roots
-from culturekit.pipeline.steps.graph_stages import described
+from culturekit.pipeline.steps.extract_stages import described
 from culturekit.records.schemas import DROPS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
@@ -35,7 +35,7 @@ LIMITS = CompletionLimits()
 class CompletionOptions:
     """What a collection is completed with, by whom, and how far."""
 
-    concepts: Roots
+    roots: Roots
     proposer: Annotated[
         str, Field(description="Who proposes and checks, as a SPEC: openai:MODEL, google:MODEL, rules."), Typed("llm")
     ]
@@ -46,7 +46,7 @@ def complete_stage(
     given: CompletionInputs, options: CompletionOptions, llm: LlmOptions = DEFAULTS, *, name: str = "completion"
 ) -> Stage:
     """Complete a collection."""
-    client, concepts, limits = CLIENTS.make(options.proposer), options.concepts, options.limits
+    client, concepts, limits = CLIENTS.make(options.proposer), options.roots, options.limits
 
     def plan(out: Path, tried: CompletionPilot | None) -> CompletionPlan:
         """Say what can be asked at most: with the names that are there, or before they are known."""

@@ -12,11 +12,12 @@ from culturekit.builders.filtering.filter_requests import TASK, wording
 from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.kg.walk.class_labels import class_labels
+from culturekit.kg.walk.root_choice import Roots
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.pipeline.asking_stage import asking_stage, scratch
-from culturekit.pipeline.concept_options import Roots, judged_concepts
+from culturekit.pipeline.concept_options import judged_concepts
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -49,7 +50,7 @@ class FilterReads:
 class FilterOptions:
     """What candidates are judged for, and by whom."""
 
-    concepts: Roots
+    roots: Roots
     judge: Annotated[
         str, Field(description="Who judges, as a SPEC: rules, openai:MODEL, google:MODEL, replay:FOLDER."), Typed("llm")
     ]
@@ -59,7 +60,7 @@ def filter_stage(
     given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS, *, name: str = "filter"
 ) -> Stage:
     """Judge candidates; every one that is dropped keeps its reason."""
-    client, concepts = CLIENTS.make(options.judge), options.concepts
+    client, concepts = CLIENTS.make(options.judge), options.roots
 
     def run(work: Work) -> Outcome:
         table = given.table(work.scratch)
