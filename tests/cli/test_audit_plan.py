@@ -1,24 +1,23 @@
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.metrics.corrected import audit_forecast, imputed_prompts
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, matches_of
 
 
-@pytest.fixture(autouse=True)
-def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate few audits, and these in few rounds: how near forecasts come is for `test_audit_forecast` to say."""
-    monkeypatch.setattr(audit_forecast, "TIMES", 1)
-    for name in ("SETTLING", "KEPT"):
-        monkeypatch.setattr(imputed_prompts, name, 12)
+@pytest.fixture(scope="module", autouse=True)
+def simulated() -> Iterator[None]:
+    """How near forecasts come is for `test_audit_forecast` to say."""
+    with few_rounds():
+        yield
 
 
 @pytest.fixture(scope="module")
