@@ -95,6 +95,8 @@ def typed_as(each: Declared) -> tuple[Any, Any]:
         return kind, Parameter.empty
     if each.several or is_handle(each):
         return kind | None, None
+    if each.typed.once:
+        return str, ",".join(each.default)
     return (kind | None if each.optional else kind), each.default
 
 
@@ -133,6 +135,8 @@ def values_of(each: Declared, typed: Any) -> dict[str, Any]:  # noqa: ANN401 - e
     value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
     if each.typed.others:
         return {each.name: value[0], each.typed.others: value[1:]}
+    if each.typed.once and not is_handle(each):
+        return {each.name: tuple(value.split(","))}
     if is_handle(each):
         return {each.name: each.kind((value,) if each.typed.once else value)}
     return {each.name: value}
