@@ -131,12 +131,12 @@ def values_of(each: Declared, typed: Any) -> dict[str, Any]:  # noqa: ANN401 - e
     """Make the value of a field of what was typed, and that of another field where it takes the further values."""
     if each.typed.gather:
         return {each.name: each.typed.gather(typed)}
+    if each.typed.once and not is_handle(each):
+        return {each.name: tuple(typed.split(","))}
     read = each.typed.read or (lambda text: text)
     value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
     if each.typed.others:
         return {each.name: value[0], each.typed.others: value[1:]}
-    if each.typed.once and not is_handle(each):
-        return {each.name: tuple(value.split(","))}
     if is_handle(each):
         return {each.name: each.kind((value,) if each.typed.once else value)}
     return {each.name: value}
