@@ -32,6 +32,7 @@ COMMANDS = {
         "--backend 'simulated?temperature=2' --prompts prompts/prompts.parquet --repeats 50 --slots 8 --out images",
     ),
     "tag": CommandAt("culturekit.pipeline.steps.tag_stage:TAG"),
+    "judge": CommandAt("culturekit.pipeline.steps.judge_stage:JUDGE"),
     "quality": CommandAt("culturekit.pipeline.steps.quality_stage:QUALITY"),
     "vqascore": CommandAt("culturekit.pipeline.steps.question_stages:VQASCORE"),
     "report": at("run_commands:report", "runs/cube --out page"),

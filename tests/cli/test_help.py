@@ -32,7 +32,7 @@ CONTRACT = {
     "score pairs", "score spread", "score within",
     "score realism", "score stability", "score clip", "score questions", "llm log", "llm cost", "llm prices",
     "score routes",
-    "tag",
+    "judge", "tag",
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor",
     "init",

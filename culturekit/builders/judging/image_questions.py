@@ -4,14 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.llm.client import Answers, Image, Request
+from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = ["ImageQuestion", "check_questions", "image_request", "number_and_choice"]
+__all__ = ["ImageQuestion", "check_questions", "image_request", "load_questions", "number_and_choice"]
 
 REPLY_TOKENS = 256
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -32,6 +34,19 @@ class ImageQuestion:
     answers: tuple[str, ...] = ()
     between: tuple[float, float] | None = None
     prompt_id: str | None = None
+
+
+class QuestionFile(StrictModel):
+    """A file of questions."""
+
+    questions: tuple[ImageQuestion, ...]
+
+
+def load_questions(path: str) -> tuple[ImageQuestion, ...]:
+    """Read a file of questions."""
+    found = load_model(Path(path), QuestionFile).questions
+    check_questions(found)
+    return found
 
 
 def check_questions(questions: Sequence[ImageQuestion]) -> None:

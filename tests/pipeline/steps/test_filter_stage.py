@@ -3,18 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.builders.judging.image_questions import ImageQuestion
 from culturekit.config.load import load_recipe
 from culturekit.kg.concepts import load_concept
 from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.pipeline.steps.judge_stage import judge_stage
 from culturekit.stages.stage import Stage, input_records, key_of
-from tests.builders.judging.test_image_judge import png
-from tests.builders.judging.test_image_judge import table as images_table
 from tests.conftest import SMALL, HeardProgress, HereEngine
 from tests.faults.filter_kills import dishes
 
@@ -53,19 +48,6 @@ def test_replayed_replies_decide_by_what_they_say_and_not_by_where_they_lie(tmp_
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(line), encoding="utf-8")
         keys.append(key(stage_of(table, f"replay:{tmp_path / name}.jsonl?miss=default")))
     assert keys[0] == keys[1] != keys[2]
-
-
-def test_images_are_judged_as_a_stage(tmp_path: Path) -> None:
-    images = images_table(tmp_path / "images", {"a": png(), "b": b"broken"})
-    line = {"task": "image.inclusion", "reply": {"id": "${id}", "choice": "yes"}}
-    (tmp_path / "said.jsonl").write_text(json.dumps(line), encoding="utf-8")
-    question = ImageQuestion("inclusion", "region", "Is the country right?", answers=("yes", "no"))
-    stage = judge_stage(images, [question], f"replay:{tmp_path}/said.jsonl?miss=default")
-    with HereEngine() as engine:
-        run = run_stage(stage, tmp_path / "judgments", engine=engine, progress=HeardProgress())
-        assert run_stage(stage, tmp_path / "judgments", engine=engine, progress=HeardProgress()).state == "reused"
-    assert run.manifest.counts == {"judgments": 1, "images": 2, "drops": 1}
-    assert run.manifest.drops == {"picture format not read": 1}
 
 
 def test_a_plan_knows_what_the_filter_costs_once_its_candidates_are_there(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
 from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
-from culturekit.pipeline.steps.judge_stage import judge_stage
+from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage
 from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
 from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.stages.stage import Stage
@@ -89,8 +89,8 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     yield vqascore_stage(WeighReads(images, own), WeighOptions(specs["chat"]))
     yield tag_stage(TagReads(images), TagOptions(specs["chat"]), name="tags")
     likert = ImageQuestion("likert", "beauty", "How fair?", answers=("1", "2", "3"))
-    yield judge_stage(images, [likert, ImageQuestion("share", "sky", "How much?", between=(0.0, 1.0))], specs["chat"],
-                      name="judged")  # fmt: skip
+    likerts = (likert, ImageQuestion("share", "sky", "How much?", between=(0.0, 1.0)))
+    yield judge_stage(JudgeReads(images), JudgeOptions(likerts, specs["chat"]), name="judged")
     yield graphs_stage(GraphReads(own), GraphOptions(specs["chat"]))
 
 

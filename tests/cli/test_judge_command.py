@@ -1,0 +1,61 @@
+"""`culturekit judge`: questions of a file, put to images, and what is refused of them."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from culturekit.cli.app import app
+from tests.builders.judging.test_image_judge import png, table
+from tests.cli.test_question_commands import planned, ran
+
+QUESTIONS = """
+questions:
+  - {task: inclusion, item: region, question: "Is the country right?", answers: [yes, no]}
+  - {task: likert, item: beauty, question: "How fair?", answers: [1, 2, 3]}
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str | Path]:
+    """A command whose judge answers from a script."""
+    images = table(tmp_path / "images", {"a": png(), "b": b"broken"})
+    said = [{"task": f"image.{task}", "reply": {"id": "${id}", "choice": choice}}
+            for task, choice in (("inclusion", "yes"), ("likert", "2"))]  # fmt: skip
+    (tmp_path / "said.jsonl").write_text("\n".join(map(json.dumps, said)), encoding="utf-8")
+    (tmp_path / "questions.yaml").write_text(QUESTIONS, encoding="utf-8")
+    spec = f"replay:{tmp_path}/said.jsonl?miss=default"
+    return ["judge", "--images", images, "--questions", tmp_path / "questions.yaml", "--llm", spec, "--out",
+            tmp_path / "judged"]  # fmt: skip
+
+
+def test_each_question_of_the_file_is_a_row_of_each_image_that_can_be_shown(
+    words: list[str | Path], tmp_path: Path
+) -> None:
+    assert planned(*words)["requests"] == 2
+    code, said = ran(*words, "--json")
+    assert code == 0, said
+    assert json.loads(said.splitlines()[-1])["drops"] == {"picture format not read": 1}
+    rows = pl.read_parquet(tmp_path / "judged/judgments.parquet").select("image_id", "task", "item", "value", "choice")
+    assert rows.rows() == [("a", "inclusion", "region", None, "yes"), ("a", "likert", "beauty", 2.0, "2")]
+    assert json.loads(ran(*words, "--json")[1].splitlines()[-1])["state"] == "reused"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("questions: []", "no question is asked"),
+        (QUESTIONS.replace("answers", "answer", 1), "questions.yaml:3"),
+        (QUESTIONS.replace("answers: [yes, no]", "between: [1, 1]"), "from the smaller to the larger"),
+        (QUESTIONS.replace("answers: [yes, no]", "dimension: sky"), "some answers or a range"),
+    ],
+)
+def test_questions_that_cannot_be_asked_are_refused(
+    words: list[str | Path], tmp_path: Path, changed: str, said: str
+) -> None:
+    (tmp_path / "questions.yaml").write_text(changed, encoding="utf-8")
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert getattr(result.exception, "exit_code", 0) == 2
+    assert said in str(result.exception)
