@@ -62,9 +62,9 @@ def parameter(each: Declared) -> Parameter:
     """Make an option of a field."""
     kind, default = typed_as(each)
     names = [f"--{each.typed.name}"] if each.typed.name else []
-    least = each.bounds.get("ge") if each.typed.least is None else each.typed.least
     offered = spec_completer(each.typed.offers) if each.typed.offers else None
-    option = typer.Option(*names, help=each.help, min=least, max=each.bounds.get("le"), autocompletion=offered)
+    low, high = each.bounds.get("ge"), each.bounds.get("le")
+    option = typer.Option(*names, help=each.help, min=low, max=high, autocompletion=offered)
     return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
 

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from culturekit.families.handles.inputs import Files, Input
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
-from culturekit.stages.stage_command import PLAIN, Seed, StageCommand, Typed
+from culturekit.stages.stage_command import PLAIN, StageCommand, Typed
 
 __all__ = [
     "Confidence",
@@ -21,8 +21,6 @@ __all__ = [
     "Declared",
     "Family",
     "Pair",
-    "Seed",
-    "Typed",
     "check_choices",
     "check_options",
     "dataclasses_of",
