@@ -71,7 +71,8 @@ def with_lists(project: Path) -> list[dict[str, Any]]:
 
 def answer_sheet(desk: AnswerDesk, project: Path, person: str, said: Mapping[str, Answers]) -> str | None:
     """Take the next sheet for somebody, and answer all of it: items as said, checks as they ask."""
-    key, sheet = key_of(project), desk.begin({"annotator": person})["sheet"]
+    sheet: str | None = desk.begin({"annotator": person})["sheet"]
+    key = key_of(project)
     for task in () if sheet is None else desk.sheets[sheet]:
         row = key[task]
         answers = orjson.loads(row["expected"]) if row["kind"] == "check" else said[row["item_id"]]

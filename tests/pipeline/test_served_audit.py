@@ -121,4 +121,4 @@ def test_from_a_finished_run_to_a_corrected_report(tmp_path: Path) -> None:
     assert values["mapped", "empty"] > values["mapped", "narrow"]
     assert values["corrected", "empty"] == pytest.approx(1 / 8, abs=0.02)
     assert "corrected" in (root / "report/report.html").read_text(encoding="utf-8")
-    assert verify_run(root).findings == []
+    assert verify_run(root).findings == ()
