@@ -73,7 +73,9 @@ def answer_sheet(desk: AnswerDesk, project: Path, person: str, said: Mapping[str
     """Take the next sheet for somebody, and answer all of it: items as said, checks as they ask."""
     sheet: str | None = desk.begin({"annotator": person})["sheet"]
     key = key_of(project)
-    for task in () if sheet is None else desk.sheets[sheet]:
+    if sheet is None:
+        return None
+    for task in desk.sheets[sheet]:
         row = key[task]
         answers = orjson.loads(row["expected"]) if row["kind"] == "check" else said[row["item_id"]]
         desk.take(entry(project, sheet, task, person, answers))
