@@ -45,6 +45,7 @@ class Typed:
         once: whether an option that is several files in a recipe is typed once.
         others: a field that takes the second and all further values of an option that is repeatable.
         after: the option that it stands after in the help, where that is not the order of the fields.
+        only: the fields of a dataclass within another that are options there, where not all are.
         offers: `module:NAME` of the registry whose names the shell offers.
     """
 
@@ -55,6 +56,7 @@ class Typed:
     once: bool = False
     others: str = ""
     after: str = ""
+    only: tuple[str, ...] = ()
     offers: str = ""
 
 
