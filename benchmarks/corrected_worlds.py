@@ -44,8 +44,8 @@ CONTINENT = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS),
 OF_COUNTRY = 1 / np.arange(1, ARTIFACTS + 1) / (1 / np.arange(1, ARTIFACTS + 1)).sum()
 """How common the artifacts of a country are in its pictures."""
 
-UNMAPPED = 2
-"""Runs of which the estimator is asked without mapping, too."""
+UNMAPPED = 1
+"""Runs in which the estimator is asked without mapping, too."""
 
 Score: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
