@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -59,8 +60,9 @@ class Spec:
                 expected=" or ".join(known) if known else "no options",
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
+        written = {name: f"0{value}" if re.match(r"\.\d", value) else value for name, value in self.options.items()}
         try:
-            return msgspec.convert(dict(self.options), options, strict=False)
+            return msgspec.convert(written, options, strict=False)
         except (msgspec.ValidationError, ValueError) as error:
             raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
 
@@ -117,8 +119,9 @@ class Entry(Generic[Thing]):
     """A name in a registry.
 
     `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
-    `extra` is the optional part of culturekit that brings what the module imports; `needs` names the
-    keyword arguments the factory takes besides the SPEC. `outside` says that another package brings it.
+    `extra` is the optional part of culturekit that brings what the module imports, `packages` what it imports of it;
+    `needs` names the keyword arguments the factory takes besides the SPEC. `outside` says that another package
+    brings it.
     """
 
     name: str
@@ -126,6 +129,7 @@ class Entry(Generic[Thing]):
     summary: str
     options: str = ""
     extra: str = ""
+    packages: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     outside: bool = False
 
@@ -138,6 +142,17 @@ class Entry(Generic[Thing]):
         """Check the options of a SPEC without making anything."""
         if self.options:
             spec.read(self.load(kind, self.options))
+
+    def ready(self, kind: str) -> None:
+        """Make sure that the packages are installed, without importing them.
+
+        Raises:
+            MissingDependency: one is not.
+        """
+        with needing(self.extra or "all", f"the {kind} {self.name}"):
+            for package in self.packages:
+                if find_spec(package) is None:
+                    raise ModuleNotFoundError(name=package)
 
     def load(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
         """Import what a reference names, or say which command installs what is missing.
@@ -211,6 +226,10 @@ class Registry(Generic[Thing]):
         """Check a SPEC, its name and its options, without making anything."""
         parsed = parse_spec(spec)
         self.find(parsed).check(self.kind, parsed)
+
+    def ready(self, spec: str) -> None:
+        """Make sure that what a SPEC names could be made here, as far as installed packages tell."""
+        self.find(spec).ready(self.kind)
 
     def find(self, spec: Spec | str) -> Entry[Thing]:
         """Look a name up, among our own first."""

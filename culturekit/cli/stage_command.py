@@ -1,8 +1,9 @@
 """The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, replace
-from inspect import Parameter, Signature
+from dataclasses import MISSING, is_dataclass, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -11,11 +12,11 @@ import typer
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in
+from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in, options_of
 from culturekit.families.handles.inputs import Input
 from culturekit.stages.stage_command import StageCommand
 
-__all__ = ["command_function"]
+__all__ = ["command_function", "spread_out"]
 
 FLAGS: dict[str, tuple[Any, Any]] = {
     "workers": (Workers, None),
@@ -49,6 +50,24 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     return command
 
 
+def spread_out(command: Callable[..., None]) -> Callable[..., None]:
+    """Make options of the dataclasses that a command takes, one of each field."""
+    taken = signature(command).parameters.values()
+    kinds = {each.name: each.annotation for each in taken if is_dataclass(each.annotation)}
+
+    @wraps(command)
+    def spread(**typed: Any) -> None:  # noqa: ANN401 - each option has its own type
+        for name, kind in kinds.items():
+            typed[name] = built(kind, {each.option: typed.pop(each.option) for each in options_in(kind)})
+        command(**typed)
+
+    spaced = [[*map(parameter, options_in(kinds[one.name]))] if one.name in kinds else [one] for one in taken]
+    ordered = [each.replace(kind=Parameter.KEYWORD_ONLY) for group in spaced for each in group]
+    spread.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
+    spread.__annotations__ = {each.name: each.annotation for each in ordered}
+    return spread
+
+
 def in_order(options: Iterable[Declared]) -> list[Declared]:
     """Put options in the order of the help."""
     found = list(options)
@@ -63,7 +82,8 @@ def parameter(each: Declared) -> Parameter:
     kind, default = typed_as(each)
     names = [f"--{each.typed.name}"] if each.typed.name else []
     offered = spec_completer(each.typed.offers) if each.typed.offers else None
-    low, high = each.bounds.get("ge"), each.bounds.get("le")
+    bounds = each.bounds
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
     option = typer.Option(*names, help=each.help, min=low, max=high, autocompletion=offered)
     return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
@@ -75,6 +95,8 @@ def typed_as(each: Declared) -> tuple[Any, Any]:
         return kind, Parameter.empty
     if each.several or is_handle(each):
         return kind | None, None
+    if each.typed.once:
+        return str, ",".join(each.default)
     return (kind | None if each.optional else kind), each.default
 
 
@@ -98,8 +120,9 @@ def built(kind: Any, typed: Mapping[str, Any], default: Any = MISSING) -> Any:  
     found: dict[str, Any] = {}
     for each in declared(kind):
         if is_group(each):
-            found[each.name] = built(each.kind, typed, each.default)
-        elif each.help and typed[each.option] is not None:
+            inside = {one.option: typed[one.option] for one in options_of(each)}
+            found[each.name] = built(each.kind, inside, each.default)
+        elif each.help and typed.get(each.option) is not None:
             found |= values_of(each, typed[each.option])
     return kind(**found) if default is MISSING else replace(default, **found)
 
@@ -108,6 +131,8 @@ def values_of(each: Declared, typed: Any) -> dict[str, Any]:  # noqa: ANN401 - e
     """Make the value of a field of what was typed, and that of another field where it takes the further values."""
     if each.typed.gather:
         return {each.name: each.typed.gather(typed)}
+    if each.typed.once and not is_handle(each):
+        return {each.name: tuple(typed.split(","))}
     read = each.typed.read or (lambda text: text)
     value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
     if each.typed.others:

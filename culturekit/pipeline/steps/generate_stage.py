@@ -1,9 +1,11 @@
 """The stage from prompts to images."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from culturekit.families.handles.public_files import prompts_table, space_table
+from culturekit.families.handles.weights_behind import check_ready
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
@@ -75,6 +77,7 @@ def generate_stage(
         {**asdict(plan), "backend": str(spec), "model": model, **weights},
         {"images": seed},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, BACKENDS, str(spec)),
     )
 
 

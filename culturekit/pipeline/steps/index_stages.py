@@ -6,8 +6,9 @@ from pathlib import Path
 
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.families.handles.weights_behind import check_weights, weights_behind
+from culturekit.families.handles.weights_behind import check_ready, weights_behind
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_table
+from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
@@ -36,7 +37,7 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         {**roles_of(files), **shipped_templates(files, options)},
         {**asdict(options), **weights_behind(options.encoder)},
         packages=("numpy", "pillow", "polars"),
-        before=partial(check_weights, options.encoder),
+        before=partial(check_ready, ENCODERS, options.encoder),
     )
 
 
@@ -66,7 +67,7 @@ def embed_stage(source: EmbedSource, options: EmbedOptions, *, name: str = "vect
         source.inputs,
         {**source.options, "encoder": encoder, **weights_behind(encoder)},
         packages=("numpy", "pillow", "polars"),
-        before=partial(check_weights, encoder),
+        before=partial(check_ready, ENCODERS, encoder),
     )
 
 
