@@ -91,6 +91,9 @@ class FormHandler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if host in HERE and hmac.compare_digest(token.encode(), self.server.token.encode()):
             return name
+        if self.path == "/favicon.ico":
+            self.give(HTTPStatus.NO_CONTENT, b"", "image/png")
+            return None
         self.refuse(HTTPStatus.FORBIDDEN, "Open the address that `culturekit annotate serve` printed, all of it.")
         return None
 

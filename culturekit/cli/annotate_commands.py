@@ -127,6 +127,7 @@ def serve(
             FormServer(desk, port=port, saved=lambda: progress.tell(desk.together)) as server,
         ):
             typer.echo(f"{desk.together}; each is kept in {journal_of(folders_of(run))}. Ctrl-C ends.", err=True)
+            progress.stage("answers")
             print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
             with suppress(KeyboardInterrupt):
                 server.serve_forever()
