@@ -88,10 +88,17 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
     quotas = Quotas() if size.people is None else Quotas(size.people)
     files = ExportFiles(
         images, run.table(roles.PROMPTS), sample=run.table(roles.AUDITED_SAMPLE), cspace=run.table(roles.CSPACE),
-        matches=matches,
+        matches=matches, gold=known_pictures(run),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
     run_stage(stage, form, engine=engine, progress=progress, replace=True)
+
+
+def known_pictures(run: RunFolders) -> Path | None:
+    """Name the references where they say what they show: among the others, they tell how often raters are right."""
+    references = run.references()
+    known = references is not None and "truth_artifact_id" in references and references.height >= ExportOptions().gold
+    return run.table(roles.REFERENCES) if known else None
 
 
 def check_size(run: RunFolders, size: AuditSize) -> None:

@@ -15,7 +15,7 @@ from culturekit.annotate.answer_journal import AnswerJournal
 from culturekit.annotate.form_server import FormServer
 from tests.annotate.projects import Answers, form_tasks, key_of, result_of
 
-__all__ = ["answer_sheet", "ask", "desk_of", "entry", "serving"]
+__all__ = ["answer_sheet", "ask", "desk_of", "entry", "right_answer", "serving"]
 
 
 @contextmanager
@@ -76,7 +76,13 @@ def answer_sheet(desk: AnswerDesk, project: Path, person: str, said: Mapping[str
     if sheet is None:
         return None
     for task in desk.sheets[sheet]:
-        row = key[task]
-        answers = orjson.loads(row["expected"]) if row["kind"] == "check" else said[row["item_id"]]
-        desk.take(entry(project, sheet, task, person, answers))
+        desk.take(entry(project, sheet, task, person, right_answer(key[task], said)))
     return sheet
+
+
+def right_answer(row: Mapping[str, Any], said: Mapping[str, Answers]) -> Answers:
+    """Answer an item as said, a check as it asks, and a gold item as it is known to be."""
+    expected: dict[str, str] = orjson.loads(row["expected"] or "{}")
+    if row["kind"] == "gold":
+        return {"shows": "country", "country": expected["country"]} if expected else {"shows": "none"}
+    return expected or said[row["item_id"]]

@@ -25,7 +25,7 @@ from tests.annotate.projects import (
     write_images,
     write_prompts,
 )
-from tests.annotate.serving import answer_sheet, ask, desk_of, entry, serving
+from tests.annotate.serving import answer_sheet, ask, desk_of, entry, right_answer, serving
 
 SAID = {f"{model}-{n}": {"belongs": "yes", "faithfulness": "4", "realism": "5"} for model in "ab" for n in range(4)}
 
@@ -115,8 +115,7 @@ def answer_by_http(server: Any, project: Path, person: str) -> bool:
     """Take a sheet and answer it, as a browser would; false where nothing is left."""
     sheet = orjson.loads(ask(f"{server.address}begin", {"annotator": person})[1])["sheet"]
     for task in () if sheet is None else server.desk.sheets[sheet]:
-        row = server.desk.key[task].row(0, named=True)
-        answers = orjson.loads(row["expected"]) if row["kind"] == "check" else SAID[row["item_id"]]
+        answers = right_answer(server.desk.key[task].row(0, named=True), SAID)
         assert ask(f"{server.address}answer", entry(project, sheet, task, person, answers))[0] == 200
     return sheet is not None
 
