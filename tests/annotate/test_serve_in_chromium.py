@@ -1,4 +1,4 @@
-"""From a finished run to a corrected report in three commands, with two people in browsers and a server that is killed."""
+"""From a run to a corrected report in three commands, with two people in browsers and a server that is killed."""
 
 import os
 import signal
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 import pytest
 
 from culturekit.annotate.answer_journal import answers_in
 from tests.annotate.browser import CHROMIUM, Page, open_page
 from tests.annotate.projects import key_of
+from tests.annotate.serving import right_answer
 from tests.command_line import culturekit
 from tests.conftest import SMALL
 from tests.pipeline.test_served_audit import truth_of
@@ -71,13 +71,12 @@ def begin(page: Page, address: str, name: str) -> None:
 
 
 def choose(page: Page, run: Path, truth: dict[str, Any]) -> str:
-    """Answer what is shown as it truly is, as a check asks, and give the task."""
+    """Answer what is shown as it truly is, or as a check asks, and give the task."""
     shown = page.run("document.querySelector('#pictures img').getAttribute('src')").removeprefix("pictures/")
     told = text_of(page, "note")
     rows = [row for row in key_of(run / "to-audit").values() if shown in row["files"]]
     row = next(row for row in rows if (row["kind"] == "check") == bool(told))
-    answers = orjson.loads(row["expected"]) if told else truth[row["item_id"]]
-    for value in answers.values():
+    for value in right_answer(row, truth).values():
         page.run(f"document.querySelector('fieldset:not([hidden]) input[value=\"{value}\"]').click()")
     return str(row["task"])
 
