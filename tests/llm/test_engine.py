@@ -325,6 +325,7 @@ def interrupted(folder: Path, delay: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=Path(__file__).parents[2])
 
 
+@pytest.mark.endtoend
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_press_drains_and_raises(tmp_path: Path, number: signal.Signals) -> None:
     with interrupted(tmp_path, "0.02") as process:
@@ -335,6 +336,7 @@ def test_the_first_press_drains_and_raises(tmp_path: Path, number: signal.Signal
         assert process.wait() == 130
 
 
+@pytest.mark.endtoend
 def test_the_second_press_leaves_at_once(tmp_path: Path) -> None:
     with interrupted(tmp_path, "3600") as process:
         assert process.stdout is not None

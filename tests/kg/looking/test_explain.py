@@ -66,6 +66,7 @@ concepts = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(world=statements, concept=concepts)
 def test_verdicts_hops_and_paths_are_those_of_a_naive_search(
