@@ -6,6 +6,7 @@ images plus the audited difference, and never needs a matrix of artifacts by art
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.audit_gates import TakenAnswers, audited_answers
 from culturekit.metrics.corrected.audited_counts import NONE
-from culturekit.metrics.corrected.raters import check_agreement
+from culturekit.metrics.corrected.raters import RaterModel, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -32,10 +33,18 @@ by twice its part. Over 1.96 this is the least standard error: no audit is witho
 
 @dataclass(frozen=True, slots=True)
 class PairMean:
-    """The mean of k² over pairs of images of a prompt, its variance, and how many images were audited."""
+    """The mean of k² over pairs of images of a prompt.
+
+    Attributes:
+        value: the mean.
+        variance: of it, over draws of an audit.
+        erring: how far errors of raters may move it, as a standard error.
+        audited: how many images were audited.
+    """
 
     value: float
     variance: float
+    erring: float
     audited: int
 
 
@@ -52,17 +61,29 @@ def pair_diversity(
 ) -> Interval:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
-    said = one_answer(audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design))
+    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
+    said, raters = one_answer(taken.said), modelled(taken)
     means = [
-        corrected_pair_mean(images, said, weights=weights)
+        corrected_pair_mean(images, said, weights=weights, raters=raters)
         for images in nearest.partition_by("prompt_id", maintain_order=True)
     ]
     values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
     slopes = (size - 1) * values**2
-    error = math.sqrt(sum((slope**2) * mean.variance for slope, mean in zip(slopes, means, strict=True))) / len(means)
     audited = sum(mean.audited for mean in means)
+    error = error_of(slopes, means)
     low, high = log_limits(float(values.mean()), error, audited - len(means), confidence)
     return Interval(float(values.mean()), max(low, 1 / size), min(high, 1.0), audited, "these")
+
+
+def error_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> float:
+    """Give the standard error of the mean over prompts, of which the audits are independent and the raters are not.
+
+    Images unlike all others may have been missed in any prompt, but in all of them together no more than UNSEEN.
+    """
+    drawn = math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
+    missed = max(slope * UNSEEN * mean.value / mean.audited for slope, mean in zip(slopes, means, strict=True))
+    erring = sum(slope * mean.erring for slope, mean in zip(slopes, means, strict=True))
+    return math.hypot(max(drawn, missed), erring) / len(means)
 
 
 def log_limits(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
@@ -73,6 +94,13 @@ def log_limits(value: float, error: float, freedom: int, confidence: float) -> t
     return value / factor, value * factor
 
 
+def modelled(taken: TakenAnswers) -> RaterModel:
+    """Say how often the answer that most people give is right."""
+    labels = taken.said["label"].rank("dense").cast(pl.Int64) - 1
+    said = taken.said.select("image_id", "annotator", label=labels)
+    return modelled_answers(said, taken.gold, labels=labels.n_unique())
+
+
 def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
     """Take the answer that most raters of an image give; ties go to the alphabetically first."""
     labels = [
@@ -80,17 +108,17 @@ def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
         for level, column in zip(LEVELS, ("continent", "country", "artifact_id"), strict=True)
     ]
     answers = audit.select("image_id", *labels).group_by("image_id", *LEVELS).len()
-    check_agreement(answers["image_id"], answers["len"])
     return answers.sort("image_id", "len", *LEVELS, descending=[False, True, False, False, False]).unique(
         "image_id", keep="first", maintain_order=True
     )
 
 
-def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: Weights) -> PairMean:
+def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: Weights, raters: RaterModel) -> PairMean:
     """Correct the mean of k² over the pairs of one prompt's images.
 
     The mapped part enters with the weight that makes the audited difference scatter least; with weight 0 only
-    the audited labels would count, so that the mapping never makes the result worse.
+    the audited labels would count, so that the mapping never makes the result worse. Pairs of which an answer is wrong
+    are between as similar as others and not similar: the mean lies between what was seen and that over right².
     """
     mapped = images.select(
         "image_id", *(pl.col(column).fill_null(NONE).alias(level) for level, column in mapped_columns())
@@ -108,9 +136,11 @@ def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: We
     trust = weight_of_mapping(true, seen)
     everywhere = mean_over_pairs(mapped, weights=weights)
     difference, variance = u_statistic(true - trust * seen)
-    value = float(np.clip(difference + trust * everywhere, 0.0, 1.0))
+    seen_mean = max(difference + trust * everywhere, 0.0)
     total = variance + trust**2 * variance_over_images(mapped, weights=weights)
-    return PairMean(value, max(total, (UNSEEN * value / both.height) ** 2), both.height)
+    more = (1 + raters.right**-2) / 2
+    erring = seen_mean * math.hypot(more - 1, raters.doubt / raters.right**3)
+    return PairMean(min(more * seen_mean, 1.0), more**2 * total, erring, both.height)
 
 
 def mapped_columns() -> tuple[tuple[str, str], ...]:
