@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
+from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts
@@ -23,6 +23,7 @@ __all__ = ["Method", "checked_options", "correct_counts", "mean_of_labels", "ven
 Method: TypeAlias = Literal["audit", "references"]
 
 DRAWS = 300
+FRAME = "a table, as a frame of polars or pandas"
 LARGEST = 12
 """The largest batch: the number of kinds of batches grows fast."""
 
@@ -83,6 +84,7 @@ def vendi_corrected(
     """
     check_choice("method", method, ("audit", "references"))
     options = checked_options(weights, q, size, confidence)
+    matches, audit = polars_frame("matches", FRAME, matches), polars_frame("audit", FRAME, audit)
     check_one_model(matches)
     asked: Any = {"weights": options.weights, "pool": pool, "sample": sample, "design": design}
     if options.weights[2] > 0 and q == 2:
