@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.records.choices import PictureFormat
+from culturekit.stages.stage_command import Typed
 
 if TYPE_CHECKING:
     from culturekit.generation.runner import ImagePlan
-    from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.steps.folder_stage import ImageFolder
     from culturekit.stages.stage import Stage
 
 __all__ = ["generate"]
-
-CALLS_AT_ONCE = 16
 
 
 def generate(
@@ -60,9 +60,7 @@ def generate(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what a paid service would be asked and cost; nothing is sent.")
     ] = False,
-    budget: Budget = None,
-    concurrency: Concurrency = CALLS_AT_ONCE,
-    batch: Batch = False,
+    llm: Annotated[LlmOptions, Typed(only=("budget", "concurrency", "batch"))] = DEFAULTS,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Generate again: no image is bought twice, and what brought none is asked anew."),
@@ -78,18 +76,13 @@ def generate(
     from culturekit.errors import UsageError
     from culturekit.generation.folder.folder_options import FOLDER
     from culturekit.generation.services.image_services import is_paid
-    from culturekit.llm.answers import LlmOptions
     from culturekit.registry import parse_spec
 
     paid = is_paid(backend)
-    llm = LlmOptions(budget, concurrency, batch)
-    if not paid and (plan or llm != LlmOptions(concurrency=CALLS_AT_ONCE)):
+    if not paid and (plan or llm != DEFAULTS):
         raise UsageError("--plan, --budget, --concurrency and --batch are for paid services", found=backend)
     if paid and pilot:
         raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
-    if paid and plan:
-        print_plan(backend, prompts, plan_of(repeats, slots, size, image_format), seed, out, batch=batch, json=as_json)
-        return
     if parse_spec(backend).name == FOLDER:
         from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 
@@ -108,28 +101,10 @@ def generate(
         if pilot and prompts is not None:
             try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
             return
+    if plan:
+        tell(stage, out, pilot=None, wait=wait, as_json=as_json)
+        return
     run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
-
-
-def print_plan(
-    backend: str,
-    prompts: Path | None,
-    plan: "ImagePlan",
-    seed: int,
-    out: Path,
-    *,
-    batch: bool,
-    json: bool,
-) -> None:
-    """Say what a paid service would be asked, and what that costs."""
-    from dataclasses import asdict
-    from json import dumps
-
-    from culturekit.pipeline.planning.paid_images import images_plan_lines, plan_images
-
-    planned = plan_images(needed(prompts), plan, backend=backend, seed=seed, out=out, batch=batch)
-    for line in [dumps(asdict(planned))] if json else [*images_plan_lines(planned), "nothing was sent"]:
-        print(line)
 
 
 def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
@@ -152,7 +127,7 @@ def stage_of_backend(
     model: str | None,
     seed: int,
     dry_run: bool,
-    llm: "LlmOptions",
+    llm: LlmOptions,
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
     from culturekit.errors import UsageError

@@ -20,7 +20,7 @@ from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.cube.counts import all_images, known_prompts
 from culturekit.pipeline.parts.model_images import model_images
-from culturekit.pipeline.planning.slots import asks, makes, works
+from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
@@ -55,7 +55,7 @@ def references(recipe: Recipe, run: Run, wanted: References) -> None:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
         stage = generate_stage(prompts, images, backend=backend, model="references", seed=recipe.seed, cspace=space)
-    run.add(stage, roles.REFERENCES, plan=makes(images, backend, seed=recipe.seed))
+    run.add(stage, roles.REFERENCES)
 
 
 def reference_prompts(run: Run) -> Path:
