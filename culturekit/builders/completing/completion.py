@@ -1,9 +1,9 @@
 """What a collection lacks, named by a model, checked by a second question, and reconciled with what is known."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_cells import Cell, cells_of, drawn_cells, names_there
+from culturekit.builders.completing.completion_cells import Cell, cells_of, names_there
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import SLUG
 from culturekit.builders.completing.completion_questions import CompletionLimits, wordings
@@ -25,7 +25,6 @@ from culturekit.builders.completing.completion_tables import (
     write_rounds,
 )
 from culturekit.builders.filtering.item_facts import ItemNames
-from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.facts import Facts
@@ -33,16 +32,13 @@ from culturekit.kg.walk.candidate_rows import candidate_rows
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
-from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import CANDIDATES, COMPLETED, DROPS, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.table_slices import TableSlices, slices_of
 from culturekit.storage.tables import write_table
 
-__all__ = ["CompletionInputs", "CompletionPilot", "complete", "prepare", "try_cells"]
-
-SAMPLED = 40
-"""Proposals of a pilot that are shown."""
+__all__ = ["CompletionInputs", "asking", "complete", "prepare"]
 
 Added = dict[str, ProposalRow]
 LIST = pl.List(pl.String)
@@ -86,64 +82,6 @@ def complete(
     completion.run(asking(work, client, llm, watch))
     outcome = write_all(work, completion, tables, client)
     return replace(outcome, notes={**outcome.notes, **watch.notes()})
-
-
-def try_cells(
-    work: Work,
-    inputs: CompletionInputs,
-    concepts: Sequence[Concept],
-    client: Client | FreeClient,
-    *,
-    size: int,
-    limits: CompletionLimits,
-    llm: LlmOptions = DEFAULTS,
-) -> "CompletionPilot":
-    """Do the first round of a few cells; the answers lie in the journal for the run to come."""
-    cells = drawn_cells(cells_of(concepts), size)
-    completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
-    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
-    try:
-        completion.run(asking(work, client, llm, watch), rounds=1)
-    except UnusableReplies as error:
-        stopped = str(error)
-    return CompletionPilot(completion, watch.seen(stopped=stopped))
-
-
-@dataclass(frozen=True, slots=True)
-class CompletionPilot:
-    """What one round of a few cells brought: what became of the proposals, and what of the replies could be used."""
-
-    tried: CompletionRounds
-    replies: RepliesSeen
-
-    @property
-    def to_mend(self) -> str:
-        """Why a person has to look at the replies first."""
-        return self.replies.to_mend
-
-    @property
-    def fates(self) -> dict[str, int]:
-        """How many proposals ended in which way."""
-        return dict(sorted(Counter(row.outcome for row in self.tried.proposals).items()))
-
-    def as_data(self) -> dict[str, object]:
-        """Give it as data."""
-        return {
-            "asked": len(self.tried.rounds),
-            "outcomes": dict(self.tried.ended_in()),
-            "proposals": self.fates,
-            "samples": [(row.outcome, row.name, row.cell.id) for row in self.tried.proposals[:SAMPLED]],
-            "replies": asdict(self.replies),
-        }
-
-    def lines(self) -> Iterator[str]:
-        """Say it in words."""
-        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.tried.ended_in().items())
-        yield f"pilot: one round of {len(self.tried.rounds):,} pairs ({ended}); the answers are kept for the run"
-        yield f"  proposals: {', '.join(f'{count:,} {fate}' for fate, count in self.fates.items()) or 'none'}"
-        yield from self.replies.lines()
-        for row in self.tried.proposals[:SAMPLED]:
-            yield f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip()
 
 
 def prepare(
