@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,16 +13,17 @@ from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Wo
 from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
+from culturekit.generation.runner import SIZE, ImagePlan
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.records.choices import PictureFormat
 from culturekit.stages.stage_command import Typed
 
 if TYPE_CHECKING:
-    from culturekit.generation.runner import ImagePlan
     from culturekit.pipeline.steps.folder_stage import ImageFolder
     from culturekit.stages.stage import Stage
 
 __all__ = ["generate"]
+
+ONE_EACH = ImagePlan()
 
 
 def generate(
@@ -45,12 +47,7 @@ def generate(
     model: Annotated[
         str | None, typer.Option(help="Name of the model in the tables; of a folder with several, the one to take.")
     ] = None,
-    size: Annotated[
-        str | None, typer.Option(help="Width x height in pixels, such as 512x512. [what the backend makes by itself]")
-    ] = None,
-    image_format: Annotated[
-        PictureFormat, typer.Option("--format", help="Form of the files that are written; both keep every pixel.")
-    ] = "png",
+    form: Annotated[ImagePlan, Typed(only=("size", "format"))] = ONE_EACH,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,
@@ -88,15 +85,15 @@ def generate(
 
         if pilot:
             raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
-        if size is not None:
+        if form.size is not None:
             raise UsageError("images that exist already have their size", hint="Leave --size away.")
         folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
         if dry_run:
             dry_run_of(folder, as_json=as_json)
             return
-        stage = stage_of(folder, name="images", form=image_format)
+        stage = stage_of(folder, name="images", form=form.format)
     else:
-        wanted = plan_of(repeats, slots, size, image_format)
+        wanted = plan_of(repeats, slots, form)
         stage = stage_of_backend(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
         if pilot and prompts is not None:
             try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
@@ -107,22 +104,21 @@ def generate(
     run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
-def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
+def plan_of(repeats: int | None, slots: int | None, form: ImagePlan) -> ImagePlan:
     """Describe what to make."""
     import re
 
     from culturekit.errors import UsageError
-    from culturekit.generation.runner import SIZE, ImagePlan
 
-    if size is not None and not re.match(SIZE, size):
-        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(size))
-    return ImagePlan(repeats or 1, slots or 1, size=size, format=image_format)
+    if form.size is not None and not re.match(SIZE, form.size):
+        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(form.size))
+    return replace(form, repeats=repeats or 1, slots=slots or 1)
 
 
 def stage_of_backend(
     backend: str,
     prompts: Path | None,
-    plan: "ImagePlan",
+    plan: ImagePlan,
     *,
     model: str | None,
     seed: int,
@@ -161,7 +157,7 @@ def needed(prompts: Path | None) -> Path:
 
 
 def try_out(
-    prompts: Path, plan: "ImagePlan", stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
+    prompts: Path, plan: ImagePlan, stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Make two images and say how long the rest would take."""

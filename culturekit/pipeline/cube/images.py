@@ -142,9 +142,9 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
     sample = ImageSample(None if wanted.images == "all" else wanted.images, recipe.seed)
     options, slot = TagOptions(wanted.judge, sample), asks(count=partial(most_images, recipe, run, sample.images))
     for name in run.models:
-        others = tuple(run.folder(roles.TAGS, other) for other in run.models if other != name)
         given = TagReads(run.table(roles.IMAGES, name), run.table(roles.CSPACE))
-        run.add(tag_stage(given, options, replace(wanted.options(), beside=others)), roles.TAGS, name, plan=slot)
+        llm = replace(wanted.options(), beside=run.sharing("tags", run.folder(roles.TAGS, name)))
+        run.add(tag_stage(given, options, llm), roles.TAGS, name, plan=slot)
 
 
 def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
