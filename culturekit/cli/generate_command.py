@@ -1,8 +1,9 @@
 """`culturekit generate`: from prompts to images."""
 
 import json
+import re
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,10 @@ from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Wo
 from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
+from culturekit.errors import UsageError
 from culturekit.generation.runner import SIZE, ImagePlan
 from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.registry import parse_spec
 from culturekit.stages.stage_command import Typed
 
 if TYPE_CHECKING:
@@ -70,10 +73,8 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
-    from culturekit.errors import UsageError
     from culturekit.generation.folder.folder_options import FOLDER
     from culturekit.generation.services.image_services import is_paid
-    from culturekit.registry import parse_spec
 
     paid = is_paid(backend)
     if not paid and (plan or llm != DEFAULTS):
@@ -106,10 +107,6 @@ def generate(
 
 def plan_of(repeats: int | None, slots: int | None, form: ImagePlan) -> ImagePlan:
     """Describe what to make."""
-    import re
-
-    from culturekit.errors import UsageError
-
     if form.size is not None and not re.match(SIZE, form.size):
         raise UsageError("a size is width x height", expected="such as 512x512", found=repr(form.size))
     return replace(form, repeats=repeats or 1, slots=slots or 1)
@@ -126,10 +123,8 @@ def stage_of_backend(
     llm: LlmOptions,
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
-    from culturekit.errors import UsageError
     from culturekit.generation.backends import BACKENDS
     from culturekit.pipeline.steps.generate_stage import cspace_behind, generate_stage
-    from culturekit.registry import parse_spec
 
     BACKENDS.check(backend)
     prompts = needed(prompts)
@@ -149,8 +144,6 @@ def stage_of_backend(
 
 def needed(prompts: Path | None) -> Path:
     """Make sure that there are prompts."""
-    from culturekit.errors import UsageError
-
     if prompts is None:
         raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
     return prompts
@@ -161,9 +154,6 @@ def try_out(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Make two images and say how long the rest would take."""
-    import json
-    from dataclasses import asdict
-
     from culturekit.pipeline.steps.generate_stage import run_pilot
     from culturekit.pipeline.workers.local_engine import LocalEngine
 
