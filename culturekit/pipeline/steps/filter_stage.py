@@ -77,8 +77,9 @@ def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object
     if isinstance(client, FreeClient):
         parsed = parse_spec(spec)
         target = "" if parsed.name == REPLAY else parsed.target
-        return {"judge": str(replace(parsed, target=target)), "model": client.model}
-    return {"judge": {**asdict(client.identity), **client.options}, "model": client.model}
+        return {"judge": str(replace(parsed, target=target)), "model": client.model, **CLIENTS.brought_by(parsed)}
+    judge = {**asdict(client.identity), **client.options}
+    return {"judge": judge, "model": client.model, **CLIENTS.brought_by(spec)}
 
 
 def judge_inputs(spec: str) -> dict[str, Path]:

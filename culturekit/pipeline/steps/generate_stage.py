@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from culturekit.families.handles.behind_specs import behind
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
@@ -64,6 +65,7 @@ def generate_stage(
             inputs["cspace"] = space
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
+    brought = behind(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
     return Stage(
         name,
         "generate",
@@ -72,7 +74,7 @@ def generate_stage(
             work, prompts_table(prompts, work.scratch), plan, maker_of(model, str(spec), space, work.scratch), seed=seed
         ),
         inputs,
-        {**asdict(plan), "backend": str(spec), "model": model, **weights},
+        {**asdict(plan), "backend": str(spec), "model": model, **weights, **brought},
         {"images": seed},
         packages=("numpy", "pillow", "polars"),
     )

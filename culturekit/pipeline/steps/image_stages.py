@@ -9,10 +9,11 @@ import polars as pl
 
 from culturekit.config.recipe_parts import Audit
 from culturekit.errors import UsageError
+from culturekit.families.handles.behind_specs import behind, check_weights
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.families.handles.weights_behind import check_weights, weights_behind
 from culturekit.index.raters.score_pictures import score_pictures
 from culturekit.index.raters.simulated_raters import simulated_audits
+from culturekit.index.scorers import SCORERS
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, IMAGES, MATCHES
 from culturekit.records.work import Outcome, Work
@@ -50,7 +51,7 @@ def quality_stage(images: Path, *, scorer: str, prompts: Path | None = None, nam
             prompts_path=None if prompts is None else prompts_table(prompts, work.scratch),
         ),
         {"images": images} | ({"prompts": prompts} if prompts else {}),
-        {"scorer": scorer, **weights_behind(scorer)},
+        {"scorer": scorer, **behind(SCORERS, scorer)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_weights, scorer),
     )
