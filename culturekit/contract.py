@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from culturekit.plugins import Plugin
 
-__all__ = ["Broken", "Contract", "broken_by", "hold", "maker_of"]
+__all__ = ["Broken", "Contract", "broken_by", "hold", "maker_of", "shown"]
 
 
 class Broken(Exception):
@@ -21,14 +21,19 @@ class Broken(Exception):
         self.expected, self.found = expected, found
 
 
-def hold(true: bool, expected: str, found: object) -> None:
+def hold(true: bool, expected: str, found: str) -> None:
     """Make sure of what an answer has to be.
 
     Raises:
         Broken: it is not so.
     """
     if not true:
-        raise Broken(expected, found if isinstance(found, str) else f"{type(found).__name__} {found!r:.60}")
+        raise Broken(expected, found)
+
+
+def shown(thing: object) -> str:
+    """Say what something is, and how it begins."""
+    return f"{type(thing).__name__} {thing!r:.60}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ def passed(name: str, promised: object, contract: Contract, plugin: Plugin) -> p
         if kinds and not isinstance(found, kinds):
             raise plugin.failure(
                 f"has something else as {name}", expected=" or ".join(kind.__name__ for kind in kinds),
-                found=f"{type(found).__name__} {found!r:.60}",
+                found=shown(found),
             )  # fmt: skip
         return found if kinds or not callable(found) else called(self, found, name, contract)
 
@@ -179,7 +184,7 @@ def check_call(thing: object, name: str, shape: type, plugin: Plugin) -> None:
     except TypeError as error:
         raise plugin.failure(
             f"cannot be asked to {name}: {error}", expected=f"{name}({', '.join([*words, *named])})",
-            found=f"{name}{taken}",
+            found=f"{name}({', '.join(taken.parameters)})",
         ) from None  # fmt: skip
 
 

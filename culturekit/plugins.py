@@ -121,10 +121,14 @@ class Plugin:
             UsageError: its package fails while it is imported, or lacks what it needs.
         """
         module, _, name = self.place.partition(":")
-        with self.blamed("cannot be imported"):
-            found = importlib.import_module(module)
-            for part in name.split("."):
-                found = getattr(found, part)
+        how = "cannot be imported"
+        with self.blamed(how):
+            try:
+                found = importlib.import_module(module)
+                for part in name.split("."):
+                    found = getattr(found, part)
+            except OSError as error:  # a library that it loads is not there
+                raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
             return found
 
     @contextmanager

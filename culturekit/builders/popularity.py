@@ -6,7 +6,7 @@ from typing import Protocol
 
 import polars as pl
 
-from culturekit.contract import Contract, hold
+from culturekit.contract import Contract, hold, shown
 from culturekit.records.work import Work
 from culturekit.registry import Entry, Registry, Spec
 
@@ -77,7 +77,7 @@ def rates(_: object, answer: object, artifacts: pl.DataFrame, work: Work) -> Rat
     """Take a rate in (0, 1], or null, for each artifact."""
     del work
     fits = isinstance(answer, Ratings) and isinstance(answer.values, pl.Series)
-    hold(fits, "Ratings, with a Series as its values", answer)
+    hold(fits, "Ratings, with a Series as its values", shown(answer))
     ratings: Ratings = answer  # type: ignore[assignment]
     found = f"{ratings.values.dtype}, {len(ratings.values)}"
     hold(ratings.values.dtype.is_numeric() and len(ratings.values) == artifacts.height,

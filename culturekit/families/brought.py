@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from culturekit.contract import Broken, broken_by, hold
+from culturekit.contract import Broken, broken_by, hold, shown
 from culturekit.families.family import Family
 from culturekit.metrics.catalog import Metric
 from culturekit.plugins import Plugin
@@ -28,7 +28,7 @@ def held_family(family: Family, plugin: Plugin) -> Family:
     def stage(*given: Any, **named: Any) -> Stage:  # noqa: ANN401 - what it reads, and its options
         with broken_by(plugin, "a stage"), plugin.blamed(passing=(Broken,)):
             made = family.stage(*given, **named)
-            hold(isinstance(made, Stage), "a Stage", made)
+            hold(isinstance(made, Stage), "a Stage", shown(made))
             hold(made.kind.startswith("score-"), "a kind score-NAME", repr(made.kind))
         options = {**made.options, "metric_plugin": plugin.made_of()}
         return replace(made, run=held_run(made.run, family, plugin), options=options)
@@ -43,7 +43,7 @@ def held_run(run: Callable[[Work], Outcome], family: Family, plugin: Plugin) -> 
     def scored(work: Work) -> Outcome:
         with broken_by(plugin, "its stage"), plugin.blamed(passing=(Broken,)):
             outcome = run(work)
-            hold(isinstance(outcome, Outcome), "an Outcome", outcome)
+            hold(isinstance(outcome, Outcome), "an Outcome", shown(outcome))
             for row in read_table(work.out / f"{SCORES.name}.parquet", SCORES).iter_rows(named=True):
                 hold_row(row, metrics)
             return outcome

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from culturekit.contract import Contract, hold, maker_of
+from culturekit.contract import Contract, hold, maker_of, shown
 from culturekit.generation.backend import (
     Failure,
     HeldBackend,
@@ -30,11 +30,11 @@ STATUSES = ("refused", "filtered", "failed")
 
 def replies(_: object, answer: object, requests: Sequence[ImageRequest]) -> list[ImageReply]:
     """Take one picture, or the reason why there is none, for each request."""
-    hold(isinstance(answer, list), f"a list of {len(requests)} replies", answer)
+    hold(isinstance(answer, list), f"a list of {len(requests)} replies", shown(answer))
     found: list[ImageReply] = answer  # type: ignore[assignment]
     hold(len(found) == len(requests), f"a list of {len(requests)} replies", f"{len(found)}")
     for request, reply in zip(requests, found, strict=True):
-        hold(isinstance(reply, Picture | Failure), "a Picture or a Failure", reply)
+        hold(isinstance(reply, Picture | Failure), "a Picture or a Failure", shown(reply))
         if isinstance(reply, Failure):
             hold(reply.status in STATUSES, f"a status {' or '.join(STATUSES)}", repr(reply.status))
         else:

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from culturekit.contract import Contract, hold
+from culturekit.contract import Contract, hold, shown
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.search_found import Found, Order, Searcher, exact_scores, nothing_found, ranked
 from culturekit.index.search.search_inputs import all_rows, checked_order, checked_queries, checked_vectors
@@ -28,7 +28,7 @@ SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"
 def found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
     """Take k rows for each query, and their scores."""
     del slices
-    hold(isinstance(answer, Found), "Found", answer)
+    hold(isinstance(answer, Found), "Found", shown(answer))
     found: Found = answer  # type: ignore[assignment]
     shape = (len(queries), k)
     hold(found.scores.shape == shape == found.rows.shape, f"{shape}", f"{found.scores.shape}, {found.rows.shape}")

@@ -1,6 +1,6 @@
 """The clients culturekit knows by name."""
 
-from culturekit.contract import Contract, hold
+from culturekit.contract import Contract, hold, shown
 from culturekit.llm.client import Client, Failure, FreeClient, Outgoing, Reply, Request
 from culturekit.registry import Entry, Registry
 
@@ -12,23 +12,27 @@ OPTIONS = "culturekit.llm.clients.client_options"
 def replied(_: object, answer: object, asked: Request | bytes) -> Reply:
     """Take a reply."""
     del asked
-    hold(isinstance(answer, Reply), "a Reply", answer)
+    hold(isinstance(answer, Reply), "a Reply", shown(answer))
     reply: Reply = answer  # type: ignore[assignment]
-    hold(isinstance(reply.text, str), "a reply with a text", reply.text)
+    hold(isinstance(reply.text, str), "a reply with a text", shown(reply.text))
     return reply
 
 
 def composed(_: object, answer: object, request: Request) -> Outgoing:
     """Take what would leave."""
     del request
-    hold(isinstance(answer, Outgoing) and isinstance(answer.body, bytes), "an Outgoing, with bytes as its body", answer)
+    hold(
+        isinstance(answer, Outgoing) and isinstance(answer.body, bytes),
+        "an Outgoing, with bytes as its body",
+        shown(answer),
+    )
     return answer  # type: ignore[return-value]
 
 
 def sent(_: object, answer: object, outgoing: Outgoing) -> bytes:
     """Take the raw bytes of a reply."""
     del outgoing
-    hold(isinstance(answer, bytes), "bytes", answer)
+    hold(isinstance(answer, bytes), "bytes", shown(answer))
     return answer  # type: ignore[return-value]
 
 
