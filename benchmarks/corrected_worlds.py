@@ -3,6 +3,7 @@
     python benchmarks/corrected_worlds.py                       # a few runs of each world
     python benchmarks/corrected_worlds.py --full                # 300 runs of each world, every kernel
     python benchmarks/corrected_worlds.py --runs 40 --kernel country --world "150 x 8" --seed 7
+    python benchmarks/corrected_worlds.py --full --runs 60 --journal answers.jsonl   # goes on where it was ended
 
 Every run draws five models' images with known labels, maps them with a known error, draws an audit with
 `audit_sample`, and asks `vendi_corrected` for the interval. The truth is the mean over prompts of the diversity of
@@ -13,12 +14,15 @@ all prompts count and nothing else.
 """
 
 import argparse
+import json
 import sys
 import time
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
+from operator import attrgetter
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -260,41 +264,39 @@ def pairs_score(weights: Weights, size: int) -> Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """What some runs of a world gave by kernel, float64 (runs, 5); NaN where the audit was refused."""
+class Answer:
+    """What one model's audit gave in one run; the limits are NaN where it was refused."""
 
-    truth: NDArray[np.float64]
-    alone: NDArray[np.float64]
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    unmapped: NDArray[np.float64]
+    world: str
+    kernel: str
+    seed: int
+    run: int
+    model: int
+    truth: float
+    alone: float
+    value: float
+    low: float
+    high: float
+    unmapped: float
     seconds: float
 
 
-def run_world(name: str, kernels: Sequence[str], *, runs: int, seed: int) -> dict[str, Runs]:
-    """Run a world."""
-    world, models = WORLDS[name], shares_of_models(WORLDS[name])
-    found = {kernel: np.full((6, runs, len(models)), np.nan) for kernel in kernels}
-    seconds = dict.fromkeys(kernels, 0.0)
-    for run in range(runs):
-        rng = np.random.default_rng([seed, run, zlib.crc32(name.encode())])
-        for model, shares in enumerate(models):
-            images = draw_images(world, shares, rng)
-            matches = matches_of(images)
-            audits = audits_of(images, audit_sample(matches, n=AUDITED, rng=rng)["image_id"])
-            for kernel in kernels:
-                truth = truth_of(images.shares, STANDARD_KERNELS[kernel], world.size, rng)
-                start = time.process_time()
-                limits = asked(matches, audits, kernel, world.size, rng)
-                seconds[kernel] += time.process_time() - start
-                width = without_mapping(matches, audits, kernel, world.size, rng) if run < UNMAPPED else np.nan
-                found[kernel][:, run, model] = truth.value, truth.alone, *limits, width
-    each = {kernel: seconds[kernel] / runs / len(models) for kernel in kernels}
-    return {
-        kernel: Runs(truth, alone, value, low, high, unmapped, each[kernel])
-        for kernel, (truth, alone, value, low, high, unmapped) in found.items()
-    }
+def run_world(name: str, kernels: Sequence[str], *, run: int, seed: int) -> Iterator[Answer]:
+    """Run a world once: each kernel is asked about the same images and people."""
+    world, which = WORLDS[name], zlib.crc32(name.encode())
+    for model, shares in enumerate(shares_of_models(world)):
+        rng = np.random.default_rng([seed, run, which, model])
+        images = draw_images(world, shares, rng)
+        matches = matches_of(images)
+        audits = audits_of(images, audit_sample(matches, n=AUDITED, rng=rng)["image_id"])
+        for kernel in kernels:
+            rng = np.random.default_rng([seed, run, which, model, zlib.crc32(kernel.encode())])
+            truth = truth_of(images.shares, STANDARD_KERNELS[kernel], world.size, rng)
+            start = time.process_time()
+            limits = asked(matches, audits, kernel, world.size, rng)
+            seconds = time.process_time() - start
+            width = without_mapping(matches, audits, kernel, world.size, rng) if run < UNMAPPED else np.nan
+            yield Answer(name, kernel, seed, run, model, truth.value, truth.alone, *limits, width, seconds)
 
 
 def without_mapping(
@@ -331,29 +333,38 @@ HEAD = (
     "widest of a model", "width / without mapping", "refused", "seconds each",
 )  # fmt: skip
 
+NUMBERS = ("truth", "alone", "value", "low", "high", "unmapped", "seconds")
 
-def row_of(name: str, kernel: str, runs: Runs) -> list[str]:
+
+def row_of(name: str, kernel: str, answers: Sequence[Answer]) -> list[str]:
     """Write one line of the table."""
-    answered = np.isfinite(runs.value)
-    start = [name, kernel, str(len(runs.value))]
+    by_model = [sorted((one for one in answers if one.model == model), key=lambda one: one.run) for model in range(5)]
+    told = np.array([[attrgetter(*NUMBERS)(one) for one in each] for each in by_model])
+    truth, alone, value, low, high, unmapped, seconds = np.moveaxis(told, 2, 0)
+    answered = np.isfinite(value)
+    start, took = [name, kernel, str(value.shape[1])], f"{seconds.mean():.2f}"
     if not answered.any():
-        return [*start, *"-------", "1.00", f"{runs.seconds:.2f}"]
-    held = (runs.low - 1e-9 <= runs.truth) & (runs.truth <= runs.high + 1e-9)
-    coverage = np.array([held[there, model].mean() for model, there in enumerate(answered.T) if there.any()])
-    bias = np.array([np.nanmean(each) if np.isfinite(each).any() else 0.0 for each in (runs.value - runs.truth).T])
-    taus = [kendalltau(v[a], t[a]).statistic for v, t, a in zip(runs.value, runs.truth, answered, strict=True)]
-    width = [
-        np.mean((runs.high - runs.low)[there, model]) / np.mean(runs.alone[there, model])
-        for model, there in enumerate(answered.T)
-        if there.any()
-    ]
-    both = answered & np.isfinite(runs.unmapped)
-    unmapped = (runs.high - runs.low)[both].sum() / runs.unmapped[both].sum() if both.any() else np.nan
+        return [*start, *"-" * (len(HEAD) - 5), "1.00", took]
+    held = (low - 1e-9 <= truth) & (truth <= high + 1e-9)
+    some = [(model, there) for model, there in enumerate(answered) if there.any()]
+    coverage = [held[model, there].mean() for model, there in some]
+    bias = np.array([(value - truth)[model, there].mean() for model, there in some])
+    taus = [kendalltau(v[a], t[a]).statistic for v, t, a in zip(value.T, truth.T, answered.T, strict=True)]
+    width = [(high - low)[model, there].mean() / alone[model, there].mean() for model, there in some]
+    both = answered & np.isfinite(unmapped)
+    bare = (high - low)[both].sum() / unmapped[both].sum() if both.any() else np.nan
     return [
-        *start, f"{held[answered].mean():.3f}", f"{coverage.min():.3f}", f"{bias[np.abs(bias).argmax()]:+.4f}",
-        f"{np.nanmean(taus):.3f}", f"{np.mean(width):.2f}", f"{np.max(width):.2f}", f"{unmapped:.2f}",
-        f"{1 - answered.mean():.2f}", f"{runs.seconds:.2f}",
+        *start, f"{held[answered].mean():.3f}", f"{np.min(coverage):.3f}", f"{bias[np.abs(bias).argmax()]:+.4f}",
+        f"{np.nanmean(taus):.3f}", f"{np.mean(width):.2f}", f"{np.max(width):.2f}", f"{bare:.2f}",
+        f"{1 - answered.mean():.2f}", took,
     ]  # fmt: skip
+
+
+def answers_kept(journal: Path | None) -> list[Answer]:
+    """Read what an earlier call was told before it ended."""
+    if journal is None or not journal.exists():
+        return []
+    return [Answer(**json.loads(line)) for line in journal.read_text(encoding="utf-8").splitlines()]
 
 
 def main() -> int:
@@ -364,20 +375,28 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kernel", action="append", choices=sorted(STANDARD_KERNELS))
     parser.add_argument("--world", action="append", choices=sorted(WORLDS))
+    parser.add_argument("--journal", type=Path, help="keeps each answer; what it holds is not asked again")
     asked_for = parser.parse_args()
-    runs = asked_for.runs or (300 if asked_for.full else 3)
-    table: list[list[str]] = [list(HEAD)]
-    for name in asked_for.world or WORLDS:
-        kernels = asked_for.kernel or (list(STANDARD_KERNELS) if asked_for.full or name == "3 x 400" else ["country"])
-        for kernel, found in run_world(name, kernels, runs=runs, seed=asked_for.seed).items():
-            table.append(row_of(name, kernel, found))
-            sys.stderr.write("  ".join(table[-1]) + "\n")
-    part = asked_for.world or asked_for.kernel or asked_for.runs
+    runs = asked_for.runs if asked_for.runs is not None else 300 if asked_for.full else 3
+    answers = answers_kept(asked_for.journal)
+    done = {(one.world, one.kernel, one.seed, one.run) for one in answers}
+    for run in range(runs):
+        for name in asked_for.world or WORLDS:
+            usual = STANDARD_KERNELS if asked_for.full or name == "3 x 400" else ["country"]
+            kernels = [each for each in asked_for.kernel or usual if (name, each, asked_for.seed, run) not in done]
+            told = list(run_world(name, kernels, run=run, seed=asked_for.seed)) if kernels else []
+            answers += told
+            if asked_for.journal:
+                with asked_for.journal.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(asdict(one)) + "\n" for one in told)
+    asked_of = {(name, kernel): None for name in WORLDS for kernel in STANDARD_KERNELS}
+    rows = {each: [one for one in answers if (one.world, one.kernel) == each] for each in asked_of}
+    part = asked_for.world or asked_for.kernel or not (asked_for.full or asked_for.journal)
     record(
         f"corrected_worlds{'_part' if part else ''}",
         title=f"Corrected diversity in many worlds, 95 % intervals, five models, {AUDITED} audited images each",
         command=" ".join(["python benchmarks/corrected_worlds.py", *sys.argv[1:]]),
-        table=table,
+        table=[list(HEAD), *(row_of(*each, told) for each, told in rows.items() if told)],
     )
     return 0
 

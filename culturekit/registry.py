@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -57,8 +58,9 @@ class Spec:
                 expected=" or ".join(known) if known else "no options",
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
+        written = {name: f"0{value}" if re.match(r"\.\d", value) else value for name, value in self.options.items()}
         try:
-            return msgspec.convert(dict(self.options), options, strict=False)
+            return msgspec.convert(written, options, strict=False)
         except (msgspec.ValidationError, ValueError) as error:
             raise UsageError(f"an option of {self.name} is wrong: {error}", where=str(self)) from error
 
@@ -115,8 +117,8 @@ class Entry(Generic[Thing]):
     """A name in a registry.
 
     `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
-    `extra` is the optional part of culturekit that brings what the module imports; `needs` names the
-    keyword arguments the factory takes besides the SPEC. `plugin` is what another package brings.
+    `extra` is the optional part of culturekit that brings what the module imports, `packages` what it imports of it;
+    `needs` names the keyword arguments the factory takes besides the SPEC. `plugin` is what another package brings.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Entry(Generic[Thing]):
     summary: str
     options: str = ""
     extra: str = ""
+    packages: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     plugin: Plugin | None = None
 
@@ -151,6 +154,17 @@ class Entry(Generic[Thing]):
                 spec.read(stated)
         elif self.options:
             spec.read(self.imported(kind, self.options))
+
+    def ready(self, kind: str) -> None:
+        """Make sure that the packages are installed, without importing them.
+
+        Raises:
+            MissingDependency: one is not.
+        """
+        with needing(self.extra or "all", f"the {kind} {self.name}"):
+            for package in self.packages:
+                if find_spec(package) is None:
+                    raise ModuleNotFoundError(name=package)
 
     def load(self, kind: str) -> Any:  # noqa: ANN401 - a function, or a thing
         """Import what the name stands for, or say which command installs what is missing.
@@ -209,7 +223,7 @@ class Registry(Generic[Thing]):
         self.kind = kind
         self.entries = {entry.name: entry for entry in entries}
         self.point, self.contract, self.wanted = point, contract, wanted
-        self.ready: dict[tuple[object, str], Thing] = {}
+        self.waiting: dict[tuple[object, str], Thing] = {}
         self.says: dict[tuple[object, str], Mapping[str, object]] = {}
 
     def names(self) -> list[str]:
@@ -224,10 +238,10 @@ class Registry(Generic[Thing]):
         """Make the thing a SPEC names."""
         parsed = parse_spec(spec) if isinstance(spec, str) else spec
         entry = self.find(parsed)
-        if entry.plugin is not None and self.ready and not context:
-            ready = self.ready.pop((entry.plugin.load(), str(parsed)), None)
-            if ready is not None:
-                return ready
+        if entry.plugin is not None and self.waiting and not context:
+            made = self.waiting.pop((entry.plugin.load(), str(parsed)), None)
+            if made is not None:
+                return made
         return entry.make(self.kind, parsed, self.contract, **context)
 
     def load(self, name: str) -> Any:  # noqa: ANN401 - one of `wanted`, or a function
@@ -265,9 +279,13 @@ class Registry(Generic[Thing]):
             return self.brought_by(parsed)
         asked = (plugin.load(), str(parsed))
         if asked not in self.says:
-            self.ready[asked] = made = self.make(parsed)
+            self.waiting[asked] = made = self.make(parsed)
             self.says[asked] = dict(self.contract.says(made))
         return {f"{self.point}_plugin": {**plugin.made_of(), **self.says[asked]}}
+
+    def ready(self, spec: str) -> None:
+        """Make sure that what a SPEC names could be made here, as far as installed packages tell."""
+        self.find(spec).ready(self.kind)
 
     def find(self, spec: Spec | str) -> Entry[Thing]:
         """Look a name up, among our own first."""

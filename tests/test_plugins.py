@@ -19,13 +19,14 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.encoder import ImageEncoder, TextEncoder
 from culturekit.index.encoders import ENCODERS
+from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.index.scorers import SCORERS
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.image_stages import quality_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.judge_stage import judge_stage
+from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.plugins import POINTS, installed
 from culturekit.stages.stage import Stage
 from tests.command_line import culturekit
@@ -265,7 +266,7 @@ STAGES: dict[str, Callable[[Path], Stage]] = {
     "echo": lambda run: judge_stage(
         images(run), [ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))], "echo"
     ),
-    "light": lambda run: quality_stage(images(run), scorer="light"),
+    "light": lambda run: quality_stage(QualityReads(images(run)), QualityOptions("light")),
 }
 SAYS = {
     "greys": ('"1", "bands"', '"2", "bands"'), "flags": ('"flags 1"', '"flags 2"'), "echo": ('"echo-1"', '"echo-2"'),

@@ -36,11 +36,7 @@ COMMANDS = {
         "--images images/images.parquet --llm 'openai:gpt-4o-mini' --cspace cspace/cspace.parquet --out tags "
         "--budget 20",
     ),
-    "quality": at(
-        "quality_command:quality",
-        "--images images/images.parquet --scorer clipscore:transformers:clip --prompts "
-        "prompts/prompts.parquet --out quality",
-    ),
+    "quality": CommandAt("culturekit.pipeline.steps.quality_stage:QUALITY"),
     "vqascore": at(
         "questions_commands:vqascore",
         "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out "

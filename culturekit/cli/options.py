@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from culturekit.records.choices import ExportChoice
+from culturekit.records.choices import SEED, ExportChoice
 
 __all__ = ["Also", "AsJson", "Batch", "Budget", "Concurrency", "EngineSpec", "GoOn", "Out", "Seed", "Wait", "Workers"]
 
@@ -24,7 +24,7 @@ Also = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and progress as JSON lines.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run in the same folder instead of refusing.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help=SEED)]
 Budget = Annotated[
     float | None,
     typer.Option("--budget", min=0, help="US dollars that may be spent in all; the run stops before it spends more."),

@@ -94,6 +94,7 @@ def run_all(
     from culturekit.config.kinds import recipe_kind
     from culturekit.pipeline.run_recipe import run_recipe
     from culturekit.pipeline.workers.engines import engine_for
+    from culturekit.stages.run import Run
 
     def finished(stage_run: "StageRun") -> None:
         if not as_json:
@@ -120,7 +121,8 @@ def run_all(
         return
     reused = sum(stage_run.state == "reused" for stage_run in runs)
     typer.echo(f"{len(runs)} stages: {reused} reused, {len(runs) - reused} done", err=True)
-    for line in recipe_kind(recipe.recipe).headline(workdir):
+    done = Run(workdir, recipe.evaluated, tuple(stage_run.name for stage_run in runs))
+    for line in recipe_kind(recipe.recipe).headline(done):
         print(line)
     if last is not None:
         print(f"{name}: {last}")

@@ -11,7 +11,7 @@ import typer
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in
+from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in, options_of
 from culturekit.families.handles.inputs import Input
 from culturekit.stages.stage_command import StageCommand
 
@@ -62,9 +62,10 @@ def parameter(each: Declared) -> Parameter:
     """Make an option of a field."""
     kind, default = typed_as(each)
     names = [f"--{each.typed.name}"] if each.typed.name else []
-    least = each.bounds.get("ge") if each.typed.least is None else each.typed.least
     offered = spec_completer(each.typed.offers) if each.typed.offers else None
-    option = typer.Option(*names, help=each.help, min=least, max=each.bounds.get("le"), autocompletion=offered)
+    bounds = each.bounds
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+    option = typer.Option(*names, help=each.help, min=low, max=high, autocompletion=offered)
     return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
 
@@ -98,8 +99,9 @@ def built(kind: Any, typed: Mapping[str, Any], default: Any = MISSING) -> Any:  
     found: dict[str, Any] = {}
     for each in declared(kind):
         if is_group(each):
-            found[each.name] = built(each.kind, typed, each.default)
-        elif each.help and typed[each.option] is not None:
+            inside = {one.option: typed[one.option] for one in options_of(each)}
+            found[each.name] = built(each.kind, inside, each.default)
+        elif each.help and typed.get(each.option) is not None:
             found |= values_of(each, typed[each.option])
     return kind(**found) if default is MISSING else replace(default, **found)
 

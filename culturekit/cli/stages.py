@@ -59,6 +59,9 @@ def run_one(
     print(json.dumps(as_data(run)) if as_json else line_about(run, width=0))
     for sentence in run.manifest.notes.get(NOT_COMPARABLE, ()):
         typer.echo(f"not comparable: {sentence}", err=True)
+    if every := every_abstained(run):
+        typer.echo(every, err=True)
+        raise typer.Exit(1)
     if few := few_malformed(run):
         typer.echo(few, err=True)
     if set_aside(run, strict=strict):
@@ -99,6 +102,18 @@ def few_malformed(run: "StageRun") -> str:
     return (
         f"{malformed:,} of {lines:,} lines {'is' if malformed == 1 else 'are'} malformed and left out "
         f"({malformed / lines:.4%}); up to {BY_ACCIDENT:.1%} is no finding, unless with --strict"
+    )
+
+
+def every_abstained(run: "StageRun") -> str:
+    """Say what to do where no margin is shown to keep the stated error, so that every image abstains."""
+    found = run.manifest.notes.get("abstention")
+    if not found or found["met"]:
+        return ""
+    return (
+        f"every image abstains: no margin is shown to keep the error at or below {found['max_error']:g} with "
+        f"{found['references']:,} {found['calibrated_on']} of {found['artifacts']:,} artifacts. Add references, "
+        "allow a larger --max-error, or name more known images with --calibration."
     )
 
 

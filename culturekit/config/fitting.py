@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe_fields import RecipeFields
+from culturekit.kg.concepts import load_concept
 from culturekit.registry import parse_spec
 
 __all__ = ["misfits"]
@@ -31,6 +32,7 @@ def misfits(recipe: RecipeFields) -> Iterator[str]:
     yield from without_real_images(recipe)
     yield from without_people(recipe)
     yield from without_batches(recipe)
+    yield from outside_the_space(recipe)
     if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
         yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
 
@@ -131,3 +133,20 @@ def without_batches(recipe: RecipeFields) -> Iterator[str]:
         yield (
             f"tags.images is {tags.images}, less than one repeat of {slots} images: images are drawn by whole repeats"
         )
+
+
+def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
+    """Say which countries simulated models prefer, though the space that is made has no artifact from there."""
+    if recipe.cspace is not None:
+        return
+    made = recipe.countries or [code for name in recipe.concepts for code in load_concept(name).codes]
+    for model in recipe.models:
+        spec = parse_spec(model.backend)
+        for option in ("favour", "drift_to") if knows_truth(model.backend) else ():
+            named = filter(None, map(str.strip, spec.options.get(option, "").split(",")))
+            strange = sorted(set(named) - set(made))
+            if strange:
+                yield (
+                    f"{model.name}: {option} names {', '.join(strange)}, and the space is made of "
+                    f"{', '.join(sorted(set(made)))}"
+                )

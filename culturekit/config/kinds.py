@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
+from culturekit.kg.countries import use_countries_of_recipe
 from culturekit.registry import Entry, Registry
 from culturekit.stages.run import Run
 from culturekit.storage.yaml_model import StrictModel
@@ -15,10 +16,27 @@ from culturekit.storage.yaml_model import StrictModel
 __all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
 
 
+def used_countries(path: Path | None) -> Path | None:
+    """Use a file of countries from here on: keys after it may name what it adds."""
+    try:
+        use_countries_of_recipe(path)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    return path
+
+
 class AnyRecipe(StrictModel):
-    """What recipes of all kinds say: which kind they are, and a seed."""
+    """What recipes of all kinds say: which kind they are, their countries, and a seed."""
 
     recipe: Annotated[str, Field(description="Which published system.")]
+    countries_file: Annotated[
+        Path | None,
+        AfterValidator(used_countries),
+        Field(
+            validate_default=True,
+            description="Countries that are added to the shipped ones, or replace them; as --countries-file.",
+        ),
+    ] = None
     seed: Annotated[int, Field(ge=0, lt=2**32, description="Every image and every draw derives its seed from it.")] = 0
 
     @property
@@ -31,7 +49,7 @@ class AnyRecipe(StrictModel):
         return self
 
 
-def no_headline(_: Path) -> Iterable[str]:
+def no_headline(_: Run) -> Iterable[str]:
     """Say nothing of a finished run."""
     return ()
 
@@ -43,12 +61,12 @@ class RecipeKind:
     Attributes:
         model: what may stand in its file.
         wire: adds the stages of a run.
-        headline: says in a few lines what came of a run in a folder, as far as it went.
+        headline: says in a few lines what came of a run, of the stages that are up to date.
     """
 
     model: type[AnyRecipe]
     wire: Callable[[Any, Run], None]
-    headline: Callable[[Path], Iterable[str]] = no_headline
+    headline: Callable[[Run], Iterable[str]] = no_headline
 
 
 RECIPES: Registry[RecipeKind] = Registry(
@@ -70,6 +88,7 @@ def recipe_kind(name: str) -> RecipeKind:
 
 def wired(recipe: AnyRecipe, root: Path) -> Run:
     """Wire a recipe: the stages of its run, and where each of them will lie."""
+    use_countries_of_recipe(recipe.countries_file)
     run = Run(root, recipe.evaluated)
     recipe_kind(recipe.recipe).wire(recipe, run)
     if not run.steps:

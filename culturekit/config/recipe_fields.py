@@ -22,9 +22,11 @@ from culturekit.config.published import RecipePrompts, checked_prompts, existing
 from culturekit.config.realism import Realism, Within
 from culturekit.config.recipe_parts import Audit, Diagnosis, Gaps, Instrument, Llm, Model, References, Review, Tags
 from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.family import rules_of
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.matching.mapping_options import MappingOptions
+from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.index.scorers import SCORERS
 from culturekit.kg.concepts import CountryCode
 from culturekit.kg.dump.ingest import IngestOptions
@@ -89,9 +91,7 @@ class RecipeFields(AnyRecipe):
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)] = ()
-    quality: Annotated[
-        str, AfterValidator(checked_spec(SCORERS)), Field(description="Who scores the quality of images, as a SPEC.")
-    ] = "embedded"
+    quality: Annotated[str, AfterValidator(checked_spec(SCORERS)), rules_of(QualityOptions, "scorer")] = "embedded"
     faithfulness: Faithfulness | None = None
     tags: Tags | None = None
     audit: Audit | None = None

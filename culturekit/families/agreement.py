@@ -15,7 +15,7 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.family import Confidence, Correction, Family, Seed, Typed, check_choices, described, kept
+from culturekit.families.family import Confidence, Correction, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.metrics.scoring.judge_records import judge_rows
@@ -44,6 +44,7 @@ from culturekit.metrics.statistics.resampling import Statistic, bootstrap
 from culturekit.records.schemas import ANNOTATIONS, JUDGMENTS
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import read_table
 

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.image_levels import (
     MeanOptions,
@@ -38,6 +38,7 @@ from culturekit.metrics.statistics.intervals import Target
 from culturekit.records.schemas import ANNOTATIONS, YES_BY_SCORE
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["CLIP", "TEXTS", "ClipOptions", "ClipReads", "ClipScores", "clip", "score_clip"]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
-from culturekit.families.family import Typed
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
 from culturekit.metrics.diversity.batch_diversity import Batches, Partial
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, check_weights, kernel_name
@@ -20,6 +19,7 @@ from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.scoring.collection_answers import Answer, over_repeats, whole_diversity, whole_quality
 from culturekit.metrics.scoring.image_collections import ImageCollection
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.stages.stage_command import Typed
 
 __all__ = [
     "QvsOptions",

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Correction, Family, Seed, described, kept
+from culturekit.families.family import Confidence, Correction, Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.families.handles.made_alike import noted, traits_in
@@ -29,6 +29,7 @@ from culturekit.metrics.statistics.model_comparisons import compare_over_countri
 from culturekit.records.schemas import VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Seed
 from culturekit.storage.digests import canonical_json
 
 __all__ = ["COMPARE", "CompareReads", "ComparisonOptions", "Found", "compare", "correct_families", "score_comparisons"]

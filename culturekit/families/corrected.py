@@ -13,7 +13,6 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
-from culturekit.families.family import Seed
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import (
     DESIGN_UNKNOWN,
@@ -29,6 +28,7 @@ from culturekit.metrics.scoring.image_collections import checked, quality_by_sco
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.stages.stage_command import Seed
 
 __all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
 

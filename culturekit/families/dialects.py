@@ -11,7 +11,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, Pair, Seed, check_options, described, kept
+from culturekit.families.family import Confidence, Family, Pair, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Numbered, asked, roles_of
 from culturekit.metrics.linguistic.dialects import dialect_gap
@@ -22,6 +22,7 @@ from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.records.schemas import ANNOTATIONS, IMAGES, QUALITY
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Seed
 from culturekit.storage.tables import read_table
 
 __all__ = ["CORRECT", "DIALECTS", "DialectOptions", "DialectReads", "dialects", "score_dialects"]

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from culturekit.families.handles.inputs import Files, Input
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
-from culturekit.stages.stage_command import PLAIN, Seed, StageCommand, Typed
+from culturekit.stages.stage_command import PLAIN, StageCommand, Typed
 
 __all__ = [
     "Confidence",
@@ -21,8 +21,6 @@ __all__ = [
     "Declared",
     "Family",
     "Pair",
-    "Seed",
-    "Typed",
     "check_choices",
     "check_options",
     "dataclasses_of",
@@ -31,6 +29,7 @@ __all__ = [
     "is_group",
     "kept",
     "options_in",
+    "options_of",
     "rules_of",
 ]
 
@@ -142,9 +141,15 @@ def options_in(*kinds: Any) -> Iterator[Declared]:  # noqa: ANN401 - any datacla
     """Give the fields that are options; those of a dataclass within another stand in its place."""
     for each in (each for kind in kinds for each in declared(kind)):
         if is_group(each):
-            yield from options_in(each.kind)
+            yield from options_of(each)
         elif each.help:
             yield each
+
+
+def options_of(group: Declared) -> Iterator[Declared]:
+    """Give the options of a dataclass within another."""
+    only = group.typed.only
+    return (each for each in options_in(group.kind) if not only or each.name in only)
 
 
 def is_group(each: Declared) -> bool:

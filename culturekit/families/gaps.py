@@ -12,7 +12,7 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
-from culturekit.families.family import Confidence, Correction, Family, Seed, check_options, described, kept
+from culturekit.families.family import Confidence, Correction, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.handles.inputs import ValueTables, roles_of
@@ -22,6 +22,7 @@ from culturekit.metrics.statistics.comparisons import Comparison, compare
 from culturekit.metrics.statistics.group_gaps import group_gap
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Target
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Seed
 
 __all__ = ["GAPS", "GapOptions", "GapReads", "gaps", "score_gaps"]
 

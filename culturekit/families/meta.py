@@ -11,7 +11,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, Seed, Typed, check_choices, described, kept
+from culturekit.families.family import Confidence, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
@@ -30,6 +30,7 @@ from culturekit.metrics.statistics.correlations import (
 )
 from culturekit.records.schemas import ANNOTATIONS, MATCHES, PROMPTS, QUALITY, VALUES
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import read_table
 
 __all__ = ["META", "MetaOptions", "MetaReads", "meta", "score_meta"]

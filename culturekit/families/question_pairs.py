@@ -13,7 +13,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, Typed, described, kept
+from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.families.neutral import with_vectors
@@ -23,6 +23,7 @@ from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import IMAGES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 
 __all__ = [
     "CAPTION_PAIRS",

@@ -13,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.families.bounds import score_bounds
 from culturekit.families.collection_scores import QvsOptions, collection_answers
 from culturekit.families.corrected import MARKS, NO_CORRECTION, Correction, score_corrected
-from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
@@ -26,6 +26,7 @@ from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
 __all__ = ["ARTIFACT", "QVS", "QvsReads", "over_all_prompts", "qvs", "score_qvs"]

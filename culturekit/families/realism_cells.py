@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.families.family import Seed, Typed
 from culturekit.families.handles.image_levels import LEVELS, Level, MeanOptions, Rows, cells_of, prompts_of
 from culturekit.metrics.realism.extractors import called, licence_of
 from culturekit.metrics.realism.features import unduplicated
@@ -23,6 +22,7 @@ from culturekit.metrics.scoring.equal_images import Equal
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows, with_reason
 from culturekit.metrics.scoring.value_sets import own_generator
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
+from culturekit.stages.stage_command import Seed, Typed
 
 __all__ = ["Cell", "RealismMeans", "RealismOptions", "cell_rows", "cells_with_references", "params_of"]
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions, Within, weights_of
-from culturekit.families.family import Family, Typed, described, kept
+from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import over_all_prompts, score_qvs
@@ -25,6 +25,7 @@ from culturekit.metrics.statistics.two_labellings import equal_share, kappa_inte
 from culturekit.records.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import write_table
 

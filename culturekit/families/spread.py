@@ -16,7 +16,7 @@ from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.behind_specs import behind, check_weights
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.image_levels import MeanOptions, placed
 from culturekit.families.handles.inputs import ImageTables, PairFolders, VectorFolders, roles_of
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
@@ -89,7 +89,7 @@ def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Sta
         roles_of(given),
         {**kept(options), **behind(PAIR_MEASURES, options.measure), **beside},
         packages=("numpy", "pillow", "polars"),
-        before=partial(check_weights, options.measure),
+        before=partial(check_ready, PAIR_MEASURES, options.measure),
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from scipy import stats
 
 from culturekit.errors import UsageError
-from culturekit.families.family import Family, Typed, described
+from culturekit.families.family import Family, described
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.scoring.image_collections import checked
@@ -21,6 +21,7 @@ from culturekit.metrics.scoring.value_sets import COUNTS, PLACE, parsed
 from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import SCORES
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import read_table
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Confidence, Family, Typed, described, kept
+from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.task1 import Least, agreement_rows, name_and_value, share_rows
@@ -26,6 +26,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import DROPS, TASK2
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["TASK_2", "Task2Options", "Task2Reads", "score_task2", "task2"]

@@ -7,12 +7,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from culturekit.families.family import Family, Seed, Typed, kept
+from culturekit.families.family import Family, kept
 from culturekit.families.handles.inputs import roles_of
 from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["TO_AUDIT", "ToAuditOptions", "ToAuditReads", "draw_audit_sample"]

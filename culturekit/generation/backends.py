@@ -86,6 +86,7 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "a text-to-image pipeline of diffusers from a folder or the hub, such as SDXL, SD 3.5, FLUX or Qwen-Image",
             options="culturekit.generation.diffusion.diffusers_options:Options",
             extra="embed,generate",
+            packages=("torch", "diffusers"),
         ),
         Entry(
             "folder",

@@ -42,6 +42,7 @@ ENCODERS: Registry[Encoder] = Registry(
             "CLIP, SigLIP, SigLIP 2 or DINOv2 from a folder or the hub: pictures, and texts but for DINOv2",
             options="culturekit.index.models.transformers_encoder:TransformersOptions",
             extra="embed",
+            packages=("torch", "transformers"),
         ),
         Entry(
             "open_clip",
@@ -49,6 +50,7 @@ ENCODERS: Registry[Encoder] = Registry(
             "any model of open_clip, pictures and texts: a folder, a safetensors file or a name with weights",
             options="culturekit.index.models.open_clip_encoder:Options",
             extra="openclip",
+            packages=("open_clip",),
         ),
         Entry(
             "sentence",
@@ -56,6 +58,7 @@ ENCODERS: Registry[Encoder] = Registry(
             "a model of sentence-transformers from a folder or the hub: texts only",
             options="culturekit.index.models.torch_device:TorchOptions",
             extra="embed",
+            packages=("sentence_transformers",),
         ),
         Entry(
             "inception",
@@ -63,6 +66,7 @@ ENCODERS: Registry[Encoder] = Registry(
             "InceptionV3: features for FID and KID, class probabilities for the inception score; pictures only",
             options="culturekit.index.models.inception_encoder:Options",
             extra="embed",
+            packages=("torch",),
         ),
         Entry(
             "embedded",

@@ -43,6 +43,7 @@ SCORERS: Registry[QualityScorer] = Registry(
             "Human Preference Score 2.0 or 2.1: the cosine of picture and prompt, by ViT-H-14 fine-tuned on choices",
             options="culturekit.index.raters.preference_quality:HpsOptions",
             extra="openclip",
+            packages=("open_clip",),
         ),
         Entry(
             "pickscore",
@@ -50,6 +51,7 @@ SCORERS: Registry[QualityScorer] = Registry(
             "PickScore: the cosine of picture and prompt times the model's scale, by CLIP fine-tuned on choices",
             options="culturekit.index.models.torch_device:TorchOptions",
             extra="embed",
+            packages=("torch", "transformers"),
         ),
         Entry(
             "clipscore",

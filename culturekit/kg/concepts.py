@@ -30,7 +30,8 @@ FOLDER = "kg/concepts"
 def check_country(code: str) -> str:
     """Accept the ISO code of a country that culturekit knows."""
     if code not in countries():
-        raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}")
+        hint = "your own stand in a file: --countries-file, or the key countries_file of a recipe"
+        raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}; {hint}")
     return code
 
 
@@ -91,6 +92,11 @@ class Concept(StrictModel):
         AfterValidator(check_verified),
         Field(description="Words of its prompts by language, where culturekit ships none."),
     ] = {}
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The ISO codes of its countries."""
+        return tuple(countries()) if self.countries == "all" else self.countries
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""

@@ -14,7 +14,16 @@ from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, not_empty, validate
 from culturekit.storage.yaml_source import YamlSource, read_yaml
 
-__all__ = ["Country", "CountryFile", "by_qid", "countries", "country", "country_files", "use_countries"]
+__all__ = [
+    "Country",
+    "CountryFile",
+    "by_qid",
+    "countries",
+    "country",
+    "country_files",
+    "use_countries",
+    "use_countries_of_recipe",
+]
 
 SHIPPED = "kg/countries.yaml"
 
@@ -54,9 +63,15 @@ class CountryFile(StrictModel):
 
 
 class Chosen:
-    """The user's own file, for this process: one choice that every reader of countries shares."""
+    """The user's own file, for this process: what the command line names, or the recipe that was read last."""
 
-    own: Path | None = None
+    typed: Path | None = None
+    stated: Path | None = None
+
+    @classmethod
+    def own(cls) -> Path | None:
+        """Give the file that counts."""
+        return cls.stated or cls.typed
 
 
 def use_countries(path: Path | None) -> None:
@@ -64,24 +79,48 @@ def use_countries(path: Path | None) -> None:
 
     Raises ConfigError with every mistake of the file, and then nothing has changed.
     """
+    Chosen.typed, Chosen.stated = checked(path), None
+    forget()
+
+
+def use_countries_of_recipe(path: Path | None) -> None:
+    """Let the file that a recipe names count, until another recipe is read.
+
+    Raises UsageError where another is used already, ConfigError with every mistake of the file.
+    """
+    if path is not None and Chosen.typed not in {None, path}:
+        raise UsageError(
+            "two files of countries are named", found=f"--countries-file {Chosen.typed} and countries_file: {path}",
+            expected="one of them",
+        )  # fmt: skip
+    Chosen.stated = checked(path)
+    forget()
+
+
+def checked(path: Path | None) -> Path | None:
+    """Accept a file that fits over the shipped one."""
     if path is not None:
         merge(read_countries(shipped(SHIPPED)), read_countries(path), path)
-    Chosen.own = path
+    return path
+
+
+def forget() -> None:
+    """Read the files again when somebody next asks."""
     countries.cache_clear()
     by_qid.cache_clear()
 
 
 def country_files() -> dict[str, Path]:
     """Name the files that the countries come from, as inputs of a stage."""
-    own = {} if Chosen.own is None else {"own-countries": Chosen.own}
-    return {"countries": shipped(SHIPPED), **own}
+    own = Chosen.own()
+    return {"countries": shipped(SHIPPED), **({} if own is None else {"own-countries": own})}
 
 
 @cache
 def countries() -> Mapping[str, Country]:
     """Load all countries, by ISO code."""
-    known = read_countries(shipped(SHIPPED))
-    return known if Chosen.own is None else merge(known, read_countries(Chosen.own), Chosen.own)
+    known, own = read_countries(shipped(SHIPPED)), Chosen.own()
+    return known if own is None else merge(known, read_countries(own), own)
 
 
 @cache

@@ -17,6 +17,7 @@ NAMES = {
     "catalog": "CATALOG Metric",
     "corrected.audit_sampling": "audit_sample",
     "corrected.corrected_diversity": "vendi_corrected",
+    "corrected.judged_means": "JudgedMean judged_mean",
     "corrected.raters": "rater_model",
     "corrected.references": "homogeneity_test",
     "diversity.batch_diversity": "vendi_batches",

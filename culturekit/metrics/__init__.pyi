@@ -48,6 +48,8 @@ from culturekit.metrics.catalog import CATALOG as CATALOG
 from culturekit.metrics.catalog import Metric as Metric
 from culturekit.metrics.corrected.audit_sampling import audit_sample as audit_sample
 from culturekit.metrics.corrected.corrected_diversity import vendi_corrected as vendi_corrected
+from culturekit.metrics.corrected.judged_means import JudgedMean as JudgedMean
+from culturekit.metrics.corrected.judged_means import judged_mean as judged_mean
 from culturekit.metrics.corrected.raters import rater_model as rater_model
 from culturekit.metrics.corrected.references import homogeneity_test as homogeneity_test
 from culturekit.metrics.diversity.batch_diversity import vendi_batches as vendi_batches

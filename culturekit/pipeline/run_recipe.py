@@ -6,8 +6,7 @@ from pathlib import Path
 
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, Problem, UsageError
-from culturekit.llm.money.shared_budget import journal_for
-from culturekit.pipeline.planning.plan import state_of
+from culturekit.pipeline.planning.refusals import refusals
 from culturekit.pipeline.run_stage import StageRun, run_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD
 from culturekit.records.work import Engine, Progress, Quiet
@@ -45,7 +44,8 @@ def run_recipe(
     """
     planned = [step.stage for step in wired(recipe, workdir).steps]
     stages = stages_until(planned, until)
-    check_before_first(stages, workdir)
+    if refused := refusals(stages, workdir):
+        raise ConfigError([Problem(str(error), ", ".join(names)) for error, names in refused])
     record = {**recipe.model_dump(mode="json"), "stages": [stage.name for stage in planned if stage.kind != "report"]}
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
@@ -74,33 +74,3 @@ def stages_until(stages: Sequence[Stage], until: str | None) -> Sequence[Stage]:
             hint=f"Did you mean {near[0]!r}?" if near else "",
         )
     return stages[: ends[-1] + 1]
-
-
-def check_before_first(stages: Sequence[Stage], workdir: Path) -> None:
-    """Make sure that nothing is missing that a stage needs, hours before it is its turn.
-
-    A finished stage needs nothing any more; one that is next, and was asked for replies before, may have all of them.
-
-    Raises:
-        ConfigError: all that is missing, each once, with the stages that need it.
-    """
-    missing: dict[str, list[str]] = {}
-    for place, stage in enumerate(stages):
-        try:
-            stage.before()
-        except UsageError as error:
-            if needs_it(stages[:place], stage, workdir):
-                missing.setdefault(str(error), []).append(stage.name)
-    if missing:
-        raise ConfigError([Problem(problem, ", ".join(names)) for problem, names in missing.items()])
-
-
-def needs_it(earlier: Sequence[Stage], stage: Stage, workdir: Path) -> bool:
-    """Tell whether a stage is still to be done, and would not find out at once."""
-    undone: set[Path] = set()
-    for one in earlier:
-        if state_of(one, workdir / one.name, undone) != "done":
-            undone.add(workdir / one.name)
-    if state_of(stage, workdir / stage.name, undone) == "done":
-        return False
-    return bool(undone) or journal_for(workdir / stage.name) is None

@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 __all__ = [
+    "SEED",
     "Aggregate",
     "ChannelName",
     "ChannelsName",
@@ -23,6 +24,9 @@ __all__ = [
     "Semantics",
     "TemplateSetName",
 ]
+
+SEED = "Seed of every random choice."
+"""What help says of a seed."""
 
 PromptKind: TypeAlias = Literal["cube", "underspecified", "within-country"]
 """Naming an artifact, naming neither artifact nor country, or naming a country only."""

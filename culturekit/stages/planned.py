@@ -12,7 +12,10 @@ __all__ = ["Ahead", "PlannedStage", "Slot", "ToPlan"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
-    """One stage of a plan; None is what cannot be known before the stages in front have run."""
+    """One stage of a plan; None is what cannot be known before the stages in front have run.
+
+    `lacks` is what this machine has to be given before a run, such as a key.
+    """
 
     name: str
     state: str
@@ -23,6 +26,7 @@ class PlannedStage:
     requests: int | None = 0
     tokens: int | None = 0
     dollars: float | None = 0.0
+    lacks: str = ""
 
     def as_data(self) -> dict[str, object]:
         """Give the stage as data."""

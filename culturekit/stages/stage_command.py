@@ -6,11 +6,12 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from culturekit.records.choices import SEED
 from culturekit.stages.stage import Stage
 
 __all__ = ["PLAIN", "Seed", "StageCommand", "Typed"]
 
-Seed: TypeAlias = Annotated[int, Field(ge=0, description="Seed of every random choice.")]
+Seed: TypeAlias = Annotated[int, Field(ge=0, description=SEED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ class Typed:
         read: reads one value of it from a text.
         gather: makes one value of all that a repeatable option is given.
         help: of the option, where it is typed otherwise than a recipe writes it.
-        least: bounds the option and not the field.
         once: whether an option that is several files in a recipe is typed once.
         others: a field that takes the second and all further values of an option that is repeatable.
         after: the option that it stands after in the help, where that is not the order of the fields.
+        only: the fields of a dataclass within another that are options there, where not all are.
         offers: `module:NAME` of the registry whose names the shell offers.
     """
 
@@ -52,10 +53,10 @@ class Typed:
     read: Callable[[str], Any] | None = None
     gather: Callable[[Sequence[str]], Any] | None = None
     help: str = ""
-    least: int | None = None
     once: bool = False
     others: str = ""
     after: str = ""
+    only: tuple[str, ...] = ()
     offers: str = ""
 
 

@@ -1,6 +1,7 @@
 """What `culturekit run` says of recipes of other kinds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ class Evaluating(AnyRecipe):
 
 def wire_one(recipe: Any, run: Run) -> None:
     run.add(Stage("numbers", "numbers", 1, lambda _: Outcome({"numbers": 1}), {}), Role("numbers"))
+
+
+def wire_two(recipe: Any, run: Run) -> None:
+    wire_one(recipe, run)
+    run.add(Stage("letters", "letters", 1, lambda _: Outcome({"letters": 1}), {}), Role("letters"))
 
 
 NOTHING = RecipeKind(AnyRecipe, lambda _recipe, _run: None)
@@ -54,3 +60,11 @@ def test_a_page_that_no_stage_wrote_is_not_named(tmp_path: Path, models: str, na
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert ([stage["stage"] for stage in said["stages"]], said[name]) == (["numbers"], None)
+
+
+def test_a_run_that_stops_early_says_nothing_of_older_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = replace(ONE, headline=lambda run: [f"of {', '.join(run.stages)}"])
+    monkeypatch.setattr(f"{__name__}.ONE", replace(told, wire=wire_two))
+    (tmp_path / "r.yaml").write_text("recipe: one\n", encoding="utf-8")
+    assert "of numbers, letters\n" in culturekit("run", "r.yaml", cwd=tmp_path).stdout
+    assert culturekit("run", "r.yaml", "--until", "numbers", cwd=tmp_path).stdout == "of numbers\n"

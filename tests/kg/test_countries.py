@@ -9,10 +9,12 @@ import babel.languages
 import pycountry
 import pytest
 
+from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import by_qid, countries, country, country_files, use_countries
 from culturekit.kg.un_regions import UN_REGIONS
+from tests.conftest import SMALL, stages_of
 
 RECIPES = {
     "cube": "BR FR IN IT JP NG TR US",
@@ -104,3 +106,32 @@ def test_mistakes_are_said_all_at_once_and_change_nothing(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="no such YAML file"):
         use_countries(tmp_path / "none.yaml")
     assert "BE" not in countries()
+
+
+def test_a_recipe_brings_its_countries(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN)
+    settings = [f"countries_file={path}", "countries=[BE, FR]"]
+    recipe = load_recipe(SMALL, settings)
+    assert recipe.countries == ("BE", "FR")
+    load_recipe(SMALL)
+    assert "BE" not in countries()
+    released = next(stage for stage in stages_of(recipe, tmp_path / "run") if stage.name == "cspace")
+    assert released.inputs["own-countries"] == path
+    use_countries(path)
+    load_recipe(SMALL, settings)
+    (tmp_path / "other.yaml").write_text(OWN)
+    with pytest.raises(ConfigError, match=r"countries_file: two files of countries are named.*other.yaml"):
+        load_recipe(SMALL, [f"countries_file={tmp_path / 'other.yaml'}"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["countries=[BE]"], "unknown country 'BE'.*--countries-file, or the key countries_file"),
+        (["countries_file=none.yaml"], "countries_file: none.yaml: there is no such YAML file"),
+    ],
+)
+def test_countries_that_a_recipe_does_not_have_are_refused(settings: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load_recipe(SMALL, settings)

@@ -1,11 +1,13 @@
 """What a later stage would miss is said before the first stage begins."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from culturekit.config.load import load_recipe
 from culturekit.errors import ConfigError
+from culturekit.index.encoders import ENCODERS
 from culturekit.pipeline.planning.plan import plan_lines, plan_recipe, total_of
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.stages.planned import PlannedStage
@@ -65,3 +67,38 @@ def test_a_plan_ends_with_the_sum_of_what_is_known() -> None:
 def test_the_plan_of_a_recipe_adds_up(tmp_path: Path) -> None:
     steps = plan_recipe(load_recipe(SMALL), tmp_path)
     assert total_of(steps).seconds == pytest.approx(sum(step.seconds or 0 for step in steps))
+
+
+REFUSED = {
+    "models=[{name: a, backend: 'simulated?favour=US&favour_strength=.5'}]": "a: favour names US, and the space",
+    "models=[{name: a, backend: 'simulated?drift=.5&drift_to=JP,BR'}]": "a: drift_to names JP, and the space",
+}
+
+
+@pytest.mark.parametrize("setting", REFUSED)
+def test_a_model_that_prefers_what_the_space_will_not_have_is_refused_with_the_recipe(setting: str) -> None:
+    with pytest.raises(ConfigError, match=REFUSED[setting]):
+        load_recipe(SMALL, ["countries=[BR, FR]", setting])
+
+
+def test_a_plan_is_refused_for_what_a_run_would_be(tmp_path: Path) -> None:
+    for setting in (
+        "encoder=transformers:/no/such/weights",
+        "judge=openai:nobody-knows?base_url=http://127.0.0.1:9/v1",
+    ):
+        with pytest.raises(ConfigError, match=MISSING[setting]):
+            plan_recipe(load_recipe(SMALL, [setting]), tmp_path)
+
+
+def test_a_plan_tells_what_only_this_machine_lacks(tmp_path: Path) -> None:
+    steps = plan_recipe(load_recipe(SMALL, ["judge=openai:gpt-4o-mini"]), tmp_path)
+    assert {step.name for step in steps if "there is no key" in step.lacks} == {"filter"}
+    assert any(line.startswith("A run would be refused: filter: there is no key") for line in plan_lines(steps))
+
+
+def test_packages_are_looked_for_before_the_first_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = replace(ENCODERS.entries["embedded"], packages=("no_such_package",), extra="embed")
+    monkeypatch.setitem(ENCODERS.entries, "embedded", entry)
+    with pytest.raises(ConfigError, match=r"encoder embedded needs the package no_such_package.*culturekit\[embed\]"):
+        run_recipe(load_recipe(SMALL), tmp_path / "run", engine=HereEngine(), progress=HeardProgress())
+    assert not (tmp_path / "run").exists()

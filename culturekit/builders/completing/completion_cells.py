@@ -43,7 +43,7 @@ def cells_of(concepts: Sequence[Concept]) -> list[Cell]:
         Cell(concept, country)
         for concept in concepts
         for iso, country in sorted(countries().items())
-        if concept.countries == "all" or iso in concept.countries
+        if iso in concept.codes
     ]
 
 

@@ -12,4 +12,4 @@ def countries_in_scope(stated: Sequence[str], concept: Concept) -> list[str]:
     """List the ISO codes of stated countries, each once and in stated order; what has no code is left out."""
     known = by_qid()
     codes = list(dict.fromkeys(known[qid].iso for qid in stated if qid in known))
-    return codes if concept.countries == "all" else [iso for iso in codes if iso in concept.countries]
+    return [iso for iso in codes if iso in concept.codes]

@@ -10,9 +10,7 @@ STEPS = "culturekit.pipeline.steps"
 COMMANDS = {
     "build": CommandAt(f"{STEPS}.index_stages:BUILD"),
     "embed": CommandAt(f"{STEPS}.index_stages:EMBED"),
-    "map": CommandAt(
-        "culturekit.cli.index.map_command:map_command", "--index index --images images/images.parquet --out matches"
-    ),
+    "map": CommandAt(f"{STEPS}.map_stage:MAP"),
     "diagnose": CommandAt(f"{STEPS}.diagnosis_stages:DIAGNOSE"),
     "shuffle": CommandAt(f"{STEPS}.diagnosis_stages:SHUFFLE"),
     "append": CommandAt(f"{STEPS}.index_change_stages:APPEND"),

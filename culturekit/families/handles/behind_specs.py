@@ -8,7 +8,7 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.registry import Registry, parse_spec
 from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["behind", "check_weights"]
+__all__ = ["behind", "check_ready"]
 
 PATHS = ("/", "./", "../", "~")
 """How the path of a file begins, which a name of the hub never does."""
@@ -34,9 +34,10 @@ def weights_of(target: str) -> dict[str, str]:
     return {}
 
 
-def check_weights(spec: str) -> None:
-    """Make sure that a folder or file that a SPEC points to is there; a name of the hub is left to its encoder."""
+def check_ready(registry: Registry[Any], spec: str) -> None:
+    """Make sure that the packages and files that a SPEC needs are there; a name of the hub is left to its encoder."""
     target = parse_spec(spec).target
     path = target if target.startswith(PATHS) else target.partition(":")[2]
     if path.startswith(PATHS) and not Path(path).expanduser().exists():
         raise UsageError("there are no weights at this place", where=spec, expected="a folder or a file", found=path)
+    registry.ready(spec)

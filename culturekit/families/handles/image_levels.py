@@ -11,13 +11,13 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.family import Typed
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Target
 from culturekit.records.schemas import IMAGES
+from culturekit.stages.stage_command import Typed
 
 __all__ = [
     "LEVELS",

@@ -19,7 +19,7 @@ from culturekit.index.matching.mapping_shards import IMAGES_AT_ONCE, ranges
 from culturekit.index.matching.match_margins import leads
 from culturekit.records.schemas import HUBS, MATCHES, RECOGNITION
 from culturekit.records.work import Outcome, Work
-from culturekit.stages.stage_command import Seed
+from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.digests import digest
 from culturekit.storage.seals import seal
 from culturekit.storage.shard_runs import run_shards
@@ -38,7 +38,7 @@ TOP = 20
 class DiagnosisOptions:
     """How the instrument is looked at; the ceiling has batches of one size with the scores that it stands beside."""
 
-    mapping: MappingOptions
+    mapping: Annotated[MappingOptions, Typed(only=("aggregate", "weights"))]
     size: Annotated[int, Field(ge=2, description="Images per batch of the ceiling.")] = 8
     repeats: Annotated[int, Field(ge=1, le=65_535, description="Batches of the ceiling per concept.")] = 50
     seed: Seed = 0

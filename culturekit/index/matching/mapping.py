@@ -145,10 +145,8 @@ def seen_images(work: Work, given: MappingInputs, images: pl.DataFrame, opened: 
 
 def with_hubs(work: Work, given: MappingInputs, opened: Opened, seen: Seen) -> tuple[Opened, Mapping[str, object]]:
     """Learn the correction for hubs from the bank, if there is one."""
-    if given.adjustment is None:
-        return opened, {}
     if given.bank is None:
-        raise UsageError("a correction for hubs learns from a bank of images", expected="--bank with a table of them")
+        return opened, {}
     shown = with_truth(given.bank, given.prompts)
     bank = embedded(work, shown, given.bank.parent, opened.encoder, name="bank")
     where = str(given.bank)

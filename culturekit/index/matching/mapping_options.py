@@ -39,51 +39,60 @@ def weights_of(text: str) -> dict[ChannelName, float]:
 class MappingOptions:
     """How images are mapped.
 
-    Attributes:
-        k: artifacts to keep per image.
-        aggregate: how an artifact's vectors of a channel become one score.
-        weights: how much each channel counts; all of an index's count alike when None.
-        within: compare an image only with artifacts of its prompt's concept, country, or both.
-        concepts: compare all images only with artifacts of these; with all when empty.
-        countries: the same.
-        max_error: abstain where the margin is too small for an error of at most this; never when None.
+    All channels of an index count alike, unless `weights` says how much each of them does.
     """
 
-    k: Annotated[int, Field(ge=1, le=1000)] = 5
-    aggregate: Annotated[Aggregate, Typed(help="How an artifact's vectors become its score.")] = "max"
+    k: Annotated[int, Field(ge=1, le=1000, description="Artifacts to keep per image.")] = 5
+    aggregate: Annotated[Aggregate, Field(description="How an artifact's vectors become its score.")] = "max"
     weights: Annotated[
         Mapping[ChannelName, Weight] | None,
         Typed(read=weights_of, help="How much each channel counts, such as image=0.7,text=0.3. [all alike]"),
     ] = None
-    within: Within | None = None
-    concepts: tuple[str, ...] = ()
-    countries: tuple[str, ...] = ()
-    max_error: Annotated[float, Field(gt=0, lt=1)] | None = None
+    within: Annotated[
+        Within | None, Field(description="Compare each image only with artifacts of its own prompt's place.")
+    ] = None
+    concepts: Annotated[
+        tuple[str, ...],
+        Field(description="Compare only with artifacts of this concept; may be repeated."),
+        Typed("concept"),
+    ] = ()
+    countries: Annotated[
+        tuple[str, ...],
+        Field(description="Compare only with artifacts of this country (ISO); may be repeated."),
+        Typed("country"),
+    ] = ()
+    max_error: Annotated[
+        float | None,
+        Field(gt=0, lt=1, description="Abstain where matches would err more often than this share."),
+        Typed("max-error"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class MappingInputs:
-    """What images are mapped with.
+    """What images are mapped with; where the encoder lies now and who searches decide no match."""
 
-    Attributes:
-        index: folder of the index.
-        images: their table.
-        prompts: says the concept and country of an image's prompt where its table does not.
-        vectors: folder of the images' vectors, where they are embedded already.
-        calibration: table of images that show known artifacts, on which abstention is calibrated; the references of
-            the index are when None.
-        adjustment: a correction for hubs.
-        bank: table of the images that it learns from.
-        encoder: SPEC of the index's encoder, where it lies somewhere else now.
-        search: who searches; it decides no match.
-    """
+    index: Annotated[Path, Field(description="Folder that `index build` wrote.")]
+    images: Annotated[Path, Field(description="Images table.")]
+    prompts: Annotated[
+        Path | None, Field(description="Prompts of the images: concept and country, where their table lacks them.")
+    ] = None
+    vectors: Annotated[Path | None, Field(description="Folder that `index embed` wrote for these images.")] = None
+    calibration: Annotated[
+        Path | None, Field(description="Images of known artifacts to calibrate on. [the index's references]")
+    ] = None
+    adjustment: Adjustment = Adjustment()  # noqa: RUF009 - frozen
+    bank: Annotated[
+        Path | None, Field(description="Images that --adjust learns from: balanced, and none that is mapped.")
+    ] = None
+    encoder: Annotated[
+        str | None, Field(description="SPEC of the index's own encoder, where its weights lie elsewhere now.")
+    ] = None
+    search: Annotated[
+        str, Field(description="Who searches: auto, numpy, faiss, torch, torch:cuda. The matches are the same.")
+    ] = "auto"
 
-    index: Path
-    images: Path
-    prompts: Path | None = None
-    vectors: Path | None = None
-    calibration: Path | None = None
-    adjustment: Adjustment | None = None
-    bank: Path | None = None
-    encoder: str | None = None
-    search: str = "auto"
+    def __post_init__(self) -> None:
+        """Take a correction with what it learns from, or neither."""
+        if (self.adjustment.name is None) != (self.bank is None):
+            raise UsageError("--adjust and --bank go together", expected="both or neither")

@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.defaults import PICTURES_PER_SHARD
 from culturekit.errors import UsageError
@@ -19,6 +21,7 @@ from culturekit.index.raters.quality import QualityScorer
 from culturekit.index.scorers import SCORERS
 from culturekit.records.schemas import DROPS, IMAGES, PROMPTS, QUALITY
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import digest
 from culturekit.storage.picture_reading import NoPicture
 from culturekit.storage.seals import seal
@@ -26,7 +29,7 @@ from culturekit.storage.shard_runs import run_shards
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import merge_parts, read_table, save_parquet, write_table
 
-__all__ = ["score_pictures"]
+__all__ = ["QualityOptions", "score_pictures"]
 
 
 NO_PROMPT = "no prompt"
@@ -34,6 +37,17 @@ NOT_MADE = "no picture was made"
 
 PART = {**QUALITY.schema, "reason": pl.String(), "detail": pl.String()}
 """A row has a value, or the reason why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class QualityOptions:
+    """Who scores."""
+
+    scorer: Annotated[
+        str,
+        Field(description="Who scores, as a SPEC: embedded, hpsv2, pickscore or clipscore."),
+        Typed(offers="culturekit.index.scorers:SCORERS"),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pydantic import Field
 from culturekit.index.encoder import Vectors
 from culturekit.index.matching.match_scope import Adjusted, Scope
 from culturekit.index.matching.match_scores import NOTHING, near_scores
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["Adjustment", "AdjustmentName", "adjusted_by", "hubness"]
 
@@ -23,7 +24,7 @@ BANK_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """How scores are corrected for hubs.
+    """How scores are corrected for hubs; not at all without a name.
 
     Attributes:
         name: `csls`, twice the score less the mean of the `neighbours` best scores that the artifact has in the bank,
@@ -34,9 +35,11 @@ class Adjustment:
         temperature: of `inverted-softmax`.
     """
 
-    name: AdjustmentName
-    neighbours: Annotated[int, Field(ge=1, le=1000)] = 10
-    temperature: Annotated[float, Field(gt=0, le=10)] = 0.05
+    name: Annotated[
+        AdjustmentName | None, Field(description="Correct scores for hubs; needs --bank."), Typed("adjust")
+    ] = None
+    neighbours: Annotated[int, Field(ge=1, le=1000, description="Neighbours that csls averages.")] = 10
+    temperature: Annotated[float, Field(gt=0, le=10, description="Temperature of inverted-softmax.")] = 0.05
 
 
 def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) -> NDArray[np.float64]:

@@ -40,6 +40,7 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
             "LPIPS on AlexNet, VGG-16 or SqueezeNet: lpips:FILE, or lpips:HEADS?backbone=FILE, both safetensors",
             options="culturekit.index.spread.lpips_measure:Options",
             extra="embed",
+            packages=("torch",),
         ),
     ],
     point="measure",

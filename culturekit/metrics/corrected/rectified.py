@@ -127,8 +127,9 @@ def slopes_of(diversity: ExpectedDiversity, shares: Array, mapped: Counts) -> Ar
     images = mapped.sum(axis=1)
     enough = images >= diversity.size
     weight = enough * images.sum() / (enough.sum() * images)
-    now = diversity(shares)
-    slopes = np.stack([diversity(shares + STEP * one) - now for one in np.eye(shares.shape[1])], axis=1) / STEP
+    steps = np.vstack([np.zeros(shares.shape[1]), STEP * np.eye(shares.shape[1])])
+    values = diversity((shares[:, None] + steps).reshape(-1, shares.shape[1])).reshape(len(shares), -1)
+    slopes = (values[:, 1:] - values[:, :1]) / STEP
     return np.asarray(weight[:, None] * (slopes - (slopes * shares).sum(axis=1, keepdims=True)))
 
 

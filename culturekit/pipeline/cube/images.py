@@ -16,15 +16,17 @@ from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.diagnosis.shuffled_pictures import ShuffleOptions
 from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
+from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.cube.counts import all_images, known_prompts
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks, makes, works
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
-from culturekit.pipeline.steps.image_stages import quality_stage, simulated_audit_stage, truth_stage
+from culturekit.pipeline.steps.image_stages import simulated_audit_stage, truth_stage
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.map_stage import map_stage
+from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.tag_stage import plan_tag, tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
@@ -74,7 +76,7 @@ def wire_models(recipe: Recipe, run: Run) -> None:
     for model in recipe.models:
         name, images = model.name, drawn(recipe, run, model, recipe.images)
         matches = mapped(recipe, run, images, roles.MATCHES, name)
-        run.add(quality_stage(images, scorer=recipe.quality), roles.QUALITY, name)
+        run.add(quality_stage(QualityReads(images), QualityOptions(recipe.quality)), roles.QUALITY, name)
         if knows_truth(model.backend):
             run.add(truth_stage(images, space), roles.TRUTH, name)
         if audit is not None and audit.file is None:

@@ -12,12 +12,13 @@ from culturekit.families.handles.image_levels import MeanOptions
 from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.families.questions import QuestionOptions, QuestionReads
+from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.cube.counts import prompt_count
 from culturekit.pipeline.cube.scores import compared
 from culturekit.pipeline.cube.space import asking
 from culturekit.pipeline.parts.ratings import ratings
 from culturekit.pipeline.planning.slots import asks
-from culturekit.pipeline.steps.image_stages import quality_stage
+from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage, plan_answers, plan_graphs
 from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
 from culturekit.stages import roles
@@ -42,8 +43,8 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
         if wanted.vqascore is not None:
             probabilities(recipe, run, wanted, wanted.vqascore, model)
         for number, scorer in enumerate(wanted.scorers, start=1):
-            stage = quality_stage(run.table(roles.IMAGES, model), scorer=scorer, prompts=run.table(roles.PROMPTS))
-            run.add(stage, roles.SCORER, model, str(number))
+            given = QualityReads(run.table(roles.IMAGES, model), run.table(roles.PROMPTS))
+            run.add(quality_stage(given, QualityOptions(scorer)), roles.SCORER, model, str(number))
     shown(recipe, run, wanted)
     compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
 

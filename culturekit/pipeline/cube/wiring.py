@@ -1,13 +1,12 @@
 """The `cube` recipe as stages: from the dump to the report, one folder each."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe import Recipe
 from culturekit.families.named_in_recipe import bound_stage
 from culturekit.pipeline.cube import images, people, scores, space
-from culturekit.pipeline.steps.report_stage import folders_of, report_stage
+from culturekit.pipeline.steps.report_stage import report_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -57,9 +56,9 @@ def cube(recipe: Recipe, run: Run) -> None:
         run.add(report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
 
 
-def headline(root: Path) -> Iterable[str]:
+def headline(run: Run) -> Iterable[str]:
     """Say how diverse what each model shows is, where the run has come so far."""
-    return headline_lines(folders_of(root)) if (root / roles.SCORES.folder()).is_dir() else ()
+    return headline_lines(RunFolders(run.root, run.models, run.stages)) if run.has(roles.SCORES) else ()
 
 
 CUBE = RecipeKind(Recipe, cube, headline)

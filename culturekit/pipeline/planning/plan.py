@@ -1,30 +1,38 @@
 """What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from culturekit.config.kinds import AnyRecipe, wired
-from culturekit.errors import UsageError
+from culturekit.errors import ConfigError, MissingDependency, Problem, UsageError
 from culturekit.generation.runner import ImagePlan
-from culturekit.pipeline.known_inputs import known_records
+from culturekit.pipeline.planning.refusals import refusals
 from culturekit.pipeline.planning.slots import looks
+from culturekit.pipeline.planning.stage_states import state_of
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
 from culturekit.stages.planned import Ahead, PlannedStage, ToPlan
-from culturekit.stages.stage import Stage, input_records, key_of
-from culturekit.storage.manifest import read_manifest
+from culturekit.stages.stage import Stage
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["pilot_models", "plan_lines", "plan_recipe", "state_of", "total_of"]
+__all__ = ["pilot_models", "plan_lines", "plan_recipe", "total_of"]
 
 
 def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
-    """Plan every stage; nothing is sent and nothing is written."""
+    """Plan every stage; nothing is sent and nothing is written.
+
+    Raises:
+        ConfigError: a run would be refused, and not only for what this machine lacks, such as a key.
+    """
     planned: list[PlannedStage] = []
     undone: set[Path] = set()
     made: dict[Path, Ahead] = {}
-    for step in wired(recipe, workdir).steps:
+    steps = wired(recipe, workdir).steps
+    lacks = lacking([step.stage for step in steps], workdir)
+    for step in steps:
         stage, folder = step.stage, workdir / step.stage.name
         state = state_of(stage, folder, undone)
         if state == "done":
@@ -36,27 +44,21 @@ def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
         ahead = {
             role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
         }
-        planned.append((step.plan or looks)(ToPlan(stage, state, folder, settled, ahead)))
+        one = (step.plan or looks)(ToPlan(stage, state, folder, settled, ahead))
+        planned.append(replace(one, lacks=lacks.get(stage.name, "")))
         made[folder] = Ahead(stage, planned[-1].units)
     return planned
 
 
-def waits(stage: Stage, undone: set[Path]) -> bool:
-    """Tell whether a stage reads what is still to be made."""
-    return any(path in undone or path.parent in undone for path in stage.inputs.values())
-
-
-def state_of(stage: Stage, folder: Path, undone: set[Path]) -> str:
-    """Tell whether a stage is done, cut off, out of date, or not begun."""
-    manifest = read_manifest(folder)
-    begun = folder.with_name(f".{folder.name}.partial").joinpath("key").is_file()
-    if waits(stage, undone):
-        return "cut off" if begun else "to do" if manifest is None else "to check again"
-    if manifest is not None and manifest.key == key_of(
-        stage, input_records(stage.inputs, known=known_records(stage, folder))
-    ):
-        return "done"
-    return "cut off" if begun else "to do" if manifest is None else "out of date"
+def lacking(stages: Sequence[Stage], workdir: Path) -> dict[str, str]:
+    """Say what stages lack on this machine, by their names; whatever else a run would be refused for is raised."""
+    found = refusals(stages, workdir)
+    wrong = [
+        Problem(str(error), ", ".join(names)) for error, names in found if not isinstance(error, MissingDependency)
+    ]
+    if wrong:
+        raise ConfigError(wrong)
+    return {name: str(error) for error, names in found for name in names}
 
 
 def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
@@ -76,6 +78,8 @@ def plan_lines(steps: Sequence[PlannedStage]) -> Iterator[str]:
             f"{requests:>9} {tokens:>13} {dollars:>8}"
         )
     yield "A blank is what cannot be known before the stages in front of it have run. Nothing was sent or written."
+    for lacks, alike in groupby(sorted((step.lacks, step.name) for step in steps if step.lacks), itemgetter(0)):
+        yield f"A run would be refused: {', '.join(name for _, name in alike)}: {lacks}"
     unknown = [step.name for step in steps if step.dollars is None]
     if unknown:
         yield f"The total lacks the dollars of {', '.join(unknown)}: plan again when more stages have run."

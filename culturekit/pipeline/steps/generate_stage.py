@@ -1,9 +1,10 @@
 """The stage from prompts to images."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
-from culturekit.families.handles.behind_specs import behind
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
@@ -77,6 +78,7 @@ def generate_stage(
         {**asdict(plan), "backend": str(spec), "model": model, **weights, **brought},
         {"images": seed},
         packages=("numpy", "pillow", "polars"),
+        before=partial(check_ready, BACKENDS, str(spec)),
     )
 
 

@@ -1,7 +1,6 @@
-"""The stages that say what an image truly shows, how good it is, and what simulated people who audit say of it."""
+"""The stages that say what an image truly shows, and what simulated people who audit say of it."""
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +8,15 @@ import polars as pl
 
 from culturekit.config.recipe_parts import Audit
 from culturekit.errors import UsageError
-from culturekit.families.handles.behind_specs import behind, check_weights
-from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.index.raters.score_pictures import score_pictures
+from culturekit.families.handles.public_files import space_table
 from culturekit.index.raters.simulated_raters import simulated_audits
-from culturekit.index.scorers import SCORERS
 from culturekit.metrics.corrected.audit_sampling import audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, IMAGES, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["quality_stage", "simulated_audit_stage", "truth_stage"]
+__all__ = ["simulated_audit_stage", "truth_stage"]
 
 CAVEAT = "The audit was made by simulated raters, who know what the simulated models drew."
 
@@ -35,25 +31,6 @@ def truth_stage(images: Path, cspace: Path, *, name: str = "truth") -> Stage:
         lambda work: true_matches(work, images, space_table(cspace, work.scratch)),
         inputs,
         packages=("polars",),
-    )
-
-
-def quality_stage(images: Path, *, scorer: str, prompts: Path | None = None, name: str = "quality") -> Stage:
-    """Score the quality of images; `prompts` say what those were asked for by, where a scorer needs it."""
-    return Stage(
-        name,
-        "quality",
-        2,
-        lambda work: score_pictures(
-            work,
-            images,
-            scorer,
-            prompts_path=None if prompts is None else prompts_table(prompts, work.scratch),
-        ),
-        {"images": images} | ({"prompts": prompts} if prompts else {}),
-        {"scorer": scorer, **behind(SCORERS, scorer)},
-        packages=("numpy", "pillow", "polars"),
-        before=partial(check_weights, scorer),
     )
 
 

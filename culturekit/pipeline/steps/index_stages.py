@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from culturekit.families.handles.behind_specs import behind, check_weights
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_table
@@ -37,7 +37,7 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         {**roles_of(files), **shipped_templates(files, options)},
         {**asdict(options), **behind(ENCODERS, options.encoder)},
         packages=("numpy", "pillow", "polars"),
-        before=partial(check_weights, options.encoder),
+        before=partial(check_ready, ENCODERS, options.encoder),
     )
 
 
@@ -67,7 +67,7 @@ def embed_stage(source: EmbedSource, options: EmbedOptions, *, name: str = "vect
         source.inputs,
         {**source.options, "encoder": encoder, **behind(ENCODERS, encoder)},
         packages=("numpy", "pillow", "polars"),
-        before=partial(check_weights, encoder),
+        before=partial(check_ready, ENCODERS, encoder),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from culturekit.errors import UsageError
+from culturekit.kg.countries import use_countries_of_recipe
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage
@@ -40,6 +41,7 @@ class RecordedRun(msgspec.Struct):
 
     models: Sequence[RecordedModel]
     stages: Sequence[str]
+    countries_file: str | None = None
 
 
 def folders_of(root: Path) -> RunFolders:
@@ -51,6 +53,8 @@ def folders_of(root: Path) -> RunFolders:
         raise UsageError(
             "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
         ) from error
+    if run.countries_file and Path(run.countries_file).is_file():
+        use_countries_of_recipe(Path(run.countries_file))
     if not run.models:
         raise UsageError(
             "this run evaluated no model, so there is nothing to report", where=str(root), expected="a run with models",

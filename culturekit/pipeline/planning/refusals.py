@@ -1,0 +1,37 @@
+"""What a run would be refused for: found before its first stage, hours before it is the turn of those that lack it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from culturekit.errors import UsageError
+from culturekit.llm.money.shared_budget import journal_for
+from culturekit.pipeline.planning.stage_states import state_of
+from culturekit.stages.stage import Stage
+
+__all__ = ["refusals"]
+
+
+def refusals(stages: Sequence[Stage], workdir: Path) -> list[tuple[UsageError, list[str]]]:
+    """Find what is missing, each once, with the stages that need it.
+
+    A finished stage needs nothing any more; one that is next, and was asked for replies before, may have all of them.
+    """
+    missing: dict[str, tuple[UsageError, list[str]]] = {}
+    for place, stage in enumerate(stages):
+        try:
+            stage.before()
+        except UsageError as error:
+            if needs_it(stages[:place], stage, workdir):
+                missing.setdefault(str(error), (error, []))[1].append(stage.name)
+    return list(missing.values())
+
+
+def needs_it(earlier: Sequence[Stage], stage: Stage, workdir: Path) -> bool:
+    """Tell whether a stage is still to be done, and would not find out at once."""
+    undone: set[Path] = set()
+    for one in earlier:
+        if state_of(one, workdir / one.name, undone) != "done":
+            undone.add(workdir / one.name)
+    if state_of(stage, workdir / stage.name, undone) == "done":
+        return False
+    return bool(undone) or journal_for(workdir / stage.name) is None

@@ -1,0 +1,59 @@
+"""Worlds in which an earlier estimator was wrong without a word, or far too wide; now it holds, or says why not.
+
+Others stand where their rule is tested: even draws in test_audit_sampling; answers without an artifact, raters who
+disagree, few answers and audits of a part of the images in test_audit_gates; pictures of nothing and references in
+test_references; countries outside the space, one label and its lower end in test_rectified; one rater in
+tests/families/test_corrected.
+"""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.expected_diversity import expected_diversity
+from culturekit.metrics.statistics.intervals import Interval
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+
+COUNTRY = (0.0, 1.0, 0.0)
+AUDITED = 150
+DIVERSITY = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * len(COUNTRIES))
+
+
+def corrected(shares: NDArray[np.float64], *, each: int, accuracy: float, rng: np.random.Generator) -> Interval:
+    """Correct the images of prompts with these shares by what people say of 150 of them."""
+    prompts = len(shares)
+    truth: list[str | None] = [
+        COUNTRIES[rng.choice(len(COUNTRIES), p=shares[number % prompts])] for number in range(prompts * each)
+    ]
+    matches = matches_of(mapped_with_error(truth, accuracy=accuracy, rng=rng), prompts=prompts)
+    shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    drawn = audit_sample(matches, n=AUDITED, rng=rng)["image_id"].to_list()
+    return vendi_corrected(matches, audits_of({image: shown[image] for image in drawn}), weights=COUNTRY, rng=rng)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_prompts_differ_the_interval_holds_what_they_show(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(5 * np.array([0.4, 0.2, 0.15, 0.1, 0.1, 0.05]), size=24)
+    answer = corrected(shares, each=40, accuracy=0.8, rng=rng)
+    true = float(DIVERSITY(shares).mean())
+    assert answer.low <= true <= answer.high
+    assert abs(answer.value - true) < 0.03  # it was .06 and .08 too high
+
+
+@pytest.mark.parametrize("shares", [[0.9, 0.1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0, 0]])
+def test_few_labels_are_known_as_closely_as_from_what_people_say_alone(shares: list[float]) -> None:
+    model = np.array([shares])
+    answers = [corrected(model, each=400, accuracy=0.85, rng=np.random.default_rng(seed)) for seed in (1, 2)]
+    assert all(answer.low <= DIVERSITY(model)[0] <= answer.high for answer in answers)
+    assert np.mean([answer.high - answer.low for answer in answers]) <= 1.05 * width_of_labels_alone(model[0])
+
+
+def width_of_labels_alone(shares: NDArray[np.float64]) -> float:
+    """Where 150 labels scatter, and what a label would add that as many labels miss in one of twenty audits."""
+    again = np.random.default_rng(0).multinomial(AUDITED, shares, size=4000) / AUDITED
+    scatter = float(np.diff(np.quantile(DIVERSITY(again), (0.025, 0.975)))[0])
+    missed = 3 / AUDITED
+    another = (1 - missed) * shares + missed * np.eye(len(shares))[-1]
+    return float(np.hypot(scatter, DIVERSITY(another)[0] - DIVERSITY(shares)[0]))
