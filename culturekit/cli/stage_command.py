@@ -1,8 +1,9 @@
 """The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, replace
-from inspect import Parameter, Signature
+from dataclasses import MISSING, is_dataclass, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -15,7 +16,7 @@ from culturekit.families.family import Declared, dataclasses_of, declared, is_gr
 from culturekit.families.handles.inputs import Input
 from culturekit.stages.stage_command import StageCommand
 
-__all__ = ["command_function"]
+__all__ = ["command_function", "spread_out"]
 
 FLAGS: dict[str, tuple[Any, Any]] = {
     "workers": (Workers, None),
@@ -47,6 +48,24 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     command.__annotations__ = {each.name: each.annotation for each in ordered}
     command.__name__, command.__doc__ = declaration.stage.__name__, declaration.stage.__doc__
     return command
+
+
+def spread_out(command: Callable[..., None]) -> Callable[..., None]:
+    """Make options of the dataclasses that a command takes, one of each field."""
+    taken = signature(command).parameters.values()
+    kinds = {each.name: each.annotation for each in taken if is_dataclass(each.annotation)}
+
+    @wraps(command)
+    def spread(**typed: Any) -> None:  # noqa: ANN401 - each option has its own type
+        for name, kind in kinds.items():
+            typed[name] = built(kind, {each.option: typed.pop(each.option) for each in options_in(kind)})
+        command(**typed)
+
+    spaced = [[*map(parameter, options_in(kinds[one.name]))] if one.name in kinds else [one] for one in taken]
+    ordered = [each.replace(kind=Parameter.KEYWORD_ONLY) for group in spaced for each in group]
+    spread.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
+    spread.__annotations__ = {each.name: each.annotation for each in ordered}
+    return spread
 
 
 def in_order(options: Iterable[Declared]) -> list[Declared]:

@@ -23,8 +23,8 @@ from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.reply_watch import RepliesSeen
 from culturekit.pipeline.part_run import run_part
+from culturekit.pipeline.steps.extract_stages import described
 from culturekit.pipeline.steps.filter_stage import judge_inputs, judge_options
-from culturekit.pipeline.steps.graph_stages import described
 from culturekit.records.work import Engine, Progress, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.digests import digest_bytes

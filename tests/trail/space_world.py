@@ -18,8 +18,9 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal.keys import key_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps import filter_stage as filter_stages
+from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import filter_stage
-from culturekit.pipeline.steps.graph_stages import extract_stage, release_stage
+from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.records.choices import Included

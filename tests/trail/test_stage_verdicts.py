@@ -14,8 +14,9 @@ from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.complete_run import complete_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.pipeline.steps.filter_stage import filter_stage
-from culturekit.pipeline.steps.graph_stages import extract_stage, release_stage
+from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.stages.stage import Stage
 from culturekit.trail.evidence import EvidenceTables

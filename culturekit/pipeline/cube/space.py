@@ -13,7 +13,9 @@ from culturekit.pipeline.complete_run import CompleteRun
 from culturekit.pipeline.filter_run import FilterRun
 from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.card_stage import card_stage
-from culturekit.pipeline.steps.graph_stages import extract_stage, ingest_stage, prompts_stage, release_stage
+from culturekit.pipeline.steps.extract_stages import extract_stage
+from culturekit.pipeline.steps.graph_stages import prompts_stage, release_stage
+from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages import roles
