@@ -9,7 +9,7 @@ import importlib.util
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,15 @@ class Plugin:
             except OSError as error:  # a library that it loads is not there
                 raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
             return found
+
+    def options(self) -> type | None:
+        """Give the dataclass that options of a SPEC have to fit: the attribute `options` of its function, if any."""
+        stated = getattr(self.load(), "options", None)
+        if stated is None or (isinstance(stated, type) and is_dataclass(stated)):
+            return stated
+        raise self.failure(
+            "has options that are no dataclass", expected="make.options = a dataclass", found=repr(stated)
+        )
 
     @contextmanager
     def blamed(self, how: str = "failed", *, passing: tuple[type[BaseException], ...] = ()) -> Iterator[None]:

@@ -141,19 +141,12 @@ class Entry(Generic[Thing]):
         return made if contract is None else contract.held(made, self.plugin)
 
     def check(self, kind: str, spec: Spec) -> None:
-        """Check the options of a SPEC without making anything.
-
-        What another package brings says in an attribute `options` of its function which dataclass they fit.
-        """
-        if self.plugin is not None:
-            stated = getattr(self.load(kind), "options", None)
-            if stated is not None and not (isinstance(stated, type) and dataclasses.is_dataclass(stated)):
-                how = "has options that are no dataclass"
-                raise self.plugin.failure(how, expected="make.options = a dataclass", found=repr(stated))
-            if stated is not None:
-                spec.read(stated)
-        elif self.options:
-            spec.read(self.imported(kind, self.options))
+        """Check the options of a SPEC without making anything."""
+        options = self.plugin.options() if self.plugin else None
+        if self.options:
+            options = self.imported(kind, self.options)
+        if options is not None:
+            spec.read(options)
 
     def ready(self, kind: str) -> None:
         """Make sure that the packages are installed, without importing them.
@@ -252,9 +245,8 @@ class Registry(Generic[Thing]):
         fits = isinstance(found, getattr(importlib.import_module(module), title)) if module else callable(found)
         if not fits:
             expected, how = title or "a function", "is something else than its kind"
-            if entry.plugin is not None:
-                raise entry.plugin.failure(how, expected=expected, found=type(found).__name__)
-            raise UsageError(f"{name} {how}", where=entry.factory, expected=expected, found=type(found).__name__)
+            failure = entry.plugin.failure if entry.plugin else UsageError
+            raise failure(how, expected=expected, found=type(found).__name__)
         return found
 
     def check(self, spec: str) -> None:
