@@ -95,6 +95,8 @@ def typed_as(each: Declared) -> tuple[Any, Any]:
         return kind, Parameter.empty
     if each.several or is_handle(each):
         return kind | None, None
+    if each.typed.once:
+        return str, ",".join(each.default)
     return (kind | None if each.optional else kind), each.default
 
 
@@ -129,6 +131,8 @@ def values_of(each: Declared, typed: Any) -> dict[str, Any]:  # noqa: ANN401 - e
     """Make the value of a field of what was typed, and that of another field where it takes the further values."""
     if each.typed.gather:
         return {each.name: each.typed.gather(typed)}
+    if each.typed.once and not is_handle(each):
+        return {each.name: tuple(typed.split(","))}
     read = each.typed.read or (lambda text: text)
     value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
     if each.typed.others:

@@ -13,11 +13,13 @@ from culturekit.config.checks import (
 )
 from culturekit.families.corrected import Correction
 from culturekit.families.family import rules_of
+from culturekit.families.gaps import GapOptions
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_services import is_paid
 from culturekit.index.diagnosis.diagnosis import DiagnosisOptions
 from culturekit.index.encoders import ENCODERS
+from culturekit.index.folder.build import IndexOptions
 from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
@@ -147,7 +149,7 @@ class Instrument(StrictModel):
     """Another encoder or channel that maps the same images, to see whether it ranks the models alike."""
 
     name: ModelName
-    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS))]
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS)), rules_of(IndexOptions, "encoder")]
     channel: ChannelsName = "image"
 
 
@@ -173,9 +175,8 @@ class Llm(Asking):
 class Gaps(StrictModel):
     """Gaps between groups of countries, over the scores of prompts that name countries.
 
-    `scheme` is a grouping that comes with culturekit, such as `cultivate` (Global North and South), or one of `file`:
-    YAML (scheme: group: [countries]) or CSV (scheme,group,country).
+    `scheme` is one that comes with culturekit, or one of `file`.
     """
 
     scheme: Annotated[str, Field(min_length=1)] = "cultivate"
-    file: Annotated[str, AfterValidator(existing_file)] | None = None
+    file: Annotated[Annotated[str, AfterValidator(existing_file)] | None, rules_of(GapOptions, "groups")] = None

@@ -42,7 +42,7 @@ class Typed:
         read: reads one value of it from a text.
         gather: makes one value of all that a repeatable option is given.
         help: of the option, where it is typed otherwise than a recipe writes it.
-        once: whether an option that is several files in a recipe is typed once.
+        once: whether an option that is several files in a recipe is typed once; several words have commas between.
         others: a field that takes the second and all further values of an option that is repeatable.
         after: the option that it stands after in the help, where that is not the order of the fields.
         only: the fields of a dataclass within another that are options there, where not all are.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Seed, Wait
+from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, GoOn, Out, Wait
 from culturekit.cli.pilots import leave_if_unusable, replies_lines, tried
 from culturekit.cli.stages import run_one
-from culturekit.records.choices import DrawName, Included, PromptKind, TemplateSetName
+from culturekit.records.choices import Included
 
 if TYPE_CHECKING:
     from culturekit.builders.filtering.cspace_filter import PilotOutcome
@@ -28,13 +28,21 @@ ELSEWHERE = {
     "diff": CommandAt("culturekit.cli.cspace.diff_command:diff", "runs/2025 runs/2026 --out changes"),
     "review": CommandAt("culturekit.cli.cspace.review_commands:review_app"),
 }
+PROMPTS = {
+    "build": CommandAt(
+        "culturekit.cli.cspace.prompts_command:build",
+        "cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv --out prompts",
+    )
+}
 
 cspace_app = typer.Typer(
     no_args_is_help=True,
     help="The cultural space: judged, completed and released artifacts.",
     cls=lazy_group("cspace", ELSEWHERE),
 )
-prompts_app = typer.Typer(no_args_is_help=True, help="Prompts built from the cultural space.")
+prompts_app = typer.Typer(
+    no_args_is_help=True, help="Prompts built from the cultural space.", cls=lazy_group("prompts", PROMPTS)
+)
 
 Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a shipped concept. Repeatable.")]
 
@@ -145,68 +153,3 @@ def release(
         kept, concepts, popularity, read_formats(form + more), include=() if include is None else (include,)
     )
     run_one(stage, out, wait=wait, as_json=as_json)
-
-
-@prompts_app.command(
-    epilog="Example: culturekit prompts build cube --cspace cspace/cspace.parquet --quota 10 --review sheet.csv "
-    "--out prompts"
-)
-def build(
-    kind: Annotated[PromptKind, typer.Argument(help="Kind of prompts.")],
-    cspace: Annotated[Path, typer.Option(help="Table that `cspace release` wrote, or a file in the public layout.")],
-    out: Out,
-    templates: Annotated[TemplateSetName, typer.Option(help="Template set.")] = "released",
-    per: Annotated[
-        int | None, typer.Option(min=1, help="At most so many artifacts per country and concept, by popularity. [all]")
-    ] = None,
-    quota: Annotated[
-        str | None,
-        typer.Option(help="So many artifacts per country and concept: a number, or a YAML or CSV table of quotas."),
-    ] = None,
-    roots: Annotated[
-        list[str] | None,
-        typer.Option(help="Root configs whose countries each get the quota. Repeatable. [those of the release]"),
-    ] = None,
-    draw: Annotated[DrawName, typer.Option(help="The seed's draw, or a fresh one beside a public one.")] = "seeded",
-    public: Annotated[
-        str | None, typer.Option(help="Published draw, in the public layout, that a fresh one has nothing of.")
-    ] = None,
-    review: Annotated[
-        Path | None, typer.Option(help="Sheet to write for people who accept, reject or rename what was drawn.")
-    ] = None,
-    decisions: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Review sheet that was filled in; the next draw replaces what it rejects. "
-            "Repeatable; a later sheet counts more."
-        ),
-    ] = None,
-    language: Annotated[
-        list[str] | None, typer.Option(help="Language of the prompts, en or one with a translation. Repeatable. [en]")
-    ] = None,
-    translations: Annotated[
-        list[str] | None, typer.Option(help="YAML file of templates in a language, verified by a speaker. Repeatable.")
-    ] = None,
-    public_layout: Annotated[
-        bool, typer.Option("--public-layout", help="Write cube.json too, in the layout that CUBE-1K was released in.")
-    ] = False,
-    statements: Annotated[str | None, typer.Option(help="Kept candidates, whose statements go into cube.json.")] = None,
-    seed: Seed = 0,
-    also: Also = None,
-    wait: Wait = False,
-    as_json: AsJson = False,
-) -> None:
-    """Build prompts from the cultural space."""
-    from culturekit.builders.prompting.prompt_options import PromptOptions
-    from culturekit.cli.cspace.review_file import review_file
-    from culturekit.kg.concepts import load_concept
-    from culturekit.pipeline.steps.graph_stages import prompts_stage
-
-    options = PromptOptions(
-        (kind,), templates, per, quota, draw, public, review is not None, tuple(decisions or ()),
-        tuple(language or ("en",)), tuple(translations or ()), public_layout, statements,
-    )  # fmt: skip
-    concepts = None if roots is None else [load_concept(name) for name in roots]
-    stage = prompts_stage(cspace, options, seed=seed, concepts=concepts)
-    with review_file(out, review):
-        run_one(stage, out, also=also, wait=wait, as_json=as_json)
