@@ -25,7 +25,7 @@ from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.judge_stage import judge_stage
+from culturekit.pipeline.steps.judge_stage import JudgeOptions, JudgeReads, judge_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.plugins import POINTS, installed
 from culturekit.stages.stage import Stage
@@ -263,9 +263,7 @@ STAGES: dict[str, Callable[[Path], Stage]] = {
     "flags": lambda run: generate_stage(
         run / "prompts/prompts.parquet", ImagePlan(), backend="flags", model="flags", seed=0
     ),
-    "echo": lambda run: judge_stage(
-        images(run), [ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))], "echo"
-    ),
+    "echo": lambda run: judge_stage(JudgeReads(images(run)), JudgeOptions((LIGHT,), "echo")),
     "light": lambda run: quality_stage(QualityReads(images(run)), QualityOptions("light")),
 }
 SAYS = {
