@@ -3,8 +3,7 @@
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import check_choice
-from culturekit.metrics.corrected.audit_design import Design, check_even_draw, check_response
+from culturekit.metrics.corrected.audit_design import Design, check_design
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 
@@ -70,14 +69,7 @@ def audited_answers(
         raise UsageError(
             "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited.len())
         )
-    check_choice("design", design, ("drawn", "unknown"))
-    if design == "unknown":
-        if sample is not None:
-            raise UsageError("a sample is given, so the design is known", expected="a sample, or an unknown design")
-        return placed
-    if sample is not None:
-        check_response(nearest, found, sample)
-    check_even_draw(nearest, found["image_id"].unique())
+    check_design(nearest, found, sample, design)
     return placed
 
 
