@@ -15,10 +15,11 @@ from corrected_diversity import AUDITED, COUNTRIES, PARENTS, SIZE, audited, mapp
 from numpy.typing import NDArray
 from recording import record
 
+from culturekit.metrics.corrected.audit_gates import LOWEST_AGREEMENT
 from culturekit.metrics.corrected.audited_counts import AuditedCounts
 from culturekit.metrics.corrected.corrected_diversity import correct_counts
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
-from culturekit.metrics.corrected.raters import LOWEST_AGREEMENT, rater_model
+from culturekit.metrics.corrected.raters import rater_model
 
 RATERS = 3
 CHOSEN = {"half in one": 2, "nearly one": 4, "by rank": 6, "four of twenty": 8}

@@ -1,5 +1,6 @@
 """What many tests need: hands for a stage, the shared data where it is, one finished small run."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,17 @@ settings.load_profile(PROFILE)
 
 SMALL = Path(__file__).parent / "fixtures/small.yaml"
 SHARED = Path(__file__).resolve().parents[2] / "shared/data"
+
+
+def pytest_configure() -> None:
+    """Look for no garbage while modules and tests are collected: nearly all of that stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on look for garbage in what tests make only."""
+    gc.freeze()
+    gc.enable()
 
 
 class HereEngine:

@@ -8,11 +8,17 @@ remembered between runs. `make test-thorough` draws new examples, five times as 
 import os
 
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 __all__ = ["PROFILE", "SHARED_FIXTURE", "THOROUGH", "examples"]
 
 THOROUGH = os.environ.get("CULTUREKIT_THOROUGH") == "1"
 """Set by `make test-thorough`."""
+
+if not THOROUGH and hasattr(providers, "_get_local_constants"):
+    # Hypothesis tries constants of all modules that are loaded, so that examples would depend on the tests before them.
+    NO_CONSTANTS = providers._local_constants
+    providers._get_local_constants = lambda: NO_CONSTANTS
 
 UNTIMED = [HealthCheck.too_slow]
 """Whether examples are made fast enough depends on the machine."""

@@ -40,6 +40,11 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded_by(statement).isdisjoint(HEAVY | NOT_YET)
 
 
+def test_a_recipe_needs_no_package_of_an_extra() -> None:
+    of_extras = HEAVY | {"SPARQLWrapper", "qwikidata", "zstandard", "sentence_transformers", "safetensors", "dask"}
+    assert loaded_by("import culturekit.pipeline.run_recipe, culturekit.pipeline.cube.wiring").isdisjoint(of_extras)
+
+
 def test_public_names_resolve_and_nothing_else_leaks() -> None:
     assert culturekit.__all__ == sorted(
         culturekit.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)

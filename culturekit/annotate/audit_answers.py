@@ -22,6 +22,9 @@ __all__ = ["AUDIT", "audit_row", "audits_of"]
 AUDIT = "audit"
 """The scheme whose answers become audits."""
 
+GOLD = ("gold", "known_artifact_id", "known_country", "known_continent")
+"""The columns of audits that had gold items."""
+
 MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_LIST}
 """What options of the first question mean where no place is named; a form that has only `none` tells nothing apart."""
 
@@ -35,7 +38,9 @@ def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: st
             votes.setdefault(row["country"], Counter())[row["continent"]] += 1
     lies_in = {country: min(each, key=lambda name: (-each[name], name)) for country, each in votes.items()}
     settled = [{**row, "continent": lies_in.get(row["country"], row["continent"])} for row in rows]
-    return pl.DataFrame(settled, schema={**AUDITS.schema, "none_means": pl.String()})
+    optional = ["none_means", *(GOLD if any(row["gold"] for row in rows) else ())]
+    schema = AUDITS.schema | {name: AUDITS.optional[name].dtype for name in optional}
+    return pl.DataFrame(settled, schema=schema).unique(AUDITS.key, keep="first", maintain_order=True)
 
 
 def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None) -> dict[str, Any]:
@@ -47,6 +52,8 @@ def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None)
     if shows == "not_in_list":
         said |= typed_place(answered.answers.get("place", ("",))[0], row)
     nowhere = not said or (shows == "not_in_list" and "country" not in said)
+    gold = row["kind"] == "gold"
+    known = orjson.loads(row["expected"]) if gold else {}
     apart = "cannot_tell" in scheme.criterion("shows").fixed_values
     return {
         "image_id": row["item_id"],
@@ -57,6 +64,8 @@ def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None)
         "continent": said.get("continent"),
         "none_of_these": nowhere,
         "none_means": MEANS.get(shows) if nowhere and apart else None,
+        "gold": gold,
+        **{f"known_{name}": known.get(name) for name in ("artifact_id", "country", "continent")},
     }
 
 

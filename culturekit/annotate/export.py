@@ -46,6 +46,7 @@ class ExportOptions:
         per_sheet: at most so many items stand in one sheet.
         checks: attention checks in each sheet.
         repeats: items that each sheet asks twice, of every three at most one.
+        gold: gold items in each sheet, where there are any.
         pictures_at: where Label Studio finds the pictures.
         form_at: the address of the form for Prolific; empty for no links.
         completion: the address that ends a Prolific study.
@@ -55,6 +56,7 @@ class ExportOptions:
     per_sheet: int = 40
     checks: int = 2
     repeats: int = 3
+    gold: int = 10
     pictures_at: str = "/data/local-files/?d=pictures/"
     form_at: str = ""
     completion: str = ""
@@ -63,13 +65,24 @@ class ExportOptions:
 def plan_project(
     items: Sequence[Item], scheme: Scheme, offers: Mapping[str, Any], options: ExportOptions, *, seed: int
 ) -> tuple[Project, list[Part]]:
-    """Make all tasks of a project; the same items, scheme, options and seed give the same tasks."""
+    """Make all tasks of a project, gold items in each sheet; they depend on items, scheme, options and seed alone."""
+    gold, items = [one for one in items if one.known is not None], [one for one in items if one.known is None]
     if not items:
         raise UsageError("there is nothing to judge", expected="images that were made", found="none")
+    if gold and len(gold) < options.gold:
+        raise UsageError(
+            "too few pictures are known to be gold items of a sheet",
+            expected=f"at least {options.gold}, or another --gold-per-sheet",
+            found=str(len(gold)),
+        )
     plan = [options.quotas.inside, options.quotas.outside, list(options.quotas.regions), options.per_sheet]
     shown = [item.item_id for item in items]
-    name = project_id(scheme.model_dump(mode="json"), shown, [*plan, options.checks, options.repeats], seed=seed)
-    project = Project(name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers)
+    plan += [options.checks, options.repeats, *([options.gold, [one.item_id for one in gold]] if gold else [])]
+    name = project_id(scheme.model_dump(mode="json"), shown, plan, seed=seed)
+    project = Project(
+        name, scheme, seed, options.per_sheet, options.checks, options.repeats, offers, gold,
+        options.gold if gold else 0,
+    )  # fmt: skip
     parts = [part for share in shares(items, options.quotas, seed=seed) for part in make_parts(project, share)]
     return project, parts
 
@@ -108,7 +121,8 @@ def export_project(
     write_atomically(work.out / PROJECT_FILE, orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
     key = key_table(project, parts)
     write_table(work.out, ANNOTATION_KEY, key)
-    counts = {"annotation_key": key.height, "items": len(readable), "sheets": sum(part.share.slots for part in parts)}
+    counts = {"annotation_key": key.height, "items": len(readable) - len(project.gold)}
+    counts["sheets"] = sum(part.share.slots for part in parts)
     if drops:
         rows = [{"key": image, "stage": "annotate-export", "reason": reason} for image, reason in sorted(drops.items())]
         write_table(work.out, DROPS, pl.DataFrame(rows, schema=DROPS.schema))

@@ -54,8 +54,9 @@ def import_answers(work: Work, project: Path, exports: Sequence[Path], *, pool: 
     drops = Counter(taken.skipped)
     notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flag_counts(items).items()))}
     if scheme.name == AUDIT:
-        kept = [pair for pair, flagged in items if not set(flagged) & set(FLAGS)]
-        drops["flagged, and not in the audits"] = len(items) - len(kept)
+        asked = [each for each in zip(taken.good, flags, strict=True) if each[0][1]["kind"] in {"item", "gold"}]
+        kept = [pair for pair, flagged in asked if not set(flagged) & set(FLAGS)]
+        drops["flagged, and not in the audits"] = len(asked) - len(kept)
         said = audits_of(kept, scheme, pool)
         drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
         tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))

@@ -26,6 +26,7 @@ class Item:
         texts: the fields of the item, by name.
         region: where an annotator is at home in it; None for nowhere.
         about: model, concept, country, group and prompt_id, for the tables.
+        known: of a gold item, the labels that are right, none where it shows no culture; None of any other item.
     """
 
     item_id: str
@@ -33,6 +34,7 @@ class Item:
     texts: Mapping[str, str]
     region: str | None
     about: Mapping[str, str | None]
+    known: Mapping[str, str] | None = None
 
 
 def items_of_images(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from culturekit.annotate.blinding import generator
+from culturekit.annotate.gold_items import lookalikes
 from culturekit.annotate.items import Item
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Offer
@@ -57,6 +58,8 @@ def space_offers(
         return {item.item_id: shared for item in items}
     known = by_concept(space)
     near = mapped(matches, [item.item_id for item in items])
+    unmapped = [item for item in items if item.known is not None and item.item_id not in near]
+    near |= {item.item_id: lookalikes(item, items, near, seed) for item in unmapped}
     return {
         item.item_id: {**shared, "artifacts": shortlist(item, known, near.get(item.item_id, []), length, seed)}
         for item in items

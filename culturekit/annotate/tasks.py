@@ -33,6 +33,8 @@ class Project:
     checks: int
     repeats: int
     offers: Mapping[str, Mapping[str, Sequence[Offer]]] = field(default_factory=dict)
+    gold: Sequence[Item] = ()
+    gold_per_sheet: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,14 @@ class Task:
 
     Attributes:
         task: its blinded name.
-        kind: `item`, `check` or `repeat`.
+        kind: `item`, `check`, `repeat` or `gold`.
         item: what is judged, or shown beside a check.
         places: the names of the pictures, in the order in which they stand.
         files: their blinded files.
         data: what the annotation tool gets; pictures by file name.
         content: the hash of that.
         repeat_of: the task that asked first.
-        expected: the answers that a check asks for.
+        expected: the answers that a check asks for, or the labels that are right of a gold item.
     """
 
     task: str
@@ -82,11 +84,18 @@ def make_parts(project: Project, share: Share) -> list[Part]:
     for number in range(count):
         items = [share.items[place] for place in order[number::count]]
         name = f"{share.region}-{side}-{share.slots}-{number + 1:02d}"
-        parts.append(make_part(project, share, name, items))
+        parts.append(make_part(project, share, name, items, gold_of(project, key, number)))
     return parts
 
 
-def make_part(project: Project, share: Share, name: str, items: Sequence[Item]) -> Part:
+def gold_of(project: Project, share: tuple[object, ...], number: int) -> list[Item]:
+    """Take the gold items of one part; the parts of a share go round all of them."""
+    order = drawn(len(project.gold), "gold", *share, seed=project.seed)
+    first = number * project.gold_per_sheet
+    return [project.gold[order[(first + place) % len(order)]] for place in range(project.gold_per_sheet)]
+
+
+def make_part(project: Project, share: Share, name: str, items: Sequence[Item], gold: Sequence[Item]) -> Part:
     """Make the tasks of some items; those asked again are drawn, and the pictures beside checks."""
     seed, scheme = project.seed, project.scheme
     tasks = [make_task(project, name, "item", item, 0) for item in items]
@@ -96,6 +105,7 @@ def make_part(project: Project, share: Share, name: str, items: Sequence[Item]) 
         beside = drawn(len(items), "beside", name, seed=seed)
         for number in range(project.checks):
             tasks.append(make_task(project, name, "check", items[beside[number % len(beside)]], number))
+    tasks += [make_task(project, name, "gold", item, 0) for item in gold]
     orders = tuple(order_of(tasks, len(items), again, name, slot, seed) for slot in range(share.slots))
     return Part(name, share, tuple(tasks), orders)
 
@@ -118,7 +128,8 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
     }
     if not files:
         data["subject"] = scheme.title
-    expected = None if check is None else json.dumps(dict(sorted(check.answers.items())))
+    right = item.known if kind == "gold" else None if check is None else check.answers
+    expected = None if right is None else json.dumps(dict(sorted(right.items())))
     repeat_of = None if first is None else first.task
     return Task(name, kind, item, places, files, data, content_of(data), repeat_of, expected)
 
@@ -148,6 +159,6 @@ def order_of(
     rng.shuffle(start)
     rng.shuffle(end)
     order = [*start, *others[third : third + items // 3], *end]
-    for check in range(items + len(again), len(tasks)):
-        order.insert(int(rng.integers(1, len(order) + 1)), check)
+    for other in range(items + len(again), len(tasks)):
+        order.insert(int(rng.integers(1, len(order) + 1)), other)
     return tuple(order)

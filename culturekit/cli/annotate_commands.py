@@ -38,6 +38,16 @@ def export(
     matches: Annotated[
         list[Path] | None, typer.Option(help="What the images were mapped to; decides which artifacts are offered.")
     ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            help="Pictures known to show what `truth_artifact_id` says (null: no culture), put among those of an audit "
+            "to see how often raters are right."
+        ),
+    ] = None,
+    gold_per_sheet: Annotated[
+        int, typer.Option(min=10, max=1000, help="Such pictures in each sheet, where --gold is given.")
+    ] = 10,
     shortlist: Annotated[int, typer.Option(min=2, max=200, help="Artifacts that each image is offered.")] = SHORTLIST,
     in_region: Annotated[int, typer.Option(min=0, max=50, help="Annotators of an item's own region.")] = 3,
     out_of_region: Annotated[int, typer.Option(min=0, max=50, help="Annotators of other regions.")] = 0,
@@ -70,11 +80,12 @@ def export(
         per_sheet=per_sheet,
         checks=checks,
         repeats=repeats,
+        gold=gold_per_sheet,
         pictures_at=pictures_at,
         form_at=checked_address(form_at, name="--form-at") if form_at else "",
         completion=checked_address(completion, name="--completion") if completion else "",
     )
-    files = ExportFiles(images, prompts, items, sample, cspace, matches or ())
+    files = ExportFiles(images, prompts, items, sample, cspace, matches or (), gold)
     stage = export_stage(files, scheme, options, shortlist=shortlist, seed=seed)
     run_one(stage, out, wait=wait, as_json=as_json, workers=workers)
 

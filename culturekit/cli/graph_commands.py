@@ -1,69 +1,34 @@
 """`culturekit kg explain`, `preview`, `diff` and `stats`: looking into a graph."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culturekit.cli.options import Also, AsJson, Seed, Wait
+from culturekit.cli.options import Also, AsJson, Wait
 from culturekit.cli.showing.foreign_lines import show_lines
 from culturekit.cli.stages import run_one
 from culturekit.errors import UsageError
-from culturekit.records.choices import CountryChoice, Ended, Ranks
+from culturekit.kg.looking.preview import PreviewOptions
+from culturekit.kg.walk.root_choice import RootChoice
 from culturekit.registry import needing
 
 if TYPE_CHECKING:
-    from culturekit.kg.concepts import Concept
     from culturekit.kg.looking.explanation import Explanation
 
-__all__ = ["register"]
+__all__ = ["diff", "explain", "preview", "stats"]
 
 Graph = Annotated[Path, typer.Option(help="Graph store that `kg ingest` wrote.")]
-Roots = Annotated[list[str], typer.Option(help="Root config: a YAML file, or a shipped concept. Repeatable.")]
-Hops = Annotated[int | None, typer.Option(min=1, max=40, help="Hops for every root, over those of the file.")]
-RanksRule = Annotated[
-    Ranks | None, typer.Option("--ranks", help="Statements that count, over the file; truthy: those of best rank.")
-]
-EndedRule = Annotated[
-    Ended | None, typer.Option("--ended", help="What to do with statements that have an end (P582), over the file.")
-]
-CountryRule = Annotated[
-    CountryChoice | None,
-    typer.Option("--countries", help="Countries of P495 and P17, or of P17 only where P495 has none; over the file."),
-]
-ExpandRule = Annotated[
-    bool | None,
-    typer.Option(
-        "--expand-artifacts/--no-expand-artifacts", help="Walk on below artifacts too, or not; over the file."
-    ),
-]
-Successors = Annotated[
-    Path | None, typer.Option(help="YAML file, `successors: {Q15180: Q159}`: which country stands for which.")
-]
 Price = Annotated[float | None, typer.Option(min=0, help="Price of a million tokens; without it no money is said.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to `culturekit kg`."""
-    app.command(epilog="Example: culturekit kg explain Q2065278 --graph graph --roots cuisine")(explain)
-    app.command(epilog="Example: culturekit kg preview --graph graph --roots landmarks --hops 6")(preview)
-    app.command(epilog="Example: culturekit kg diff graph-2024 graph-2025 --out changes")(diff)
-    app.command(epilog="Example: culturekit kg stats --graph graph")(stats)
 
 
 def explain(
     qid: Annotated[str, typer.Argument(help="Item to explain, such as Q2065278.")],
     graph: Graph,
-    roots: Roots,
-    hops: Hops = None,
-    ranks: RanksRule = None,
-    ended: EndedRule = None,
-    countries: CountryRule = None,
-    expand_artifacts: ExpandRule = None,
-    successors: Successors = None,
+    chosen: RootChoice,
     paths: Annotated[int, typer.Option(min=0, help="Paths to show; all are counted, up to 10,000.")] = 20,
     kept: Annotated[
         list[Path] | None,
@@ -79,9 +44,8 @@ def explain(
     from culturekit.kg.looking.looking_text import explain_lines
     from culturekit.trail.stage_verdicts import stages_beside, verdict_lines, verdicts_on
 
-    concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
-    became = successors_of(successors)
-    told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
+    became = chosen.heirs()
+    told = [explained(graph, qid, concept, successors=became, show=paths) for concept in chosen.concepts()]
     stages = stages_beside(graph) if kept is None else kept
     verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
     both = list(zip(told, verdicts, strict=True))
@@ -106,20 +70,8 @@ def draw_one(told: "Sequence[Explanation]", draw: Path) -> None:
 
 def preview(
     graph: Graph,
-    roots: Roots,
-    hops: Hops = None,
-    samples: Annotated[int, typer.Option(min=0, help="Artifacts to draw for each root, hop and country.")] = 20,
-    seed: Seed = 0,
-    explosion_factor: Annotated[
-        float,
-        typer.Option(min=1, help="A hop explodes when it leaves more than so many times the artifacts before it."),
-    ] = 5.0,
-    explosion_least: Annotated[int, typer.Option(min=1, help="And when it brings at least so many.")] = 100,
-    ranks: RanksRule = None,
-    ended: EndedRule = None,
-    countries: CountryRule = None,
-    expand_artifacts: ExpandRule = None,
-    successors: Successors = None,
+    chosen: RootChoice,
+    options: PreviewOptions,
     price_per_million_input: Price = None,
     price_per_million_output: Price = None,
     llm: Annotated[
@@ -130,43 +82,18 @@ def preview(
     """Count what the roots reach by hop and country, with samples, explosions and the cost of filtering."""
     from culturekit.builders.filtering.filter_requests import wording
     from culturekit.kg.looking.looking_text import preview_lines
-    from culturekit.kg.looking.preview import PreviewOptions
     from culturekit.kg.looking.preview import preview as previewed
 
     prices = prices_of(price_per_million_input, price_per_million_output) or prices_of_judge(llm)
-    options = PreviewOptions(samples, seed, explosion_factor, explosion_least)
-    concepts = concepts_of(roots, hops, ranks, ended, countries, expand_artifacts)
-    became, words = successors_of(successors), wording()
+    became, words = chosen.heirs(), wording()
     found = [
-        previewed(graph, each, wording=words, options=options, prices=prices, successors=became) for each in concepts
+        previewed(graph, each, wording=words, options=options, prices=prices, successors=became)
+        for each in chosen.concepts()
     ]
     if as_json:
         print(json.dumps([asdict(each) for each in found], ensure_ascii=False))
         return
     show_lines(line for each in found for line in preview_lines(each))
-
-
-def concepts_of(
-    roots: Sequence[str],
-    hops: int | None,
-    ranks: Ranks | None,
-    ended: Ended | None,
-    countries: CountryChoice | None,
-    expand_artifacts: bool | None,
-) -> "list[Concept]":
-    """Load concepts, with what the command line says over them, as `kg extract` does."""
-    from culturekit.kg.concept_overrides import overridden
-    from culturekit.kg.concepts import load_concept, with_hops
-
-    said = {"ranks": ranks, "ended": ended, "country_choice": countries, "expand_artifacts": expand_artifacts}
-    return [overridden(with_hops(load_concept(name), hops), said) for name in roots]
-
-
-def successors_of(path: Path | None) -> Mapping[int, int]:
-    """Load the countries that stand for others; none without a file."""
-    from culturekit.kg.walk.successors import load_successors
-
-    return {} if path is None else load_successors(path)
 
 
 def prices_of(price_in: float | None, price_out: float | None) -> tuple[float, float] | None:

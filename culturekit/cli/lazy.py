@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +25,8 @@ class CommandAt:
     """Where a command is, and how it is used.
 
     Attributes:
-        place: `module:name` of a function, of a Typer with the commands of a group, or of a StageCommand.
+        place: `module:name` of a function, whose dataclasses become options, of a Typer with the commands of a
+            group, or of a StageCommand.
         example: what follows the command in an example that works; a StageCommand has its own.
         load: imports what another package brings.
     """
@@ -149,11 +150,11 @@ def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a Stag
 
 def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - as above
     """Give the function of a command, and its example."""
-    if callable(thing):
+    if callable(thing) and not any(map(is_dataclass, thing.__annotations__.values())):
         return thing, example
-    from culturekit.cli.stage_command import command_function
+    from culturekit.cli.stage_command import command_function, spread_out
 
-    return command_function(thing), thing.example
+    return (spread_out(thing), example) if callable(thing) else (command_function(thing), thing.example)
 
 
 class OnceCommand(TyperCommand):

@@ -27,10 +27,7 @@ TYPED = {".csv": "a .csv file with the columns name, concept and country"}
 class RecipePrompts(PromptOptions):
     """Which prompts to build, or the `file` that has them: a prompts table, or one in the public CUBE layout.
 
-    `per` is how many artifacts each country and concept gives at most; `quota` asks for so many, as a number or as the
-    path of a table. A `fresh` draw leaves out what the `public` one has. `review` asks for a review sheet, `decisions`
-    are those that came back. `translations` are the files of `languages` other than English. `public_layout` also
-    writes CUBE-1K's layout, with `statements` from a table of kept candidates.
+    `review` asks for a sheet that people fill in.
     """
 
     file: str | None = None

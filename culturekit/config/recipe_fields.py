@@ -25,6 +25,7 @@ from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.family import rules_of
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
+from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.mapping_options import MappingOptions
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.index.scorers import SCORERS
@@ -85,9 +86,7 @@ class RecipeFields(AnyRecipe):
     ] = None
     prompts: Annotated[RecipePrompts, AfterValidator(checked_prompts)] = RecipePrompts(kinds=("cube", "underspecified"))
     references: References | None = None
-    encoder: Annotated[
-        str, AfterValidator(checked_spec(ENCODERS)), Field(description="Who turns pictures into vectors, as a SPEC.")
-    ] = "embedded"
+    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS)), rules_of(IndexOptions, "encoder")] = "embedded"
     mapping: MappingOptions = MappingOptions()
     images: ImagePlan = ImagePlan(repeats=50, slots=8, kinds=("underspecified",))
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)] = ()

@@ -78,7 +78,7 @@ def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audite
         return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
 
     return Stage(
-        name, "score-audited", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+        name, "score-audited", 2, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
     )
 
 
@@ -144,10 +144,10 @@ def seen_images(
     `found` is a list of what was answered, null for a picture of nothing.
     """
     column, weights = LEVELS[level]
-    said = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
+    taken = audited_answers(images, audits, weights=weights, pool=options.pool, sample=sample, design=options.design)
     label = pl.when(~pl.col("none_of_these")).then(pl.col(column))
     nothing = pl.col("none_of_these").cast(pl.Float64).mean()
-    found = said.group_by("image_id").agg(found=label, nothing=nothing)
+    found = taken.said.group_by("image_id").agg(found=label, nothing=nothing)
     mapped = images.select("image_id", "model", "concept", mapped=pl.col(column))
     return mapped.join(found, on="image_id", how="left", maintain_order="left")
 

@@ -18,6 +18,8 @@ from culturekit.metrics.corrected.audit_gates import (
     DESIGN_UNKNOWN,
     NONE_UNDIVIDED,
     ONE_RATER,
+    answers_about,
+    gold_of,
     marks_of,
     unplaced_answers,
 )
@@ -144,15 +146,8 @@ def counted_kernels(count: int) -> str:
 
 def marked(parts: Sequence[pl.DataFrame], audits: pl.DataFrame, correction: Correction) -> dict[str, list[str]]:
     """Say what stands beside numbers of some parts of a model's images; nothing where all can be checked."""
-    own = [answers_about(part, audits, correction.pool) for part in parts]
-    found = {mark for answers in own for mark in marks_of(answers, correction.design)}
+    found = {mark for part in parts for mark in marks_of(part, audits, correction.pool, correction.design)}
     return {"marked": sorted(found)} if found else {}
-
-
-def answers_about(images: pl.DataFrame, audits: pl.DataFrame, pool: str | None) -> pl.DataFrame:
-    """Give the answers of a pool about some images."""
-    own = audits.join(images.select("image_id"), on="image_id", how="semi")
-    return own if pool is None else own.filter(pool=pool)
 
 
 def corrected(
@@ -186,7 +181,9 @@ def corrected(
     answer, own = by(audits, key), answers_about(images, audits, correction.pool)
     supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
     return answer, {
-        name: by(answers, f"{key}\0{name}").value for name, answers in supposed.items() if answers is not None
+        name: by(pl.concat([answers, gold_of(audits)], how="diagonal"), f"{key}\0{name}").value
+        for name, answers in supposed.items()
+        if answers is not None
     }
 
 

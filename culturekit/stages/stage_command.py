@@ -9,7 +9,7 @@ from pydantic import Field
 from culturekit.records.choices import SEED
 from culturekit.stages.stage import Stage
 
-__all__ = ["PLAIN", "Seed", "StageCommand", "Typed"]
+__all__ = ["PLAIN", "AskingCommand", "Seed", "StageCommand", "Typed"]
 
 Seed: TypeAlias = Annotated[int, Field(ge=0, description=SEED)]
 
@@ -34,6 +34,21 @@ class StageCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class AskingCommand(StageCommand):
+    """A stage that asks a model; its function takes how answers are bought last.
+
+    Attributes:
+        plan: what help says of planning it.
+        pilot: what help says of trying it; empty where it cannot be tried.
+        again: what it does once more with `--fresh`.
+    """
+
+    plan: str = "Say what it would ask and cost; nothing is sent."
+    pilot: str = ""
+    again: str = "Ask"
+
+
+@dataclass(frozen=True, slots=True)
 class Typed:
     """How a field is typed as an option, where that is not how it is written in Python or in a recipe.
 
@@ -42,7 +57,7 @@ class Typed:
         read: reads one value of it from a text.
         gather: makes one value of all that a repeatable option is given.
         help: of the option, where it is typed otherwise than a recipe writes it.
-        once: whether an option that is several files in a recipe is typed once.
+        once: whether an option that is several files in a recipe is typed once; several words have commas between.
         others: a field that takes the second and all further values of an option that is repeatable.
         after: the option that it stands after in the help, where that is not the order of the fields.
         only: the fields of a dataclass within another that are options there, where not all are.

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.storage.manifest import read_manifest
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
 
 def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
@@ -46,9 +48,22 @@ def with_params(scores: pl.DataFrame) -> pl.DataFrame:
     return scores.with_columns(kernel=pl.Series(kernels))
 
 
-def test_every_kernel_is_corrected_on_each_concept_and_over_all() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def imputed() -> Iterator[None]:
+    """How near corrected scores come is for the tests of metrics to say."""
+    with few_rounds():
+        yield
+
+
+@pytest.fixture(scope="module")
+def corrected() -> Scored:
+    """Scores of all kernels, with quality."""
     matches, audits, _ = two_concepts()
-    answer = score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=QvsOptions())
+    return score_corrected(matches, audits, quality_of(matches["image_id"].to_list()), options=QvsOptions())
+
+
+def test_every_kernel_is_corrected_on_each_concept_and_over_all(corrected: Scored) -> None:
+    answer = corrected
     assert SCORES.problems(answer.scores) == []
     assert VALUES.problems(answer.values) == []
     assert answer.left_out == {}
@@ -68,10 +83,9 @@ def test_every_kernel_is_corrected_on_each_concept_and_over_all() -> None:
     assert (overall["ci_high"] - overall["ci_low"])[0] < widths.max()
 
 
-def test_qvs_is_the_product_with_the_mean_quality() -> None:
-    matches, audits, _ = two_concepts()
-    quality = quality_of(matches["image_id"].to_list())
-    scores = with_params(score_corrected(matches, audits, quality, options=QvsOptions()).scores)
+def test_qvs_is_the_product_with_the_mean_quality(corrected: Scored) -> None:
+    quality = quality_of(two_concepts()[0]["image_id"].to_list())
+    scores = with_params(corrected.scores)
     chosen = scores.filter(kernel="country", concept="art")
     vs, qvs = chosen.filter(metric="vs").row(0, named=True), chosen.filter(metric="qvs").row(0, named=True)
     mean = quality.filter(pl.col("image_id").str.starts_with("art"))["value"].mean()

@@ -24,7 +24,7 @@ from culturekit.errors import IntegrityError
 from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.graph_stages import ingest_stage
+from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.storage.digests import digest_file
 from tests.conftest import HeardProgress, HereEngine
 

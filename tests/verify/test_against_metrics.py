@@ -236,6 +236,25 @@ def test_raters_who_cannot_tell_or_name_a_country_outside_the_space(tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("raters", [1, 3])
+def test_raters_whom_gold_items_hold(tmp_path: Path, raters: int) -> None:
+    world = World(tmp_path)
+    path = world.audits(raters, 0.95)
+    gold = filled(AUDITS, [
+        {"image_id": f"gold-{number}", "pool": "us", "annotator": f"r{rater}", "none_of_these": False,
+         "artifact_id": "JP-1", "country": "JP", "continent": "Asia", "gold": True, "known_artifact_id": "JP-1",
+         "known_country": "JP" if number % 8 else "IN", "known_continent": "Asia", "drawing": None, "none_means": None}
+        for number in range(12) for rater in range(raters)
+    ])  # fmt: skip
+    change_table(path, lambda table: pl.concat([table, gold], how="diagonal").select(*AUDITS.columns, *AUDITS.optional))
+    answer = world.verified(QvsOptions(KERNELS[1:]), audits=path, correction=Correction(seed=3))
+    assert all_verified(answer)
+    corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
+    assert len(corrected) > 10
+    assert not any("one rater" in verdict.params for verdict in corrected)
+
+
+@pytest.mark.slow
 def test_an_audit_that_was_changed_after_the_correction(tmp_path: Path) -> None:
     world = World(tmp_path)
     path = world.audits(1, 0.9)

@@ -12,6 +12,7 @@ from culturekit.builders.space.public_cube import is_public_cube
 from culturekit.errors import UsageError
 from culturekit.kg.concept_words import ENGLISH
 from culturekit.records.choices import DrawName, PromptKind, TemplateSetName
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["PromptOptions"]
 
@@ -20,28 +21,44 @@ FILES = ("public", "decisions", "translations", "statements")
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """Which prompts to build.
-
-    `per` limits how many artifacts each country and concept gives; `quota` asks for so many, as a number or as the path
-    of a table, and says where there are fewer. A `fresh` draw leaves out what the `public` one has, and asks for as
-    many as that has unless there is a quota. `decisions` are review sheets in the order they were filled in, and
-    `review` asks for the next one. `translations` are the files of languages other than English. With `public_layout`
-    the artifacts and their prompts are also written as CUBE-1K was released; `statements` is the table of kept
-    candidates that has their statements.
-    """
+    """Which prompts to build; `review` asks for a sheet that people fill in."""
 
     kinds: tuple[PromptKind, ...] = ("cube",)
-    templates: TemplateSetName = "released"
-    per: Annotated[int, Field(ge=1)] | None = None
-    quota: str | None = None
-    draw: DrawName = "seeded"
-    public: str | None = None
+    templates: Annotated[TemplateSetName, Field(description="Template set.")] = "released"
+    per: Annotated[
+        int | None,
+        Field(ge=1, description="At most so many artifacts per country and concept, by popularity. [all]"),
+    ] = None
+    quota: Annotated[
+        str | None,
+        Field(description="So many artifacts per country and concept: a number, or a YAML or CSV table of quotas."),
+    ] = None
+    draw: Annotated[DrawName, Field(description="The seed's draw, or a fresh one beside a public one.")] = "seeded"
+    public: Annotated[
+        str | None, Field(description="Published draw, in the public layout, that a fresh one has nothing of.")
+    ] = None
     review: bool = False
-    decisions: tuple[str, ...] = ()
-    languages: tuple[str, ...] = (ENGLISH,)
-    translations: tuple[str, ...] = ()
-    public_layout: bool = False
-    statements: str | None = None
+    decisions: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Review sheet that was filled in; the next draw replaces what it rejects. "
+            "Repeatable; a later sheet counts more."
+        ),
+    ] = ()
+    languages: Annotated[
+        tuple[str, ...],
+        Field(description="Language of the prompts, en or one with a translation. Repeatable. [en]"),
+        Typed("language"),
+    ] = (ENGLISH,)
+    translations: Annotated[
+        tuple[str, ...], Field(description="YAML file of templates in a language, verified by a speaker. Repeatable.")
+    ] = ()
+    public_layout: Annotated[
+        bool,
+        Field(description="Write cube.json too, in the layout that CUBE-1K was released in."),
+        Typed("public-layout"),
+    ] = False
+    statements: Annotated[str | None, Field(description="Kept candidates, whose statements go into cube.json.")] = None
 
     def check(self) -> None:
         """Refuse options that contradict each other, or would do nothing."""

@@ -17,6 +17,7 @@ from culturekit.kg.dump.read_dump import read_dump
 from culturekit.kg.dump.redirects import numbered, read_redirects
 from culturekit.kg.dump.splice import FileReport
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["IngestOptions", "ingest"]
 
@@ -28,13 +29,18 @@ SAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """How a dump is read.
+    """How a dump is read."""
 
-    `languages` are those of labels after `en` and `mul`; a larger share of bad lines than `max_malformed` stops a run.
-    """
-
-    languages: tuple[str, ...] = ("en",)
-    max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.001
+    languages: Annotated[
+        tuple[str, ...],
+        Field(description="Languages of labels after en and mul, separated by commas."),
+        Typed(once=True),
+    ] = ("en",)
+    max_malformed: Annotated[
+        float,
+        Field(ge=0, le=1, description="Share of malformed lines above which the run stops."),
+        Typed("max-malformed"),
+    ] = 0.001
 
 
 def ingest(work: Work, dump: Sequence[Path], options: IngestOptions, *, redirects: Path | None = None) -> Outcome:

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
@@ -18,6 +20,7 @@ from culturekit.kg.statement_flags import COUNTRY_PROPERTIES
 from culturekit.kg.store import Graph, load_graph
 from culturekit.kg.walk.levels import Level, Marks, walk_levels
 from culturekit.kg.walk.walk_choices import WalkChoices, choices_of, country_key
+from culturekit.stages.stage_command import Seed, Typed
 
 __all__ = ["Cell", "HopPreview", "Preview", "PreviewOptions", "RootPreview", "preview"]
 
@@ -28,10 +31,16 @@ OUT_OF_SCOPE = "out of scope"
 class PreviewOptions:
     """How to walk and how much to show; `factor` and `least` say what an explosion is."""
 
-    samples: int = 20
-    seed: int = 0
-    factor: float = 5.0
-    least: int = 100
+    samples: Annotated[int, Field(ge=0, description="Artifacts to draw for each root, hop and country.")] = 20
+    seed: Seed = 0
+    factor: Annotated[
+        float,
+        Field(ge=1, description="A hop explodes when it leaves more than so many times the artifacts before it."),
+        Typed("explosion-factor"),
+    ] = 5.0
+    least: Annotated[int, Field(ge=1, description="And when it brings at least so many."), Typed("explosion-least")] = (
+        100
+    )
 
 
 @dataclass(frozen=True, slots=True)

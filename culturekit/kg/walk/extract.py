@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -28,6 +30,7 @@ from culturekit.kg.walk.walk import Walk, walk
 from culturekit.records.choices import Semantics
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
 
 __all__ = ["ExtractOptions", "extract"]
@@ -39,22 +42,26 @@ ITEMS_AT_ONCE = 500_000
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """What holds for all concepts of an extraction; their own rules stand in their configs.
+    """What holds for all concepts of an extraction; their own rules stand in their configs."""
 
-    `authors` semantics writes `authors_rows.parquet` too, a row per way to an artifact, at most `most_rows` of them.
-    """
+    semantics: Annotated[
+        Semantics,
+        Field(description="authors: write authors_rows.parquet too, a row for every way, as the published code does."),
+    ] = "default"
+    most_rows: Annotated[
+        int | None,
+        Field(ge=1, description="With --semantics authors: more rows than that are refused. [10 million]"),
+        Typed("max-rows"),
+    ] = None
 
-    semantics: Semantics = "default"
-    most_rows: int = MOST_ROWS
-
-    @classmethod
-    def of(cls, semantics: Semantics, *, most_rows: int | None) -> "ExtractOptions":
-        """Take what a user says; a bound on rows that nobody writes is refused."""
-        if most_rows is None:
-            return cls(semantics)
-        if semantics != "authors":
+    def __post_init__(self) -> None:
+        """Refuse a bound on rows that nobody writes."""
+        if self.most_rows is not None and self.semantics != "authors":
             raise UsageError("a bound on rows means nothing here", expected="--semantics authors with --max-rows")
-        return cls(semantics, most_rows)
+
+    def settings(self) -> dict[str, object]:
+        """Give what stands in a manifest."""
+        return {"semantics": self.semantics, "most_rows": self.most_rows or MOST_ROWS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ def extract(
     searches = [search_of(graph, concept, semantics=options.semantics) for concept in concepts]
     counts = {}
     if options.semantics == "authors":
-        counts["authors_rows"] = write_authors_rows(work.out, graph, concepts, searches, options.most_rows)
+        counts["authors_rows"] = write_authors_rows(work.out, graph, concepts, searches, options.most_rows or MOST_ROWS)
     walked = walk(graph, searches)
     reached = [reached_by(walked, searches, number) for number in range(len(concepts))]
     surprises: dict[str, str] = {}

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.audit_gates import TakenAnswers, audited_answers
 from culturekit.metrics.corrected.audited_counts import NONE
-from culturekit.metrics.corrected.raters import check_agreement
+from culturekit.metrics.corrected.raters import RaterModel, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
@@ -52,9 +52,10 @@ def pair_diversity(
 ) -> Interval:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
-    said = one_answer(audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design))
+    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
+    said, raters = one_answer(taken.said), modelled(taken)
     means = [
-        corrected_pair_mean(images, said, weights=weights)
+        corrected_pair_mean(images, said, weights=weights, raters=raters)
         for images in nearest.partition_by("prompt_id", maintain_order=True)
     ]
     values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
@@ -73,6 +74,13 @@ def log_limits(value: float, error: float, freedom: int, confidence: float) -> t
     return value / factor, value * factor
 
 
+def modelled(taken: TakenAnswers) -> RaterModel:
+    """Say how often the answer that most people give is right."""
+    labels = taken.said["label"].rank("dense").cast(pl.Int64) - 1
+    said = taken.said.select("image_id", "annotator", label=labels)
+    return modelled_answers(said, taken.gold, labels=labels.n_unique())
+
+
 def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
     """Take the answer that most raters of an image give; ties go to the alphabetically first."""
     labels = [
@@ -80,17 +88,17 @@ def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
         for level, column in zip(LEVELS, ("continent", "country", "artifact_id"), strict=True)
     ]
     answers = audit.select("image_id", *labels).group_by("image_id", *LEVELS).len()
-    check_agreement(answers["image_id"], answers["len"])
     return answers.sort("image_id", "len", *LEVELS, descending=[False, True, False, False, False]).unique(
         "image_id", keep="first", maintain_order=True
     )
 
 
-def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: Weights) -> PairMean:
+def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: Weights, raters: RaterModel) -> PairMean:
     """Correct the mean of k² over the pairs of one prompt's images.
 
     The mapped part enters with the weight that makes the audited difference scatter least; with weight 0 only
-    the audited labels would count, so that the mapping never makes the result worse.
+    the audited labels would count, so that the mapping never makes the result worse. Pairs of which an answer is wrong
+    are between as similar as others and not similar: the mean lies between what was seen and that over right².
     """
     mapped = images.select(
         "image_id", *(pl.col(column).fill_null(NONE).alias(level) for level, column in mapped_columns())
@@ -108,9 +116,13 @@ def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: We
     trust = weight_of_mapping(true, seen)
     everywhere = mean_over_pairs(mapped, weights=weights)
     difference, variance = u_statistic(true - trust * seen)
-    value = float(np.clip(difference + trust * everywhere, 0.0, 1.0))
+    seen_mean = max(difference + trust * everywhere, 0.0)
     total = variance + trust**2 * variance_over_images(mapped, weights=weights)
-    return PairMean(value, max(total, (UNSEEN * value / both.height) ** 2), both.height)
+    more = (1 + raters.right**-2) / 2
+    erring = (more - 1) ** 2 + (raters.doubt / raters.right**3) ** 2
+    value = min(more * seen_mean, 1.0)
+    variance = max(more**2 * total, (UNSEEN * value / both.height) ** 2) + erring * seen_mean**2
+    return PairMean(value, variance, both.height)
 
 
 def mapped_columns() -> tuple[tuple[str, str], ...]:

@@ -1,5 +1,7 @@
 """Which audits carry a correction: one set of rules for all kernels. What breaks one is refused, with the reason."""
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from culturekit.errors import UsageError
@@ -10,11 +12,18 @@ from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 __all__ = [
     "DESIGN_UNKNOWN",
     "FEWEST_AUDITED",
+    "FEWEST_GOLD",
+    "LOWEST_AGREEMENT",
     "MOST_UNPLACED",
     "NONE_UNDIVIDED",
+    "NOTHING",
     "ONE_RATER",
+    "TakenAnswers",
+    "answers_about",
     "audited_answers",
+    "gold_of",
     "marks_of",
+    "refuse_disagreement",
     "told_apart",
     "unplaced_answers",
 ]
@@ -28,6 +37,18 @@ MOST_UNPLACED = 0.1
 Images of which nobody can tell the country or the artifact are not like the others: they show least. Left out in
 numbers, they would make the rest look more certain, and more at home, than the images are."""
 
+LOWEST_AGREEMENT = 0.75
+"""Share of pairs of answers to one image that agree, and of answers to gold items that are right, below which an audit
+is refused: no model of so many errors is worth trusting.
+
+Raters who are right 90 times in 100 agree on about 0.81 of pairs, those who are right 85 times on 0.73."""
+
+FEWEST_GOLD = 10
+"""Gold items that each rater is to answer where no image has two raters: else nobody knows how often they are right."""
+
+NOTHING = "(none of these)"
+"""The label of a picture that shows no artifact; all such pictures are alike in that."""
+
 ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
 """What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
 
@@ -38,6 +59,19 @@ taken to be alike."""
 LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
 
 
+@dataclass(frozen=True, slots=True)
+class TakenAnswers:
+    """Answers that carry a correction.
+
+    Attributes:
+        said: rows of AUDITS about a model's images, each with its `label` on the closest level that a kernel looks at.
+        gold: what the raters answered to gold items on that level: annotator, asked, right.
+    """
+
+    said: pl.DataFrame
+    gold: pl.DataFrame
+
+
 def audited_answers(
     nearest: pl.DataFrame,
     audit: pl.DataFrame,
@@ -46,7 +80,7 @@ def audited_answers(
     pool: str | None,
     sample: pl.DataFrame | None,
     design: Design = "drawn",
-) -> pl.DataFrame:
+) -> TakenAnswers:
     """Take the answers about some images that correct a kernel, or refuse the audit.
 
     Args:
@@ -60,7 +94,8 @@ def audited_answers(
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.
     """
-    found = told_apart(one_pool(audit, pool)).join(nearest.select("image_id"), on="image_id", how="semi")
+    told = told_apart(one_pool(audit, pool))
+    found = told.join(nearest.select("image_id"), on="image_id", how="semi")
     if found.is_empty():
         raise UsageError("no audited image is among the matches", expected="audits of images of this model")
     placed = placed_answers(found, weights)
@@ -69,14 +104,67 @@ def audited_answers(
         raise UsageError(
             "too few images were audited", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(audited.len())
         )
+    check_agreement(placed)
+    gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
     check_design(nearest, found, sample, design)
-    return placed
+    return TakenAnswers(placed, gold)
 
 
-def marks_of(answers: pl.DataFrame, design: Design) -> list[str]:
-    """Say what is to stand beside numbers that some answers correct: a design, or raters, that nobody can check."""
+def gold_of(audit: pl.DataFrame) -> pl.DataFrame:
+    """Take the answers about gold items."""
+    return audit.filter(pl.col("gold").fill_null(value=False)) if "gold" in audit.columns else audit.clear()
+
+
+def answers_about(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
+    """Take the answers of a pool about some images."""
+    own = audit.join(images.select("image_id"), on="image_id", how="semi")
+    return own if pool is None else own.filter(pool=pool)
+
+
+def gold_answers(told: pl.DataFrame, raters: pl.Series, column: str) -> pl.DataFrame:
+    """Count what raters answered to gold items at a level, and how often that was right: annotator, asked, right."""
+    own = labelled(gold_of(told), column).filter(pl.col("annotator").is_in(raters.unique().implode()))
+    known = pl.col(f"known_{column}").fill_null(NOTHING) if own.height else pl.lit(NOTHING)
+    rates = own.group_by("annotator").agg(asked=pl.len(), right=(pl.col("label") == known).sum()).sort("annotator")
+    asked, right = int(rates["asked"].sum()), int(rates["right"].sum())
+    if asked >= FEWEST_GOLD and right < LOWEST_AGREEMENT * asked:
+        raise UsageError(
+            "the raters are wrong too often of pictures that are known",
+            expected=f"at least {LOWEST_AGREEMENT:.2f} of answers to gold items right",
+            found=f"{right} of {asked}",
+            hint="Brief the raters again, or ask only about what they can tell.",
+        )
+    return rates
+
+
+def check_agreement(placed: pl.DataFrame) -> None:
+    """Refuse raters of whose answers to one image too few pairs agree."""
+    times = placed.group_by("image_id", "label").len()
+    pairs = times.group_by("image_id").agg(same=(pl.col("len") * (pl.col("len") - 1)).sum(), people=pl.col("len").sum())
+    refuse_disagreement(int(pairs["same"].sum()), int((pairs["people"] * (pairs["people"] - 1)).sum()))
+
+
+def refuse_disagreement(same: int, asked: int) -> None:
+    """Refuse raters of so many pairs of answers to one item, of which too few agree."""
+    if same < LOWEST_AGREEMENT * asked:
+        raise UsageError(
+            "the raters disagree too often for their audit to correct anything",
+            expected=f"at least {LOWEST_AGREEMENT:.2f} of pairs of answers that agree",
+            found=f"{same / asked:.2f}",
+            hint="Brief the raters again, or ask only about what they can tell.",
+        )
+
+
+def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design) -> list[str]:
+    """Say what is to stand beside numbers that the audit of some images corrects, where nobody can check it.
+
+    That is a design that is not known, or raters who answered neither the same images nor gold items.
+    """
+    answers = answers_about(images, audit, pool)
     twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
-    alone = answers.height > 0 and not (twice > 1).any()
+    gold = gold_of(audit)
+    times = {name: gold.filter(annotator=name).height for name in answers["annotator"].unique()}
+    alone = bool(times) and not (twice > 1).any() and min(times.values()) < FEWEST_GOLD
     undivided = (told_apart(answers)["none_of_these"] & told_apart(answers)["none_means"].is_null()).any()
     return [ONE_RATER] * alone + [DESIGN_UNKNOWN] * (design == "unknown") + [NONE_UNDIVIDED] * undivided
 
@@ -113,10 +201,16 @@ def unplaced_answers(answers: pl.DataFrame, weights: Weights) -> dict[str, int]:
     return {key: count for key, count in ((name, left_out.height - untold), ("cannot_tell", untold)) if count}
 
 
+def labelled(answers: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Keep the answers that say where an image belongs at a level, with the `label` they give it."""
+    label = pl.when("none_of_these").then(pl.lit(NOTHING)).otherwise(column)
+    return answers.with_columns(label=label).drop_nulls("label")
+
+
 def placed_answers(answers: pl.DataFrame, weights: Weights) -> pl.DataFrame:
     """Keep the answers that say where an image belongs, as closely as a kernel looks."""
     level, column = closest_level(weights)
-    placed = answers.filter(pl.col("none_of_these") | pl.col(column).is_not_null())
+    placed = labelled(answers, column)
     images, left = answers["image_id"].n_unique(), placed["image_id"].n_unique()
     if images - left > MOST_UNPLACED * images:
         article = "an" if level == "artifact" else "a"

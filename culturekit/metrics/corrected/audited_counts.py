@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.audit_gates import NOTHING, audited_answers
 from culturekit.metrics.corrected.imputed_prompts import Findings
-from culturekit.metrics.corrected.raters import majority_shares
+from culturekit.metrics.corrected.raters import SETTLED, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 
 __all__ = [
@@ -25,8 +25,7 @@ __all__ = [
     "numbered_parents",
 ]
 
-NONE = "(none of these)"
-"""The label of a picture that shows no artifact; all such pictures are alike in that."""
+NONE = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +80,20 @@ def audited_counts(
     """
     column = label_column(weights)
     nearest = matches.filter(pl.col("rank") == 1)
-    said = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    found = said.select("image_id", "annotator", label=pl.when("none_of_these").then(pl.lit(NONE)).otherwise(column))
-    parents = continents_of(nearest, said, column)
+    taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
+    parents = continents_of(nearest, taken.said, column)
     labels = tuple(sorted(parents))
     number = pl.Enum(labels)
     images = numbered_images(nearest, labels, column)
-    shares = majority_shares(found.with_columns(pl.col("label").cast(number).to_physical()), labels=len(labels))
-    seen = images.join(shares, on="image_id", how="semi", maintain_order="left").with_row_index()
-    each = seen.join(shares, on="image_id", how="inner", suffix="_found")
-    shown = np.zeros((seen.height, len(labels)))
-    shown[each["index"].to_numpy(), each["label_found"].to_numpy()] = each["share"].to_numpy()
+    said = taken.said.select("image_id", "annotator", label=pl.col("label").cast(number).to_physical())
+    model = modelled_answers(said, taken.gold, labels=len(labels))
+    seen = images.join(said, on="image_id", how="semi", maintain_order="left")
+    shown = np.where(model.shares > SETTLED, model.shares, 0.0)
     return AuditedCounts(
         labels=labels,
         parents=numbered_parents(parents),
         mapped=counted_images(images, len(labels)),
-        found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown),
+        found=Findings(seen["prompt"].to_numpy(), seen["label"].to_numpy(), shown, model.right, model.doubt),
     )
 
 

@@ -5,7 +5,7 @@ shares of the model, by as much as the images say. Labels of images that nobody 
 prompts and the rows of the mapping given these labels, and so on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +41,25 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Audited images: the prompt and the mapped label of each, int64 (n,), and float64 (n, n_labels) what it shows."""
+    """Audited images.
+
+    Attributes:
+        prompt: int64, (n,): the prompt of each.
+        mapped: int64, (n,): its mapped label.
+        shown: float64, (n, n_labels): what it shows, by what people say.
+        right: in what share of images the likeliest label is right.
+        doubt: the standard error of that.
+    """
 
     prompt: Counts
     mapped: Counts
     shown: Array
+    right: float = 1.0
+    doubt: float = 0.0
 
     def of(self, rows: NDArray[np.bool_]) -> "Findings":
         """Take some of them."""
-        return Findings(self.prompt[rows], self.mapped[rows], self.shown[rows])
+        return replace(self, prompt=self.prompt[rows], mapped=self.mapped[rows], shown=self.shown[rows])
 
 
 @dataclass(frozen=True, slots=True)

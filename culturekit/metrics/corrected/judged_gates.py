@@ -12,8 +12,7 @@ from culturekit.metrics.corrected.audit_design import (
     distance,
     not_even,
 )
-from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, FEWEST_AUDITED, ONE_RATER
-from culturekit.metrics.corrected.raters import refuse_below
+from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, FEWEST_AUDITED, ONE_RATER, refuse_disagreement
 
 __all__ = ["FEWEST_OTHERWISE", "marked_items", "marks_of_answers"]
 
@@ -47,7 +46,7 @@ def marked_items(
         raise UsageError(
             "people marked too few items", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(said.height)
         )
-    refuse_below(agreement_of(own))
+    refuse_disagreement(*agreeing_pairs(own))
     refuse_one_sided(said["people"])
     told = items.join(said, on="image_id", how="left", maintain_order="left")
     chances = None if sample is None else chances_of(items, sample)
@@ -68,16 +67,15 @@ def marks_of_answers(answers: pl.DataFrame, design: Design) -> list[str]:
     return [ONE_RATER] * (not bool((twice > 1).any())) + [DESIGN_UNKNOWN] * (design == "unknown")
 
 
-def agreement_of(answers: pl.DataFrame) -> float:
-    """Give the share of pairs of answers to one item that agree; NaN where no item has two.
+def agreeing_pairs(answers: pl.DataFrame) -> tuple[int, int]:
+    """Count the pairs of answers to one item that agree, and all.
 
     Ratings on a scale agree where they are the same or one step apart: people who see the same differ by that much.
     """
     known = np.unique(answers["value"].to_numpy())
     step = float(np.diff(known).min()) if len(known) > 2 else 0.0
     pairs = answers.join(answers, on="image_id", suffix="_b").filter(pl.col("annotator") < pl.col("annotator_b"))
-    apart = (pairs["value"] - pairs["value_b"]).abs()
-    return float((apart <= step * (1 + 1e-9)).mean()) if pairs.height else float("nan")  # type: ignore[arg-type]
+    return int(((pairs["value"] - pairs["value_b"]).abs() <= step * (1 + 1e-9)).sum()), pairs.height
 
 
 def refuse_one_sided(said: pl.Series) -> None:

@@ -1,8 +1,8 @@
-"""What an image shows when several people say different things: the model of Dawid and Skene, one coin each.
+"""What an image shows when people err: the model of Dawid and Skene, one coin each, held by gold items.
 
-Rater r is right with probability a_r; a wrong answer falls on the other labels as often as those occur. EM
-turns answers into a share of the image per label, and tells how good each rater is. The agreement of raters
-is measured first: below a level, no model of their errors is worth trusting.
+Rater r is right with probability a_r; a wrong answer falls on the other labels as often as those occur. EM turns
+answers into a share of the image per label, and tells how good each rater is, from gold items and from images that
+several people looked at. The answer that is likeliest is then right in some share of images, which is known about.
 """
 
 from dataclasses import dataclass
@@ -11,19 +11,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error
 
-__all__ = ["LOWEST_AGREEMENT", "RaterModel", "check_agreement", "majority_shares", "rater_model"]
-
-LOWEST_AGREEMENT = 0.75
-"""Share of pairs of answers to one image that agree, below which an audit is refused.
-
-Raters who are right 90 times in 100 agree on about 0.81 of pairs, those who are right 85 times on 0.73; with these
-and worse ones the corrected intervals cover less than they promise (see docs/corrected-diversity.md)."""
+__all__ = ["RaterModel", "modelled_answers", "rater_model"]
 
 ROUNDS = 200
 SETTLED = 1e-9
+
+USUAL, SEEN = 0.9, 10
+"""Before anything is known of raters they are taken to be right nine times in ten, as if seen in ten answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +28,26 @@ class RaterModel:
 
     Attributes:
         shares: float64, (n_images, n_labels): the probability of each label, in the order of the image ids.
-        accuracy: float64, (n_raters,): how often each rater is right.
+        accuracy: float64, (n_raters,): how often each rater is right; 1 where nothing tells.
         agreement: share of pairs of answers to one image that agree; NaN when no image has two answers.
+        right: in what share of images the likeliest label is right.
+        doubt: the standard error of that.
     """
 
     shares: NDArray[np.float64]
     accuracy: NDArray[np.float64]
     agreement: float
+    right: float = 1.0
+    doubt: float = 0.0
 
 
 def rater_model(
-    images: NDArray[np.int64], raters: NDArray[np.int64], answers: NDArray[np.int64], *, labels: int
+    images: NDArray[np.int64],
+    raters: NDArray[np.int64],
+    answers: NDArray[np.int64],
+    *,
+    labels: int,
+    gold: NDArray[np.int64] | None = None,
 ) -> RaterModel:
     """Model the answers of raters.
 
@@ -51,6 +56,7 @@ def rater_model(
         raters: int64, (n,): who answered, from 0.
         answers: int64, (n,): the label, from 0.
         labels: how many labels there are.
+        gold: int64, (n_raters, 2): gold items that each rater answered, and those answered rightly.
 
     Returns:
         The probability of each label of each image, and the accuracy of each rater.
@@ -62,33 +68,26 @@ def rater_model(
         raise argument_error("answers", "of the length of images and raters, and not empty", len(answers))
     if labels < 1 or answers.min() < 0 or answers.max() >= labels:
         raise argument_error("labels", "more than the largest answer", labels)
-    count = int(images.max()) + 1
+    count, people = int(images.max()) + 1, int(raters.max()) + 1
+    asked = np.zeros((people, 2), np.int64) if gold is None else gold
     votes = np.zeros((count, labels))
     np.add.at(votes, (images, answers), 1.0)
     agreement = pairs_that_agree(votes)
     shares = votes / votes.sum(axis=1, keepdims=True)
-    accuracy = np.full(int(raters.max()) + 1, 0.9)
-    if labels == 1 or not np.any(votes.sum(axis=1) > 1):
-        return RaterModel(shares, np.ones_like(accuracy), agreement)
+    held = votes.sum(axis=1)[images] > 1
+    seen = int(held.sum() + asked[:, 0].sum())
+    if labels == 1 or seen == 0:
+        return RaterModel(shares, np.ones(people), agreement)
     for _ in range(ROUNDS):
         before = shares
-        accuracy = accuracy_of(shares, images, raters, answers, len(accuracy))
+        right = np.bincount(raters[held], weights=shares[images, answers][held], minlength=people) + asked[:, 1]
+        known = np.bincount(raters[held], minlength=people) + asked[:, 0]
+        accuracy = (right + USUAL * SEEN) / (known + SEEN)
         shares = posterior(shares.mean(axis=0), accuracy, images, raters, answers, count)
         if np.abs(shares - before).max() < SETTLED:
             break
-    return RaterModel(shares, accuracy, agreement)
-
-
-def accuracy_of(
-    shares: NDArray[np.float64],
-    images: NDArray[np.int64],
-    raters: NDArray[np.int64],
-    answers: NDArray[np.int64],
-    count: int,
-) -> NDArray[np.float64]:
-    """Estimate how often each rater is right, leaning a little towards 0.9 where little is known."""
-    right = np.bincount(raters, weights=shares[images, answers], minlength=count)
-    return np.asarray((right + 1.8) / (np.bincount(raters, minlength=count) + 2.0))
+    likeliest = float(shares.max(axis=1).mean())
+    return RaterModel(shares, accuracy, agreement, likeliest, (likeliest * (1 - likeliest) / (seen + SEEN + 1)) ** 0.5)
 
 
 def posterior(
@@ -118,38 +117,14 @@ def pairs_that_agree(votes: NDArray[np.float64]) -> float:
     return float((votes * (votes - 1)).sum()) / pairs if pairs else float("nan")
 
 
-def majority_shares(found: pl.DataFrame, *, labels: int) -> pl.DataFrame:
-    """Turn answers (image_id, annotator, label) into shares (image_id, label, share) of each image.
+def modelled_answers(found: pl.DataFrame, gold: pl.DataFrame, *, labels: int) -> RaterModel:
+    """Model answers (image_id, annotator, label), images in the order of their ids.
 
-    One answer per image is taken as it is: a single rater's errors cannot be seen.
+    One answer per image is taken as it is where no gold items (annotator, asked, right) tell how often that is right.
     """
     table = found.sort("image_id", "annotator")
     images = table["image_id"].rle_id().to_numpy().astype(np.int64)
     raters = table["annotator"].rank("dense").to_numpy().astype(np.int64) - 1
-    model = rater_model(images, raters, table["label"].to_numpy().astype(np.int64), labels=labels)
-    refuse_below(model.agreement)
-    image, label = np.nonzero(model.shares > SETTLED)
-    ids = table["image_id"].unique(maintain_order=True)
-    return pl.DataFrame({"image_id": ids.gather(image), "label": label, "share": model.shares[image, label]}).cast(
-        {"label": table.schema["label"]}
-    )
-
-
-def check_agreement(images: pl.Series, times: pl.Series) -> None:
-    """Refuse raters who disagree too often: `times` is how many gave one of the answers to an image."""
-    table = pl.DataFrame({"image": images, "times": times.cast(pl.Float64)})
-    pairs = table.group_by("image").agg(same=(pl.col("times") * (pl.col("times") - 1)).sum(), all=pl.col("times").sum())
-    asked = float((pairs["all"] * (pairs["all"] - 1)).sum())
-    if asked:
-        refuse_below(float(pairs["same"].sum()) / asked)
-
-
-def refuse_below(agreement: float) -> None:
-    """Refuse an audit by how often two raters of an image agree; NaN is not known."""
-    if agreement < LOWEST_AGREEMENT:
-        raise UsageError(
-            "the raters disagree too often for their audit to correct anything",
-            expected=f"at least {LOWEST_AGREEMENT:.2f} of pairs of answers that agree",
-            found=f"{agreement:.2f}",
-            hint="Brief the raters again, or ask only about what they can tell.",
-        )
+    people = table.select("annotator").unique().sort("annotator").join(gold, on="annotator", how="left")
+    asked = people.select(pl.col("asked", "right").fill_null(0).cast(pl.Int64)).to_numpy()
+    return rater_model(images, raters, table["label"].to_numpy().astype(np.int64), labels=labels, gold=asked)

@@ -144,21 +144,36 @@ def shift_of(
     seen is more frequent there, and the slope of what is frequent is low.
     """
     total, n = int(mapped.sum()), len(part)
-    y, p, left = np.empty(n), np.empty(n), np.empty(n)
+    y, p, left, taken, even = (np.empty(n) for _ in range(5))
     everywhere, unseen = np.empty(n), 0.0
     for fold, (one, slope) in enumerate(zip(imputed, slopes, strict=True)):
         held = part == fold
         hidden = mapped.copy()
         np.subtract.at(hidden, (found.prompt[~held], found.mapped[~held]), 1)
         expected = np.einsum("kml,kl->km", one.chances, slope)
-        y[held] = (found.shown[held] * slope[found.prompt[held]]).sum(axis=1)
+        here = slope[found.prompt[held]]
+        y[held] = here[np.arange(len(here)), found.shown[held].argmax(axis=1)]
+        taken[held], even[held] = (found.shown[held] * here).sum(axis=1), here.mean(axis=1)
         p[held] = expected[found.prompt[held], found.mapped[held]]
         left[held] = hidden.sum() / total
         everywhere[held] = (expected * hidden).sum() / hidden.sum()
         unseen += float(held.mean()) * float(mapped.sum(axis=1) @ slope.max(axis=1)) / total
+    y, erring = without_errors(y, even, found)
     spread = float(p.var())
     trust = float(np.clip(np.cov(y, p)[0, 1] / spread, 0.0, 1.0)) if spread > 1e-15 else 0.0
-    shift = float((left * (y - trust * p - (1 - trust) * everywhere)).mean())
+    shift = float((left * (y - trust * p - (1 - trust) * everywhere) + (1 - left) * (y - taken)).mean())
     variance = float((y - trust * p).var(ddof=1)) * (1 / n - 1 / total)
     missed = 0.5 * (unseen / n) ** 2  # what one label that nobody met would add
-    return shift, variance + missed, float(y.var(ddof=1)) / n + missed
+    return shift, variance + missed + erring, float(y.var(ddof=1)) / n + missed + erring
+
+
+def without_errors(y: Array, even: Array, found: Findings) -> tuple[Array, float]:
+    """Take out of what people saw what their errors add, and give the variance that is left of those.
+
+    Wrong answers fall between as often as labels occur, which changes no share, and evenly on all labels, which adds
+    `even`: half of that is taken out. It errs as far as the half, and as little is known of how often people are right.
+    """
+    wrong = 1 - found.right
+    half = float(even.mean()) / 2
+    error = wrong * half / found.right, (float(y.mean()) - half) / found.right**2 * found.doubt
+    return (y - wrong * even / 2) / found.right, error[0] ** 2 + error[1] ** 2

@@ -10,8 +10,10 @@ import numpy as np
 import orjson
 import polars as pl
 
+from culturekit.annotate.audit_answers import AUDIT
 from culturekit.annotate.bare_pictures import BarePicture
 from culturekit.annotate.export import HAND_OUT, ExportOptions, export_project
+from culturekit.annotate.gold_items import gold_items
 from culturekit.annotate.importing import import_answers, read_project
 from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.items import Item, items_of_images, items_of_rows
@@ -70,6 +72,7 @@ class ExportFiles:
         sample: the images to judge; all, without it.
         cspace: artifacts, countries and continents to choose from.
         matches: tables of what images were mapped to, for the artifacts each is offered.
+        gold: pictures of which it is known what they show.
     """
 
     images: Sequence[Path]
@@ -78,11 +81,12 @@ class ExportFiles:
     sample: Path | None = None
     cspace: Path | None = None
     matches: Sequence[Path] = ()
+    gold: Path | None = None
 
     @property
     def inputs(self) -> dict[str, Path]:
         """Every file by its role."""
-        single = {"prompts": self.prompts, "items": self.items, "sample": self.sample, "cspace": self.cspace}
+        single = {name: getattr(self, name) for name in ("prompts", "items", "sample", "cspace", "gold")}
         given = {role: path for role, path in single.items() if path is not None}
         return {**roles("images", self.images), **roles("matches", self.matches), **given}
 
@@ -97,6 +101,9 @@ def export_stage(
         left_out: Counter[str] = Counter()
         images = [(path, read_table(path, IMAGES)) for path in files.images]
         items = chosen(files, items_of(work, files, images, loaded, left_out))
+        if files.gold is not None:
+            images.append((files.gold, read_table(files.gold, IMAGES)))
+            items += gold_of(work, files, images, loaded, left_out)
         offers = offers_of(work, files, items, loaded, length=shortlist, seed=seed)
         drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
         return export_project(
@@ -104,6 +111,8 @@ def export_stage(
         )
 
     settings = {**asdict(options), "shortlist": shortlist}
+    if files.gold is None:
+        del settings["gold"]  # forms without gold items are known without it
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
     return Stage(name, "annotate-export", 2, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars"))
 
@@ -140,6 +149,29 @@ def items_of(
         return items_of_rows(read_rows(files.items), table, scheme, left_out)
     prompts = None if files.prompts is None else read_table(prompts_table(files.prompts, work.scratch), PROMPTS)
     return items_of_images(table, prompts, scheme, left_out)
+
+
+def gold_of(
+    work: Work,
+    files: ExportFiles,
+    images: Sequence[tuple[Path, pl.DataFrame]],
+    scheme: Scheme,
+    left_out: Counter[str],
+) -> list[Item]:
+    """Make the gold items, whose pictures are the last of the tables."""
+    if files.cspace is None or scheme.name != AUDIT:
+        raise UsageError(
+            "gold items need a form and a space that say what is right", expected="the scheme audit, and --cspace"
+        )
+    pictures = images[-1][1]
+    asked = pl.concat([table["image_id"] for _, table in images[:-1]])
+    twice = pictures.filter(pl.col("image_id").is_in(asked.implode()))
+    if twice.height:
+        raise UsageError(
+            "a gold picture is one of the images to judge", found=repr(twice["image_id"].sort()[0]),
+            expected="ids that differ",
+        )  # fmt: skip
+    return gold_items(pictures, read_table(space_table(files.cspace, work.scratch), CSPACE), scheme, left_out)
 
 
 def chosen(files: ExportFiles, items: list[Item]) -> list[Item]:

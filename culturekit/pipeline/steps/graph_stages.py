@@ -1,7 +1,6 @@
-"""The stages from a dump, an endpoint or a foreign graph to the cultural space and its prompts; and what changed."""
+"""The stages from kept candidates to the cultural space and its prompts, of a foreign graph, and of what changed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,12 @@ from culturekit.builders.space.release_files import check_formats
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
-from culturekit.kg.exchange.import_graph import import_graph
 from culturekit.kg.looking.compare import write_comparison
-from culturekit.kg.sparql.sparql_client import SparqlClient
-from culturekit.kg.sparql.sparql_source import extract_from_endpoint
-from culturekit.kg.walk.extract import ExtractOptions, extract
-from culturekit.kg.walk.successors import load_successors
-from culturekit.kg.web.pinned_connection import check_contact
-from culturekit.kg.web.public_address import check_url
 from culturekit.pipeline.concept_options import released_concepts
-from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.records.choices import GraphFormat, Included, ReleaseFormat
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Outcome, Work
+from culturekit.registry import needing
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.package_data import shipped
@@ -37,42 +29,15 @@ from culturekit.trail.space.told import cause_totals
 
 __all__ = [
     "compare_stage",
-    "described",
-    "extract_stage",
     "import_graph_stage",
-    "ingest_stage",
     "prompts_stage",
     "release_stage",
     "space_diff_stage",
-    "sparql_stage",
 ]
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"
 STATEMENTS = "statements"
 """The role of a table that an earlier stage of the same run may still have to write."""
-
-
-def extract_stage(
-    graph: Path,
-    concepts: Sequence[Concept],
-    options: ExtractOptions | None = None,
-    *,
-    successors: Path | None = None,
-    name: str = "candidates",
-) -> Stage:
-    """Walk a graph from the roots of concepts; `successors` is a file that names the heirs of historic countries."""
-    options = options or ExtractOptions()
-    heirs = {} if successors is None else load_successors(successors)
-    files = {} if successors is None else {"successors": successors}
-    return Stage(
-        name,
-        "extract",
-        2,
-        lambda work: extract(work, graph, concepts, options, successors=heirs),
-        {"graph": graph, **country_files(), **files},
-        {**described(concepts), **asdict(options)},
-        packages=("numpy", "polars", "scipy"),
-    )
 
 
 def release_stage(
@@ -161,11 +126,6 @@ def quota_groups(cspace: Path, concepts: Sequence[Concept] | None) -> list[Group
     return sorted((name, iso) for name, scope in scopes.items() for iso in (every if scope == "all" else scope))
 
 
-def described(concepts: Sequence[Concept]) -> Mapping[str, object]:
-    """Give the concepts as they stand in a manifest; the words of prompts decide nothing before the prompts."""
-    return {"concepts": {concept.concept: concept.model_dump(mode="json", exclude={"prompts"}) for concept in concepts}}
-
-
 def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:
     """Compare two graphs or two extractions."""
     return Stage(
@@ -175,36 +135,13 @@ def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:
 
 def import_graph_stage(path: Path, form: GraphFormat, *, name: str = "graph") -> Stage:
     """Read a graph in one of the formats that `kg export` writes."""
+    with needing("kg", "culturekit kg import"):
+        from culturekit.kg.exchange.import_graph import import_graph
+
     return Stage(
         name, "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},
         packages=("networkx", "polars", "rdflib"),
     )  # fmt: skip
-
-
-def sparql_stage(
-    endpoint: str,
-    concepts: Sequence[Concept],
-    options: ExtractOptions | None = None,
-    *,
-    contact: str,
-    cache: Path | None = None,
-    successors: Path | None = None,
-    name: str = "candidates",
-) -> Stage:
-    """Walk what an endpoint knows from the roots of concepts; replies outlive a cut run, with a cache any run."""
-    check_url(endpoint)
-    check_contact(contact)
-    options = options or ExtractOptions()
-    heirs = {} if successors is None else load_successors(successors)
-    files = country_files() if successors is None else {**country_files(), "successors": successors}
-
-    def run(work: Work) -> Outcome:
-        with SparqlClient(endpoint, contact, cache or work.scratch / "replies") as client:
-            return extract_from_endpoint(work, client, concepts, options, successors=heirs)
-
-    return Stage(
-        name, "extract-sparql", 2, run, files, {"endpoint": endpoint, **described(concepts), **asdict(options)}
-    )
 
 
 def space_diff_stage(before: Path, after: Path, *, name: str = "diff") -> Stage:

@@ -5,9 +5,8 @@ diversity of the imputed labels is off.
 """
 
 import hashlib
-import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 from culturekit.verify.scores.averages import Answer
 from culturekit.verify.scores.batch_chances import mean_diversity
 from culturekit.verify.scores.corrected_imputations import Audit, Chain, chain_of
+from culturekit.verify.scores.rater_errors import NONE, gold_of, raters_of
 
-__all__ = ["NONE", "Answers", "CorrectionOf", "corrected_labels", "shares_of_labels"]
+__all__ = ["CorrectionOf", "corrected_labels"]
 
-NONE = "(none of these)"
 PARTS = 3
 STEP = 1e-5
 WIDER = 1.05
@@ -62,6 +61,8 @@ class Counts:
     parents: list[int]
     mapped: Whole
     audit: Audit
+    right: float
+    doubt: float
 
 
 def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
@@ -141,7 +142,7 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean,
     enough = images >= size
     weights = np.where(enough, 1 / (enough.sum() * images), 0.0)
     total, audited, audit = images.sum(), len(part), counts.audit
-    people, expected, usual, share = (np.zeros(audited) for _ in range(4))
+    people, taken, evenly, expected, usual, share = (np.zeros(audited) for _ in range(6))
     unseen = 0.0
     for number, chain in enumerate(chains):
         slopes = slopes_of(chain.shares, diversity) * (weights * total)[:, None]
@@ -152,17 +153,22 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean,
         held = np.flatnonzero(part == number)
         for image in held:
             prompt = audit.prompts[image]
-            people[image] = audit.shown[image] @ slopes[prompt]
+            people[image] = slopes[prompt][audit.shown[image].argmax()]
+            taken[image], evenly[image] = audit.shown[image] @ slopes[prompt], slopes[prompt].mean()
             expected[image] = of_cell[prompt, audit.mapped[image]]
         usual[held], share[held] = (of_cell * hidden).sum() / hidden.sum(), hidden.sum() / total
         unseen += len(held) / audited * (images * slopes.max(axis=1)).sum() / total
+    half, wrong = evenly.mean() / 2, 1 - counts.right
+    erring = (wrong * half / counts.right) ** 2
+    erring += ((people.mean() - half) / counts.right**2 * counts.doubt) ** 2
+    people = (people - wrong / 2 * evenly) / counts.right
     spread = float(((expected - expected.mean()) ** 2).mean())
     both = float(((people - people.mean()) * (expected - expected.mean())).sum()) / (audited - 1)
     trust = min(max(both / spread, 0.0), 1.0) if spread > 1e-15 else 0.0
     rest = people - trust * expected
-    shift = float((share * (rest - (1 - trust) * usual)).mean())
+    shift = float((share * (rest - (1 - trust) * usual) + (1 - share) * (people - taken)).mean())
     variance = statistics.variance(rest.tolist()) * (1 / audited - 1 / total)
-    missed = 0.5 * (unseen / audited) ** 2
+    missed = 0.5 * (unseen / audited) ** 2 + float(erring)
     return shift, float(variance + missed), statistics.variance(people.tolist()) / audited + missed
 
 
@@ -197,67 +203,13 @@ def counted(images: pl.DataFrame, audits: pl.DataFrame, column: str) -> Counts:
     for image, prompt, label in images.select("image_id", "prompt_id", pl.col(column).fill_null(NONE)).iter_rows():
         place[image] = prompts.index(prompt or ""), labels.index(label)
         mapped[place[image]] += 1
-    found = shares_of_labels(answers, labels)
+    raters = raters_of(answers, gold_of(audits, column), labels)
+    found = raters.shares
     ids = sorted(found)
     shown = np.array([[found[image][label] for label in labels] for image in ids])
     shown = np.where(shown > 1e-9, shown, 0.0)
     audit = Audit(np.array([place[image][0] for image in ids]), np.array([place[image][1] for image in ids]), shown)
     continents = sorted(set(parents.values()))
-    return Counts(labels, [continents.index(parents[label]) for label in labels], mapped, audit)
-
-
-Answers: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Image -> rater -> label."""
-
-ROUNDS, SETTLED = 200, 1e-9
-
-
-def shares_of_labels(answers: Answers, labels: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Give the chance of each label of each image: the share of its answers, settled by how good raters seem."""
-    shares = {image: first_guess(said, labels) for image, said in sorted(answers.items())}
-    if len(labels) == 1 or all(len(said) == 1 for said in answers.values()):
-        return shares
-    for _ in range(ROUNDS):
-        accuracy = accuracies(answers, shares)
-        prior = {label: math.fsum(own[label] for own in shares.values()) / len(shares) for label in labels}
-        after = {image: posterior(answers[image], accuracy, prior, labels) for image in shares}
-        moved = max(abs(after[image][label] - shares[image][label]) for image in shares for label in labels)
-        shares = after
-        if moved < SETTLED:
-            break
-    return shares
-
-
-def first_guess(said: Mapping[str, str], labels: Sequence[str]) -> dict[str, float]:
-    """Give the share of the answers of one image that each label has."""
-    return {label: sum(answer == label for answer in said.values()) / len(said) for label in labels}
-
-
-def accuracies(answers: Answers, shares: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Say how often each rater is right, as if two more answers had been right nine times in ten."""
-    right: dict[str, list[float]] = {}
-    for image in sorted(answers):
-        for rater, label in answers[image].items():
-            right.setdefault(rater, []).append(shares[image][label])
-    return {rater: (math.fsum(each) + 1.8) / (len(each) + 2.0) for rater, each in right.items()}
-
-
-def posterior(
-    said: Mapping[str, str], accuracy: Mapping[str, float], prior: Mapping[str, float], labels: Sequence[str]
-) -> dict[str, float]:
-    """Give the chance of each label from the answers: wrong answers fall on other labels as often as these occur."""
-    often = {label: max(prior[label], 1e-6) for label in labels}
-    logs = {}
-    for truth in labels:
-        total = math.log(often[truth])
-        for rater, answer in said.items():
-            if answer == truth:
-                total += math.log(accuracy[rater])
-            else:
-                wrong = math.log1p(-min(accuracy[rater], 1 - 1e-9))
-                total += wrong + math.log(often[answer]) - math.log(max(1 - often[truth], 1e-6))
-        logs[truth] = total
-    top = max(logs.values())
-    weights = {label: math.exp(log - top) for label, log in logs.items()}
-    whole = math.fsum(weights.values())
-    return {label: weight / whole for label, weight in weights.items()}
+    return Counts(
+        labels, [continents.index(parents[label]) for label in labels], mapped, audit, raters.right, raters.doubt
+    )

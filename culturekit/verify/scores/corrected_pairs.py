@@ -15,7 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.verify.scores.averages import Answer
-from culturekit.verify.scores.corrected_labels import NONE, CorrectionOf
+from culturekit.verify.scores.corrected_labels import CorrectionOf
+from culturekit.verify.scores.rater_errors import NONE, Raters, gold_of, raters_of
 from culturekit.verify.scores.student import t_quantile
 
 __all__ = ["corrected_pairs"]
@@ -28,7 +29,9 @@ Triple: TypeAlias = tuple[str, str, str]
 
 def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over the pairs of a prompt."""
-    said = most_said([row for row in audits.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]])
+    own = audits.join(images.select("image_id"), on="image_id", how="semi")
+    placed = [row for row in own.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]]
+    said, raters = most_said(placed), how_right(placed, audits)
     values, errors, audited, prompts = [], [], 0, 0
     for own in images.sort("image_id").partition_by("prompt_id", maintain_order=True):
         prompts += 1
@@ -38,7 +41,11 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
         }
         both = [image for image in mapped if image in said]
         pair_mean, variance = corrected_mean(
-            [said[image] for image in both], [mapped[image] for image in both], list(mapped.values()), of.weights
+            [said[image] for image in both],
+            [mapped[image] for image in both],
+            list(mapped.values()),
+            of.weights,
+            raters,
         )
         value = 1 / (1 + (of.size - 1) * pair_mean)
         values.append(value)
@@ -48,6 +55,15 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
     error = math.sqrt(math.fsum(errors)) / prompts
     factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / value)
     return Answer(value, max(value / factor, 1 / of.size), min(value * factor, 1.0)), audited
+
+
+def how_right(placed: Sequence[Mapping[str, Any]], audits: pl.DataFrame) -> Raters:
+    """Say how often what is likeliest to be an artifact is it."""
+    answers: dict[str, dict[str, str]] = {}
+    for row in placed:
+        answers.setdefault(row["image_id"], {})[row["annotator"]] = NONE if row["none_of_these"] else row["artifact_id"]
+    labels = sorted({label for own in answers.values() for label in own.values()})
+    return raters_of(answers, gold_of(audits, "artifact_id"), labels)
 
 
 def triple_of(labels: Sequence[str | None]) -> Triple:
@@ -88,15 +104,27 @@ def squares(labels: Sequence[Triple], weights: Sequence[float]) -> NDArray[np.fl
 
 
 def corrected_mean(
-    found: Sequence[Triple], seen: Sequence[Triple], everywhere: Sequence[Triple], weights: Sequence[float]
+    found: Sequence[Triple],
+    seen: Sequence[Triple],
+    everywhere: Sequence[Triple],
+    weights: Sequence[float],
+    raters: Raters,
 ) -> tuple[float, float]:
-    """Give the corrected mean of k² over pairs and its variance."""
+    """Give the corrected mean of k² over pairs and its variance.
+
+    Where one of two answers is wrong the two images are at least not similar, and at most as similar as others.
+    """
     true, mapped = squares(found, weights), squares(seen, weights)
     trust = slope(mapped.sum(axis=1), true.sum(axis=1))
     difference, variance = over_pairs(true - trust * mapped)
     mean, of_images = mean_by_counting(everywhere, weights)
-    value = min(max(difference + trust * mean, 0.0), 1.0)
-    return value, max(variance + trust**2 * of_images, (UNSEEN * value / len(found)) ** 2)
+    before = max(difference + trust * mean, 0.0)
+    both = raters.right**2
+    value = min(before * (1 + 1 / both) / 2, 1.0)
+    least = (UNSEEN * value / len(found)) ** 2
+    drawn = (variance + trust**2 * of_images) * ((1 + 1 / both) / 2) ** 2
+    erring = ((1 / both - 1) / 2) ** 2 + (raters.doubt / (both * raters.right)) ** 2
+    return value, max(drawn, least) + erring * before**2
 
 
 def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

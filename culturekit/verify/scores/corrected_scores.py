@@ -21,6 +21,7 @@ __all__ = ["check_corrected"]
 HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
+FEWEST_GOLD = 10
 
 
 class CorrectedScores:
@@ -50,9 +51,9 @@ class CorrectedScores:
             about["confidence"],
         )
         images = self.images(row["model"], concept)
-        audits = self.said(images, about["pool"])
-        if supposed and (named := answers_if(supposed, audits, weights)) is not None:
-            key, audits = (*key, supposed), named
+        said, gold = self.said(images, about["pool"]), self.gold(about["pool"])
+        if supposed and (named := answers_if(supposed, said, weights)) is not None:
+            key, said = (*key, supposed), named
         else:
             supposed = ""
         if key not in self.found:
@@ -61,25 +62,34 @@ class CorrectedScores:
                 float(about["confidence"]), self.seed, row["model"], concept, supposed,
             )  # fmt: skip
             correct = corrected_pairs if of.weights[2] > 0 and of.q == 2 else corrected_labels
-            self.found[key] = correct(images, audits, of)
+            self.found[key] = correct(images, pl.concat([said, gold], how="diagonal"), of)
         return self.found[key]
 
-    def said(self, images: pl.DataFrame, pool: str | None) -> pl.DataFrame:
-        """Give what the people of a pool said of some images."""
+    def audits(self, pool: str | None) -> pl.DataFrame:
+        """Give what the people of a pool said."""
         audits = self.tables.audits
         if audits is None:
             raise ValueError("no audits are behind a corrected score")
-        audits = told_apart(audits if pool is None else audits.filter(pl.col("pool") == pool))
-        return audits.join(images.select("image_id"), on="image_id", how="semi")
+        return told_apart(audits if pool is None else audits.filter(pl.col("pool") == pool))
+
+    def said(self, images: pl.DataFrame, pool: str | None) -> pl.DataFrame:
+        """Give what they said of some images."""
+        return self.audits(pool).join(images.select("image_id"), on="image_id", how="semi")
+
+    def gold(self, pool: str | None) -> pl.DataFrame:
+        """Give what they said of gold items."""
+        audits = self.audits(pool)
+        return audits.filter(pl.col("gold").fill_null(value=False)) if "gold" in audits else audits.clear()
 
     def marks(self, images: pl.DataFrame, about: Mapping[str, Any]) -> list[str]:
-        """Say what is to stand beside a number: the audit has an unknown design, or images have one rater each."""
+        """Say what stands beside a number: the design is unknown, or an image has one rater, with few gold items."""
         found = set()
         for part in images.partition_by("concept"):
-            answers = Counter(self.said(part, about["pool"])["image_id"])
-            if answers and max(answers.values()) == 1:
+            said = self.said(part, about["pool"])
+            answers, gold = Counter(said["image_id"]), Counter(self.gold(about["pool"])["annotator"])
+            if answers and max(answers.values()) == 1 and min(gold[rater] for rater in said["annotator"]) < FEWEST_GOLD:
                 found.add("one rater")
-            if self.said(part, about["pool"]).filter("none_of_these", pl.col("none_means").is_null()).height:
+            if said.filter("none_of_these", pl.col("none_means").is_null()).height:
                 found.add("none not told apart")
         return sorted(found | ({"design unknown"} if self.unknown else set()))
 

@@ -13,7 +13,7 @@ from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Pictures
 
 DIGEST = "ab" * 32
-QUICK = FetchLimits(bytes=50_000, seconds=5.0, tries=2, pause=0.01)
+QUICK = FetchLimits(bytes=50_000, seconds=60.0, tries=2, pause=0.01)
 
 
 def fetch(server: RunningServer, store: PictureStore, *, limits: FetchLimits = QUICK) -> Fetched:

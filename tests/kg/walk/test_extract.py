@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,11 +11,11 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.errors import ConfigError, IntegrityError, UsageError
-from culturekit.kg.concept_overrides import overridden
 from culturekit.kg.concepts import Concept, Root, load_concept
 from culturekit.kg.walk.extract import ExtractOptions, extract
+from culturekit.kg.walk.root_choice import RootChoice
 from culturekit.kg.walk.successors import load_successors
-from culturekit.pipeline.steps.graph_stages import extract_stage
+from culturekit.pipeline.steps.extract_stages import extract_stage
 from culturekit.records.schemas import AUTHORS_ROWS, CANDIDATES, DROPS
 from culturekit.stages.stage import input_records, key_of
 from culturekit.storage.tables import read_table
@@ -133,8 +134,7 @@ def test_authors_semantics_refuses_more_rows_than_are_wanted(tmp_path: Path) -> 
 
 def test_a_bound_on_rows_that_nobody_writes_is_refused() -> None:
     with pytest.raises(UsageError, match="--semantics authors"):
-        ExtractOptions.of("default", most_rows=5)
-    assert ExtractOptions.of("authors", most_rows=5).most_rows == 5
+        ExtractOptions("default", 5)
 
 
 def test_a_chain_of_successors_that_comes_back_is_refused_with_its_lines(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_what_changes_the_rows_changes_the_key(tmp_path: Path) -> None:
     heirs = tmp_path / "heirs.yaml"
     heirs.write_text("successors: {Q15180: Q159}\n", encoding="utf-8")
     concept = load_concept("cuisine")
-    rules: list[dict[str, object]] = [
+    rules: list[dict[str, Any]] = [
         {"ranks": "all"},
         {"ended": "drop"},
         {"country_choice": "P495-first"},
@@ -161,7 +161,7 @@ def test_what_changes_the_rows_changes_the_key(tmp_path: Path) -> None:
     ]
     stages = [
         extract_stage(graph, [concept]),
-        *(extract_stage(graph, [overridden(concept, {**rule, "hops": None})]) for rule in rules),
+        *(extract_stage(graph, RootChoice((concept,), **rule).concepts()) for rule in rules),
         extract_stage(graph, [concept], ExtractOptions("authors")),
         extract_stage(graph, [concept], successors=heirs),
     ]

@@ -1,13 +1,28 @@
 """Matches and audits of models whose true labels are known."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import polars as pl
+import pytest
 from numpy.typing import NDArray
 
+from culturekit.metrics.corrected import audit_forecast, imputed_prompts
 from culturekit.records.schemas import AUDITS, MATCHES
 
 CONTINENT = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "US": "America"}
 COUNTRIES = tuple(sorted(CONTINENT))
+
+
+@contextmanager
+def few_rounds() -> Iterator[None]:
+    """Impute in few rounds, and simulate few audits, where nothing is shown about how near the numbers come."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(audit_forecast, "TIMES", 1)
+        for name in ("SETTLING", "KEPT"):
+            patched.setattr(imputed_prompts, name, 12)
+        yield
 
 
 def matches_of(

@@ -10,6 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, marks_of
+from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 KERNELS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)]
@@ -36,9 +37,17 @@ class Audited:
 
     def corrected(
         self, audit: pl.DataFrame, weights: tuple[float, float, float], sample: pl.DataFrame | None = None
-    ) -> object:
+    ) -> Interval:
         q = 2.0 if weights[2] > 0 else 1.0
         return vendi_corrected(self.matches, audit, weights=weights, q=q, rng=np.random.default_rng(0), sample=sample)
+
+
+def with_gold(audit: pl.DataFrame, *, asked: int, right: int) -> pl.DataFrame:
+    """Let the rater answer gold items that show Japan, and say France of the others."""
+    gold = audits_of({f"gold-{number}": "JP" if number < right else "FR" for number in range(asked)})
+    known = {"artifact_id": "dish of JP", "country": "JP", "continent": "Asia"}
+    told = gold.with_columns(pl.lit(label).alias(f"known_{name}") for name, label in known.items())
+    return pl.concat([audit, told.with_columns(gold=pl.lit(value=True))], how="diagonal")
 
 
 @pytest.mark.parametrize("weights", KERNELS)
@@ -152,9 +161,35 @@ def test_images_that_nobody_drew_are_taken_where_that_is_said(weights: tuple[flo
 def test_one_rater_and_an_unknown_design_are_marked() -> None:
     world = Audited()
     again = world.audit.head(20).with_columns(annotator=pl.lit("second"))
-    assert marks_of(world.audit, "drawn") == [ONE_RATER]
-    assert marks_of(world.audit, "unknown") == [ONE_RATER, DESIGN_UNKNOWN]
-    assert marks_of(pl.concat([world.audit, again]), "drawn") == []
+    assert marks_of(world.matches, world.audit, None, "drawn") == [ONE_RATER]
+    assert marks_of(world.matches, world.audit, None, "unknown") == [ONE_RATER, DESIGN_UNKNOWN]
+    assert marks_of(world.matches, pl.concat([world.audit, again]), None, "drawn") == []
+
+
+def test_one_rater_is_held_by_ten_gold_items() -> None:
+    world = Audited()
+    assert marks_of(world.matches, with_gold(world.audit, asked=9, right=9), None, "drawn") == [ONE_RATER]
+    assert marks_of(world.matches, with_gold(world.audit, asked=10, right=9), None, "drawn") == []
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_raters_who_are_wrong_of_what_is_known_are_refused_by_every_kernel(
+    weights: tuple[float, float, float],
+) -> None:
+    world = Audited()
+    with pytest.raises(UsageError, match=r"wrong too often of pictures that are known.*at least 0\.75.*found 7 of 10"):
+        world.corrected(with_gold(world.audit, asked=10, right=7), weights)
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_what_gold_items_tell_of_one_rater_moves_and_widens_every_kernel(weights: tuple[float, float, float]) -> None:
+    world = Audited()
+    bare, better, worse = (
+        world.corrected(audit, weights)
+        for audit in (world.audit, *(with_gold(world.audit, asked=20, right=right) for right in (20, 17)))
+    )
+    assert worse.value < better.value < bare.value  # wrong answers make diversity
+    assert worse.high - worse.low > better.high - better.low > bare.high - bare.low
 
 
 def test_an_audit_without_any_error_is_not_certain_of_artifacts() -> None:

@@ -1,10 +1,8 @@
 import numpy as np
-import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
 from culturekit.metrics import rater_model
-from culturekit.metrics.corrected.raters import majority_shares
 
 
 def answers(
@@ -43,13 +41,18 @@ def test_one_answer_per_image_is_taken_as_it_is() -> None:
     assert (model.shares == np.eye(3)).all()
 
 
-def test_raters_who_disagree_too_often_are_refused() -> None:
-    _, image, rater, said = answers((0.6, 0.6, 0.6), images=200, labels=6, seed=2)
-    table = pl.DataFrame(
-        {"image_id": [f"{i:04d}" for i in image], "annotator": [f"r{r}" for r in rater], "label": said}
-    )
-    with pytest.raises(UsageError, match=r"disagree too often.*expected at least 0\.75"):
-        majority_shares(table, labels=6)
+def test_gold_items_tell_how_often_one_rater_is_right() -> None:
+    truth, image, rater, said = answers((0.8,), images=2000, labels=6, seed=2)
+    model = rater_model(image, rater, said, labels=6, gold=np.array([[200, 160]]))
+    assert model.accuracy[0] == pytest.approx(169 / 210)
+    assert model.right == pytest.approx((said == truth).mean(), abs=0.02)
+    assert model.doubt == pytest.approx((model.right * (1 - model.right) / 211) ** 0.5)
+
+
+def test_answers_that_nothing_holds_do_not_tell_how_good_a_rater_is() -> None:
+    _, image, rater, said = answers((0.8,), images=500, labels=6, seed=3)
+    few, many = (rater_model(image[:n], rater[:n], said[:n], labels=6, gold=np.array([[10, 9]])) for n in (100, 500))
+    assert few.accuracy == many.accuracy == pytest.approx([0.9])
 
 
 @pytest.mark.parametrize(("said", "labels"), [([0, 3], 3), ([], 3), ([0, 1, 2], 3)])

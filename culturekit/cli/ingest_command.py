@@ -1,0 +1,43 @@
+"""`culturekit kg ingest`: from a dump to a graph."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
+from culturekit.cli.stages import run_one
+from culturekit.kg.dump.ingest import IngestOptions
+from culturekit.pipeline.steps.ingest_stage import ingest_stage
+
+__all__ = ["ingest"]
+
+
+def ingest(
+    dump: Annotated[
+        list[Path], typer.Argument(help="Dump files: .json, .json.gz, .json.bz2, .json.zst; or - for standard input.")
+    ],
+    out: Out,
+    options: IngestOptions,
+    sha256: Annotated[
+        list[str] | None, typer.Option(help="Published SHA-256 of a dump file; one for each, in their order.")
+    ] = None,
+    redirects: Annotated[
+        Path | None, typer.Option(help="File of `qid,target` lines: statements about the first are about the second.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do all work again, also what is finished.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Leave with 1 for any malformed line; else up to 0.1% of them are only told."),
+    ] = False,
+    workers: Workers = None,
+    engine: EngineSpec = "local",
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read a Wikidata dump into a graph store."""
+    stage = ingest_stage(dump, options, sha256=sha256 or (), redirects=redirects)
+    run_one(
+        stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh, strict=strict
+    )

@@ -1,0 +1,56 @@
+"""The concepts that a command walks, and what it says over their root configs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from culturekit.kg.concepts import Concept, load_concept, with_hops
+from culturekit.kg.walk.successors import load_successors
+from culturekit.records.choices import CountryChoice, Ended, Ranks
+from culturekit.stages.stage_command import Typed
+
+__all__ = ["RootChoice", "Roots"]
+
+Roots: TypeAlias = Annotated[
+    tuple[Concept, ...],
+    Field(description="Root config: a YAML file, or a shipped concept. Repeatable."),
+    Typed(read=load_concept),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RootChoice:
+    """Root configs, and rules over those of all of them."""
+
+    roots: Roots
+    hops: Annotated[int | None, Field(ge=1, le=40, description="Hops for every root, over those of the file.")] = None
+    ranks: Annotated[
+        Ranks | None, Field(description="Statements that count, over the file; truthy: those of best rank.")
+    ] = None
+    ended: Annotated[
+        Ended | None, Field(description="What to do with statements that have an end (P582), over the file.")
+    ] = None
+    country_choice: Annotated[
+        CountryChoice | None,
+        Field(description="Countries of P495 and P17, or of P17 only where P495 has none; over the file."),
+        Typed("countries"),
+    ] = None
+    expand_artifacts: Annotated[
+        bool | None, Field(description="Walk on below artifacts too, or not; over the file.")
+    ] = None
+    successors: Annotated[
+        Path | None, Field(description="YAML file, `successors: {Q15180: Q159}`: which country stands for which.")
+    ] = None
+
+    def concepts(self) -> list[Concept]:
+        """Give the concepts, these rules in the place of their own."""
+        stated = {name: getattr(self, name) for name in ("ranks", "ended", "country_choice", "expand_artifacts")}
+        over = {name: rule for name, rule in stated.items() if rule is not None}
+        return [with_hops(concept, self.hops).model_copy(update=over) for concept in self.roots]
+
+    def heirs(self) -> Mapping[int, int]:
+        """Load which country stands for which; none without a file."""
+        return {} if self.successors is None else load_successors(self.successors)

@@ -1,0 +1,99 @@
+"""How often people are right, by gold items and by what others say of the same images, worked out answer by answer."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+__all__ = ["NONE", "Answers", "Gold", "Raters", "gold_of", "raters_of"]
+
+NONE = "(none of these)"
+
+Answers: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Image -> rater -> label."""
+
+Gold: TypeAlias = Mapping[str, tuple[int, int]]
+"""Rater -> gold items answered, and those answered rightly."""
+
+ROUNDS, SETTLED = 200, 1e-9
+BEFORE_RIGHT, BEFORE = 9.0, 10.0
+"""Right answers, and answers, that each rater is taken to have given before any is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raters:
+    """The chance of each label of each image, in what share of images the likeliest is right, and the error of that."""
+
+    shares: Mapping[str, Mapping[str, float]]
+    right: float
+    doubt: float
+
+
+def gold_of(audits: pl.DataFrame, column: str) -> Gold:
+    """Count the gold items that people answered on a level; an answer that says nothing of it does not count."""
+    found: dict[str, tuple[int, int]] = {}
+    for row in audits.filter(pl.col("gold").fill_null(value=False)).iter_rows(named=True) if "gold" in audits else ():
+        label = NONE if row["none_of_these"] else row[column]
+        if label is not None:
+            asked, right = found.get(row["annotator"], (0, 0))
+            found[row["annotator"]] = asked + 1, right + (label == (row[f"known_{column}"] or NONE))
+    return found
+
+
+def raters_of(answers: Answers, gold: Gold, labels: Sequence[str]) -> Raters:
+    """Give the chance of each label of each image: the share of its answers, settled by how good raters seem."""
+    shares = {image: first_guess(said, labels) for image, said in sorted(answers.items())}
+    together = {image: said for image, said in answers.items() if len(said) > 1}
+    people = {rater for said in answers.values() for rater in said}
+    seen = sum(map(len, together.values())) + sum(gold[rater][0] for rater in people & gold.keys())
+    if len(labels) == 1 or seen == 0:
+        return Raters(shares, 1.0, 0.0)
+    for _ in range(ROUNDS):
+        accuracy = accuracies(together, shares, {rater: gold.get(rater, (0, 0)) for rater in people})
+        prior = {label: math.fsum(own[label] for own in shares.values()) / len(shares) for label in labels}
+        after = {image: posterior(answers[image], accuracy, prior, labels) for image in shares}
+        moved = max(abs(after[image][label] - shares[image][label]) for image in shares for label in labels)
+        shares = after
+        if moved < SETTLED:
+            break
+    right = math.fsum(max(own.values()) for own in shares.values()) / len(shares)
+    return Raters(shares, right, math.sqrt(right * (1 - right) / (seen + BEFORE + 1)))
+
+
+def first_guess(said: Mapping[str, str], labels: Sequence[str]) -> dict[str, float]:
+    """Give the share of the answers of one image that each label has."""
+    return {label: sum(answer == label for answer in said.values()) / len(said) for label in labels}
+
+
+def accuracies(together: Answers, shares: Mapping[str, Mapping[str, float]], gold: Gold) -> dict[str, float]:
+    """Say how often each rater is right of gold items and of images that others answered too."""
+    right = {rater: [float(each[1])] for rater, each in gold.items()}
+    asked = {rater: each[0] for rater, each in gold.items()}
+    for image in sorted(together):
+        for rater, label in together[image].items():
+            right[rater].append(shares[image][label])
+            asked[rater] += 1
+    return {rater: (math.fsum(each) + BEFORE_RIGHT) / (asked[rater] + BEFORE) for rater, each in right.items()}
+
+
+def posterior(
+    said: Mapping[str, str], accuracy: Mapping[str, float], prior: Mapping[str, float], labels: Sequence[str]
+) -> dict[str, float]:
+    """Give the chance of each label from the answers: wrong answers fall on other labels as often as these occur."""
+    often = {label: max(prior[label], 1e-6) for label in labels}
+    logs = {}
+    for truth in labels:
+        total = math.log(often[truth])
+        for rater, answer in said.items():
+            if answer == truth:
+                total += math.log(accuracy[rater])
+            else:
+                wrong = math.log1p(-min(accuracy[rater], 1 - 1e-9))
+                total += wrong + math.log(often[answer]) - math.log(max(1 - often[truth], 1e-6))
+        logs[truth] = total
+    top = max(logs.values())
+    weights = {label: math.exp(log - top) for label, log in logs.items()}
+    whole = math.fsum(weights.values())
+    return {label: weight / whole for label, weight in weights.items()}
