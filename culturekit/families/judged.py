@@ -44,6 +44,8 @@ KEY = ("metric", "model", "benchmark", "params", "concept", "country", "group")
 REFUSED = "scores of a pool not corrected: "
 """How the reasons begin for which people's answers put a score right in nothing."""
 
+ROUNDING = 1e-9
+
 NOT_MEANS = ("vs", "qvs")
 """Metrics whose values are not of items that people could be asked about; `score qvs` corrects them itself."""
 
@@ -249,7 +251,7 @@ def rows_of(
     """Write one score twice: as the judge has it, and put right by a pool."""
     items = cell.select("prompt_id", "value", "weight", "unit_id", image_id="item", country="place")
     told = marked_items(items, answers, sample=sample, design=options.design)
-    low, high = range_of(cell["metric"][0], told["people"])
+    low, high = range_of(cell["metric"][0], told)
     population = about.get("target") == "population"
     prompts = told.drop_nulls("people")["unit_id"].n_unique()
     if population and prompts < FEWEST_PROMPTS:
@@ -278,19 +280,20 @@ def rows_of(
     yield statistic_row(**place, answer=corrected, params={**told_of, **people, "labels": "corrected"})
 
 
-def range_of(metric: str, people: pl.Series) -> tuple[float, float]:
-    """Give the range of a metric; what people say has to lie in it."""
+def range_of(metric: str, told: pl.DataFrame) -> tuple[float, float]:
+    """Give the range of a metric; what judge and people say has to lie in it."""
     if metric not in CATALOG:
         raise UsageError("a metric of another package has no range that is known here", found=metric)
     low, high = CATALOG[metric].low, CATALOG[metric].high
-    said = people.drop_nulls()
-    if ((said < low - 1e-9) | (said > high + 1e-9)).any():
-        raise UsageError(
-            "people's ratings are not on the scale of the judge",
-            expected=f"from {low:g} to {high:g}",
-            found=f"from {said.to_numpy().min():g} to {said.to_numpy().max():g}",
-            hint="Say which ratings they could give: lowest and highest.",
-        )
+    for column, who in (("value", "what the judge says is"), ("people", "people's ratings are")):
+        said = told[column].drop_nulls().to_numpy()
+        if said.min() < low - ROUNDING or said.max() > high + ROUNDING:
+            raise UsageError(
+                f"{who} not on the scale of the metric",
+                expected=f"from {low:g} to {high:g}",
+                found=f"from {said.min():g} to {said.max():g}",
+                hint="Say which ratings people could give: lowest and highest.",
+            )
     return low, high
 
 

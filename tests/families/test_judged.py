@@ -144,7 +144,7 @@ def test_ratings_are_brought_to_the_scale_of_the_judge() -> None:
     rated = rated.cast(dict(ANNOTATIONS.schema))  # type: ignore[arg-type]
     found = score_judged(one.values, rated, options=scaled).scores
     assert found["value"].to_list() == plain["value"].to_list()
-    with pytest.raises(UsageError, match="people's ratings are not on the scale of the judge"):
+    with pytest.raises(UsageError, match="people's ratings are not on the scale of the metric"):
         score_judged(one.values, rated, options=JudgedOptions("shown"))
 
 
