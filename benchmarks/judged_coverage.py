@@ -36,8 +36,12 @@ class Group:
     strict: float
 
 
-GROUPS = (Group("judged rightly", 0.7, 0.03, 0.03), Group("judged leniently", 0.4, 0.4, 0.02))
-GROUPS = (*GROUPS, Group("judged strictly", 0.6, 0.02, 0.35), Group("judged at random", 0.5, 0.5, 0.5))
+GROUPS = (
+    Group("judged rightly", 0.7, 0.03, 0.03),
+    Group("judged leniently", 0.4, 0.4, 0.02),
+    Group("judged strictly", 0.6, 0.02, 0.35),
+    Group("judged at random", 0.5, 0.5, 0.5),
+)
 
 
 @dataclass(frozen=True)
