@@ -1,8 +1,4 @@
-"""From what a judge says of all items, and people of a random part of them, to means without the judge's errors.
-
-Each score is the mean of its values; where people answered the same question about a sample of its items, it gets a
-second row beside what the judge alone says, with limits that know of the judge's errors.
-"""
+"""From what a judge says of all items, and people of a random part of them, to means without the judge's errors."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -134,11 +130,9 @@ def score_judged(
 ) -> Scored:
     """Score what the judge says alone, and put right by each pool of people.
 
-    Values that stand under countries only make a score over all of these as well.
-
     Args:
-        values: conforms to VALUES: what the judge says of each item.
-        annotations: conforms to ANNOTATIONS: what people say of some of them.
+        values: conforms to VALUES; those that stand under countries only make a score over all of these as well.
+        annotations: conforms to ANNOTATIONS: what people say of some of the items.
         sample: conforms to AUDIT_SAMPLE: which items people were asked about, where that is known.
         options: which answers, and how.
         required: refuse answers that put nothing right.
@@ -232,12 +226,10 @@ def over_countries(values: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def weighed(cell: pl.DataFrame, alike: Alike) -> pl.DataFrame:
     """Add what each item weighs; of items that weigh alike each weighs 1."""
-    if alike == "items":
-        return cell.with_columns(weight=pl.lit(1.0))
     of_prompt = 1 / pl.len().over("place", "unit_id")
-    if alike == "prompts":
-        return cell.with_columns(weight=of_prompt)
-    return cell.with_columns(weight=of_prompt / pl.col("unit_id").n_unique().over("place"))
+    of_country = of_prompt / pl.col("unit_id").n_unique().over("place")
+    weights: Mapping[Alike, pl.Expr] = {"items": pl.lit(1.0), "prompts": of_prompt, "countries": of_country}
+    return cell.with_columns(weight=weights[alike])
 
 
 def rows_of(
@@ -255,9 +247,7 @@ def rows_of(
     population = about.get("target") == "population"
     prompts = told.drop_nulls("people")["unit_id"].n_unique()
     if population and prompts < FEWEST_PROMPTS:
-        raise UsageError(
-            "people marked items of too few prompts", expected=f"at least {FEWEST_PROMPTS}", found=str(prompts)
-        )
+        raise UsageError("people marked items of too few prompts", expected=str(FEWEST_PROMPTS), found=str(prompts))
     found = judged_mean(
         told["value"].to_numpy(),
         told["people"].fill_null(float("nan")).to_numpy(),
