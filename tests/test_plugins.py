@@ -27,7 +27,7 @@ from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.judge_stage import judge_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
-from culturekit.plugins import POINTS, installed
+from culturekit.plugins import POINTS, digest_of_code, installed
 from culturekit.stages.stage import Stage
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
@@ -84,6 +84,7 @@ def test_what_is_held_is_still_what_it_was(site: Path, monkeypatch: pytest.Monke
     encoder = ENCODERS.make("greys?floor=2")
     assert isinstance(encoder, ImageEncoder)
     assert not isinstance(encoder, TextEncoder)
+    assert encoder.identity.revision == f"1, code {digest_of_code('greys')[:16]}", "no index mixes states of a package"
     assert (encoder.identity.name, encoder.floor) == ("greys", 2.0)  # type: ignore[attr-defined]
     assert isinstance(CLIENTS.make("echo"), FreeClient)
     assert BACKENDS.make("flags").version == "flags 1"
