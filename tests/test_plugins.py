@@ -32,6 +32,7 @@ from culturekit.stages.stage import Stage
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
 
+SMALL = Path(__file__).parent / "fixtures/small.yaml"
 KINDS = {"greys": "encoder", "flags": "backend", "echo": "judge", "light": "quality"}
 PICTURES = [np.full((8, 8, 3), shade, np.uint8) for shade in (10, 200)]
 REQUESTS = [
@@ -259,6 +260,32 @@ def test_its_options_are_checked_before_anything_runs(
 
 
 LIGHT = ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))
+WRONG_SPECS = {
+    "references: {backend: simulated, per_artifact: 3}": (
+        "references: {backend: simulated, per_artifact: 3}\nencoder: 'greys?flor=2'",
+        "greys has no option flor; expected floor. Did you mean 'floor'?",
+    ),
+    "{name: broad, backend: simulated}": (
+        "{name: broad, backend: 'flags?shade=2'}", "flags takes no target and no options; found shade",
+    ),
+    "concepts: [art]": (
+        "concepts: [art]\njudge: 'echo:loud'", "echo takes no target and no options; found loud",
+    ),
+}  # fmt: skip
+"""In a recipe: what is replaced, by what, and what is said."""
+
+
+@pytest.mark.parametrize("old", WRONG_SPECS)
+def test_its_options_are_checked_by_plan(old: str, site: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in KINDS:
+        write(site, name, monkeypatch)
+    text, (new, said) = SMALL.read_text(encoding="utf-8"), WRONG_SPECS[old]
+    assert old in text
+    (tmp_path / "recipe.yaml").write_text(text.replace(old, new), encoding="utf-8")
+    answer = culturekit("plan", tmp_path / "recipe.yaml")
+    assert (answer.returncode, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
+
+
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "greys": lambda run: embed_stage(EmbedSource(images(run)), EmbedOptions("greys")),
     "flags": lambda run: generate_stage(
