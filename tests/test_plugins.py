@@ -215,7 +215,7 @@ def test_names_that_nobody_can_use_are_listed_with_the_reason(site: Path, monkey
 def test_a_name_of_ours_stays_ours(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_package(site, "greys", {"encoder.embedded": "greys:make"}, (PLUGINS / "greys.py").read_text(), monkeypatch)
     (listed,) = json.loads(culturekit("plugins", "--json").stdout)
-    assert listed["problem"] == "culturekit has a encoder 'embedded' of its own, which is used; choose another name"
+    assert listed["problem"] == "the encoder embedded of culturekit itself is used; choose another name"
     assert ENCODERS.make("embedded").identity.name == "embedded"
 
 
