@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from culturekit.families.handles.inputs import Files, Input
+from culturekit.families.handles.inputs import Files
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
 from culturekit.stages.stage_command import PLAIN, StageCommand, Typed
@@ -160,7 +160,7 @@ def options_of(group: Declared) -> Iterator[Declared]:
 
 def is_group(each: Declared) -> bool:
     """Tell whether a field holds options of its own."""
-    return is_dataclass(each.kind) and not (isinstance(each.kind, type) and issubclass(each.kind, Input))
+    return isinstance(each.kind, type) and is_dataclass(each.kind) and any(True for _ in options_in(each.kind))
 
 
 def check_options(options: object) -> None:
