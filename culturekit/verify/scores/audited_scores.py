@@ -11,6 +11,7 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.rater_errors import anchored
 from culturekit.verify.scores.score_rows import compare_row
 
 __all__ = ["check_audited"]
@@ -55,6 +56,8 @@ def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
     said = pl.concat(tables["audit"], how="diagonal")
     pool = stage.manifest.options.get("pool")
     said = said if pool is None else said.filter(pl.col("pool") == pool)
+    if anchored(said):
+        said = said.filter(~pl.col("offered_first").fill_null(value=False))
     known: dict[tuple[str, str | None, str], Part] = {}
     for row in rows:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
