@@ -1,6 +1,6 @@
 """What raters who err do to corrected diversity: one to three of them, held by gold items or not, anchored or not.
 
-    python benchmarks/corrected_raters.py            # 20 audits of four models
+    python benchmarks/corrected_raters.py            # 12 audits of four models
     python benchmarks/corrected_raters.py --full     # 200 audits
 
 Raters err as annotators do who confuse countries: a wrong answer is another country of the same continent three
@@ -132,9 +132,12 @@ def cells() -> list[Cell]:
 def main() -> int:
     """Cover the truth in every cell, on two processes, and write the table."""
     full = "--full" in sys.argv
-    runs = 200 if full else 20
+    runs = 200 if full else 12
+    rows = []
     with ProcessPoolExecutor(2) as pool:
-        rows = list(pool.map(row_of, [(cell, runs) for cell in cells()]))
+        for row in pool.map(row_of, [(cell, runs) for cell in cells()]):
+            rows.append(row)
+            sys.stderr.write(f"{' '.join(row)}\n")
     head = [
         "raters", "right", "gold items", "anchored", "refused", "anchoring seen", "coverage of the others",
         "worst bias", "width",
