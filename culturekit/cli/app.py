@@ -31,17 +31,9 @@ COMMANDS = {
         "generate_command:generate",
         "--backend 'simulated?temperature=2' --prompts prompts/prompts.parquet --repeats 50 --slots 8 --out images",
     ),
-    "tag": at(
-        "tag_command:tag",
-        "--images images/images.parquet --llm 'openai:gpt-4o-mini' --cspace cspace/cspace.parquet --out tags "
-        "--budget 20",
-    ),
+    "tag": CommandAt("culturekit.pipeline.steps.tag_stage:TAG"),
     "quality": CommandAt("culturekit.pipeline.steps.quality_stage:QUALITY"),
-    "vqascore": at(
-        "questions_commands:vqascore",
-        "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out "
-        "vqascore --budget 20",
-    ),
+    "vqascore": CommandAt("culturekit.pipeline.steps.question_stages:VQASCORE"),
     "report": at("run_commands:report", "runs/cube --out page"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
     "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),

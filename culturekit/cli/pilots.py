@@ -1,67 +1,51 @@
-"""The pilot of a paid stage: a few rows first, to say what the rest costs, and whether its replies can be used."""
+"""What a stage would ask, before it asks: its plan, and a pilot of a few rows, to say what the rest costs."""
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import stoppable
 from culturekit.errors import UsageError
-from culturekit.records.work import Engine, Progress
 
 if TYPE_CHECKING:
-    from culturekit.llm.reply_watch import RepliesSeen
+    from culturekit.stages.asking import Tried
+    from culturekit.stages.stage import Stage
 
-__all__ = ["leave_if_unusable", "replies_lines", "tried"]
-
-SHOWN = 200
-"""Characters of a reply that are shown."""
-
-Tried_co = TypeVar("Tried_co", covariant=True)
+__all__ = ["tell"]
 
 
-class Triable(Protocol[Tried_co]):
-    """A paid stage that can be tried on a few rows."""
+def tell(stage: "Stage", out: Path, *, pilot: int | None, wait: bool, as_json: bool) -> None:
+    """Print what a stage would ask, after a pilot where one is wanted; leave with 1 where its replies are of no use."""
+    if stage.asking is None:
+        raise UsageError("nobody is asked", found=stage.name)
+    tried = None if pilot is None else tried_first(stage, out, pilot, wait=wait, as_json=as_json)
+    plan = stage.asking.plan(out, tried)
+    if as_json:
+        print(json.dumps({**plan.as_data(), **({} if tried is None else {"pilot": tried.as_data()})}))
+    else:
+        for line in (*(tried.lines() if tried else ()), *plan.lines()):
+            print(line)
+        print("nothing was sent" if tried is None else "the same command without --pilot asks about the rest")
+    if tried is not None and tried.to_mend:
+        typer.echo(tried.to_mend, err=True)
+        raise typer.Exit(1)
 
-    @property
-    def out(self) -> Path:
-        """Where the stage will lie."""
-        ...
 
-    def pilot(self, size: int, *, engine: Engine, progress: Progress, wait: bool) -> Tried_co | None:
-        """Try so many; None where nothing is left."""
-        ...
-
-
-def tried(run: Triable[Tried_co], size: int, *, what: str, wait: bool, as_json: bool) -> Tried_co:
-    """Try a stage on a few rows, and say where nothing is left of `what`."""
+def tried_first(stage: "Stage", out: Path, size: int, *, wait: bool, as_json: bool) -> "Tried":
+    """Try a stage on a few rows; the answers lie where it will find them."""
+    from culturekit.pipeline.part_run import run_part
     from culturekit.pipeline.workers.local_engine import LocalEngine
 
+    if stage.asking is None or stage.asking.pilot is None or stage.asking.free:
+        judge = "" if stage.asking is None else stage.asking.judge
+        raise UsageError("a pilot tells what a paid judge costs, and this one is free", found=judge)
+    ask = stage.asking.pilot
     with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
         progress.stage("pilot")
-        outcome = run.pilot(size, engine=engine, progress=progress, wait=wait)
-    if outcome is None:
-        raise UsageError(f"nothing is left to try: the {what} is done", where=str(run.out))
-    return outcome
-
-
-def replies_lines(replies: "RepliesSeen") -> Iterator[str]:
-    """Say what of the replies could not be used, and show some; what came from outside cannot steer a terminal."""
-    from culturekit.llm.journal.exchanges import shown_text
-
-    if replies.fenced:
-        yield f"  {replies.fenced:,} in a code fence, which was taken off"
-    for why, count in replies.unusable.items():
-        yield f"  {count:,} {why}"
-    for outcome, raw in replies.unusable_samples:
-        yield f"    {outcome:<9} {shown_text(raw, longest=SHOWN)}"
-
-
-def leave_if_unusable(replies: "RepliesSeen") -> None:
-    """Leave with 1 where a person has to look at replies before the rest is asked."""
-    if replies.to_mend:
-        count = sum(replies.unusable.values())
-        typer.echo(replies.stopped or f"{count:,} of {replies.rows:,} replies are no answers: look at them", err=True)
-        raise typer.Exit(1)
+        tried = run_part(stage, out, lambda work: ask(work, size), engine=engine, progress=progress, wait=wait)
+    if tried is None:
+        raise UsageError(f"nothing is left to try: the {stage.name} is done", where=str(out))
+    return tried

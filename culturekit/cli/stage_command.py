@@ -1,24 +1,29 @@
 """The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, is_dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 import typer
 
 from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
+from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
 from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in, options_of
 from culturekit.families.handles.inputs import Input
-from culturekit.stages.stage_command import StageCommand
+from culturekit.llm.answers import LlmOptions
+from culturekit.stages.stage_command import AskingCommand, StageCommand
 
 __all__ = ["command_function", "spread_out"]
 
-FLAGS: dict[str, tuple[Any, Any]] = {
+Flags: TypeAlias = dict[str, tuple[Any, Any]]
+"""Options that every stage has, by name: what is typed, and what it is where nothing is."""
+
+FLAGS: Flags = {
     "workers": (Workers, None),
     "engine": (EngineSpec, "local"),
     "also": (Also, None),
@@ -30,24 +35,54 @@ FLAGS: dict[str, tuple[Any, Any]] = {
 def command_function(declaration: StageCommand) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
     kinds = dataclasses_of(declaration)
-    flags = {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
+    first, last = telling(declaration), fresh(declaration)
+    flags = last | {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
-        flagged = {name: typed.pop(name) for name in flags}
-        run_one(declaration.stage(*(built(kind, typed) for kind in kinds)), out, **flagged)
+        told, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
+        stage = declaration.stage(*(built(kind, typed) for kind in kinds))
+        if told.get("plan") or told.get("pilot"):
+            tell(stage, out, pilot=told.get("pilot"), wait=flagged["wait"], as_json=flagged["as_json"])
+        else:
+            run_one(stage, out, **flagged)
 
-    parameters = [parameter(each) for each in in_order(options_in(*kinds))]
+    asked = [kind for kind in kinds if issubclass(kind, LlmOptions)]
+    parameters = [parameter(each) for each in in_order(options_in(*(kind for kind in kinds if kind not in asked)))]
     ordered = [
         *(each for each in parameters if each.default is Parameter.empty),
         Parameter("out", Parameter.KEYWORD_ONLY, annotation=Out),
         *(each for each in parameters if each.default is not Parameter.empty),
-        *(Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-          for name, (kind, default) in flags.items()),
-    ]  # fmt: skip
+        *parameters_of(first),
+        *map(parameter, options_in(*asked)),
+        *parameters_of(flags),
+    ]
     command.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in ordered}
     command.__name__, command.__doc__ = declaration.stage.__name__, declaration.stage.__doc__
     return command
+
+
+def telling(declaration: StageCommand) -> Flags:
+    """Give the flags that have a stage say what it would ask."""
+    if not isinstance(declaration, AskingCommand):
+        return {}
+    plan = Annotated[bool, typer.Option("--plan", help=declaration.plan)], False
+    pilot = Annotated[int | None, typer.Option("--pilot", min=1, help=declaration.pilot)], None
+    return {"plan": plan, **({"pilot": pilot} if declaration.pilot else {})}
+
+
+def fresh(declaration: StageCommand) -> Flags:
+    """Give the flag that has a stage ask again."""
+    if not isinstance(declaration, AskingCommand):
+        return {}
+    said = f"{declaration.again} again: no answer is bought twice, and what brought none is asked anew."
+    return {"fresh": (Annotated[bool, typer.Option("--fresh", help=said)], False)}
+
+
+def parameters_of(flags: Flags) -> Iterator[Parameter]:
+    """Make options of flags."""
+    for name, (kind, default) in flags.items():
+        yield Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
 def spread_out(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import closest
 
 __all__ = [
+    "BLIND",
     "SAMPLE",
     "checked_spec",
     "dump_path",
@@ -145,7 +146,7 @@ def scorable_metrics(stated: dict[str, dict[str, Any]]) -> dict[str, dict[str, A
 def seeing(judge: str) -> str:
     """Accept a judge that looks at pictures, as far as its name tells."""
     if parse_spec(judge).name == BLIND:
-        raise ValueError(f"{BLIND} read words and look at no picture: name a vision model, such as openai:MODEL")
+        raise ValueError(f"{BLIND} reads words only and sees no image: name a vision model, such as openai:MODEL")
     return judge
 
 

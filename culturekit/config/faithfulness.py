@@ -2,25 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
-from culturekit.config.checks import checked_spec
+from culturekit.builders.judging.image_judge import WeighOptions
+from culturekit.config.checks import BLIND, checked_spec, seeing
+from culturekit.families.family import rules_of
+from culturekit.families.questions import QuestionOptions
 from culturekit.index.scorers import SCORERS
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel
 
 __all__ = ["Faithfulness"]
-
-BLIND = "rules"
-"""The client that reads wording only."""
-
-
-def seeing(spec: str) -> str:
-    """Accept a client that could look at images."""
-    if parse_spec(spec).name == BLIND:
-        raise ValueError(f"{BLIND} reads wording only and sees no image: name a vision model")
-    return spec
 
 
 def writing(spec: str) -> str:
@@ -45,9 +38,9 @@ class Faithfulness(StrictModel):
     answers: Annotated[ClientSpec, AfterValidator(seeing)] | None = None
     vqascore: Annotated[ClientSpec, AfterValidator(seeing)] | None = None
     scorers: tuple[Annotated[str, AfterValidator(checked_spec(SCORERS))], ...] = ()
-    per_prompt: Annotated[int, Field(ge=1)] | None = None
-    denominator: Literal["all", "valid"] = "all"
-    of: Literal["yes-no", "vocabulary"] = "yes-no"
+    per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
+    denominator: Annotated[Literal["all", "valid"], rules_of(QuestionOptions, "denominator")] = "all"
+    of: Annotated[Literal["yes-no", "vocabulary"], rules_of(WeighOptions, "of")] = "yes-no"
 
     @model_validator(mode="after")
     def parts_fit_together(self) -> "Faithfulness":

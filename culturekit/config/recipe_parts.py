@@ -34,15 +34,11 @@ BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValida
 
 
 class Buying(StrictModel):
-    """How answers or images are bought; none of it decides what they are.
+    """How answers or images are bought; none of it decides what they are."""
 
-    `budget` is the most that may be spent, in US dollars. With `batch` calls go as batches, which cost half and take up
-    to a day.
-    """
-
-    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
-    batch: bool = False
+    budget: Annotated[float | None, rules_of(LlmOptions, "budget"), Field(allow_inf_nan=False)] = None
+    concurrency: Annotated[int, rules_of(LlmOptions, "concurrency")] = 16
+    batch: Annotated[bool, rules_of(LlmOptions, "batch")] = False
 
     def options(self) -> LlmOptions:
         """Give the options as the engine takes them."""
@@ -50,13 +46,13 @@ class Buying(StrictModel):
 
 
 class Asking(Buying):
-    """How models are asked for words. With `go_on` also where more than half of their replies cannot be used."""
+    """How models are asked for words."""
 
-    go_on: bool = False
+    go_on: Annotated[bool, rules_of(LlmOptions, "go_on")] = False
 
     def options(self) -> LlmOptions:
         """Give the options as the engine takes them."""
-        return LlmOptions(self.budget, self.concurrency, self.batch, go_on=self.go_on)
+        return LlmOptions(self.budget, self.concurrency, self.batch, self.go_on)
 
 
 class Model(StrictModel):
@@ -156,8 +152,8 @@ class Instrument(StrictModel):
 class Tags(Asking):
     """A vision model names what images show, beside the mapping to the nearest artifact; both routes are compared.
 
-    `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. `budget` is the most
-    that may be spent on all models together, in US dollars.
+    `images` is how many of each model and concept it looks at, drawn by whole repeats, or `all`. The budget is for all
+    models together.
     """
 
     judge: Annotated[str, AfterValidator(checked_spec(CLIENTS)), AfterValidator(seeing)]
@@ -167,8 +163,7 @@ class Tags(Asking):
 class Llm(Asking):
     """How the judge is asked, where it is a paid one; none of it decides a verdict.
 
-    `budget` is the most that all stages together may spend, in US dollars. With `batch` the questions go
-    as batches, which cost half and take up to a day.
+    All stages together spend the budget.
     """
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from culturekit.errors import BudgetReached
 from culturekit.llm.client import Client, FreeClient, Request
@@ -11,28 +13,43 @@ from culturekit.llm.clients.client_options import PATIENCE
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.work import Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.manifest import JOURNAL
 
 if TYPE_CHECKING:
     from culturekit.llm.engine import AskOptions
 
-__all__ = ["LlmOptions", "answers", "ask_options"]
+__all__ = ["DEFAULTS", "LlmOptions", "answers", "ask_options"]
 
 
 @dataclass(frozen=True, slots=True)
 class LlmOptions:
     """How answers are bought; none of it decides what they say.
 
-    `budget` is in US dollars; what the stages in the folders `beside` have spent is taken from it first. With `batch`
-    the questions go as batches: half the price, answers within a day. With `go_on` they are asked to the end, also
-    where most replies cannot be used.
+    What the stages in the folders `beside` have spent is taken from the budget first.
     """
 
-    budget: float | None = None
-    concurrency: int = 16
-    batch: bool = False
+    budget: Annotated[
+        float | None,
+        Field(ge=0, description="US dollars that may be spent in all; the run stops before it spends more."),
+    ] = None
+    concurrency: Annotated[
+        int, Field(ge=1, le=1024, description="Requests under way at once; the result is the same.")
+    ] = 16
+    batch: Annotated[
+        bool,
+        Field(description="Ask in batches: half the price, answers within a day; run again to collect."),
+        Typed("batch"),
+    ] = False
+    go_on: Annotated[
+        bool,
+        Field(description="Ask to the end although more than half of the replies, 20 rows or more, cannot be used."),
+        Typed("go-on"),
+    ] = False
     beside: Iterable[Path] = ()
-    go_on: bool = False
+
+
+DEFAULTS = LlmOptions()
 
 
 def answers(

@@ -1,10 +1,11 @@
 """Whether what a model replies can be used at all: counted as rows end, and asked about before more is bought."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from culturekit.errors import UnusableReplies
+from culturekit.llm.journal.exchanges import shown_text
 from culturekit.llm.journal.journal_entry import ANSWERS
 from culturekit.llm.outcomes import FENCED, Answered
 from culturekit.llm.reading.reply_codes import CODES
@@ -19,6 +20,9 @@ SENTENCES = {str(code): sentence for code, sentence in CODES.items()}
 
 BROKEN = ("invalid", "truncated")
 """Outcomes that another SPEC may mend; a refusal or a block is a word of the model or its provider."""
+
+SHOWN = 200
+"""Characters of a reply that are shown."""
 
 SAMPLES = 5
 """Replies that are no answers of which the text is kept, to be shown."""
@@ -35,10 +39,21 @@ class RepliesSeen:
     stopped: str
 
     @property
-    def to_mend(self) -> bool:
-        """Whether something is to be mended before more is asked: replies are no answers, or most are of no use."""
-        broken = any(why.startswith(BROKEN) for why in self.unusable)
-        return broken or 2 * sum(self.unusable.values()) > self.rows
+    def to_mend(self) -> str:
+        """Why something is to be mended before more is asked: replies are no answers, or most are of no use."""
+        count = sum(self.unusable.values())
+        if not any(why.startswith(BROKEN) for why in self.unusable) and 2 * count <= self.rows:
+            return ""
+        return self.stopped or f"{count:,} of {self.rows:,} replies are no answers: look at them"
+
+    def lines(self) -> Iterator[str]:
+        """Say what could not be used, and show some; what came from outside cannot steer a terminal."""
+        if self.fenced:
+            yield f"  {self.fenced:,} in a code fence, which was taken off"
+        for why, count in self.unusable.items():
+            yield f"  {count:,} {why}"
+        for outcome, raw in self.unusable_samples:
+            yield f"    {outcome:<9} {shown_text(raw, longest=SHOWN)}"
 
 
 class ReplyWatch:

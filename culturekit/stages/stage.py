@@ -8,6 +8,7 @@ from types import MappingProxyType
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.records.choices import ExportFormat
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.asking import Asking
 from culturekit.storage.digests import digest, digest_file
 from culturekit.storage.manifest import MANIFEST, InputRecord, Manifest, read_manifest
 
@@ -26,7 +27,8 @@ class Stage:
     somebody published. `exports` names the forms in which tables are written besides Parquet. `trees` has, by
     role, what names an input that is no finished stage, such as a folder of images, by its content; it is told
     where the stage's folder will lie, and may keep notes beside it. `before` raises a UsageError where something that
-    the stage needs, such as a key or a price, is missing: a run of many stages looks before the first.
+    the stage needs, such as a key or a price, is missing: a run of many stages looks before the first. `asking` has
+    the plan of a stage that asks a model.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Stage:
     exports: tuple[ExportFormat, ...] = ()
     trees: Mapping[str, Callable[[Path], InputRecord]] = field(default_factory=dict)
     before: Callable[[], None] = lambda: None
+    asking: Asking | None = None
 
 
 def input_records(

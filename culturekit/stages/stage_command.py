@@ -9,7 +9,7 @@ from pydantic import Field
 from culturekit.records.choices import SEED
 from culturekit.stages.stage import Stage
 
-__all__ = ["PLAIN", "Seed", "StageCommand", "Typed"]
+__all__ = ["PLAIN", "AskingCommand", "Seed", "StageCommand", "Typed"]
 
 Seed: TypeAlias = Annotated[int, Field(ge=0, description=SEED)]
 
@@ -31,6 +31,21 @@ class StageCommand:
     workers: bool = False
     engine: bool = False
     also: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AskingCommand(StageCommand):
+    """A stage that asks a model; its function takes how answers are bought last.
+
+    Attributes:
+        plan: what help says of planning it.
+        pilot: what help says of trying it; empty where it cannot be tried.
+        again: what it does once more with `--fresh`.
+    """
+
+    plan: str = "Say what it would ask and cost; nothing is sent."
+    pilot: str = ""
+    again: str = "Ask"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def test_tags_say_who_looks_at_how_many_and_what_that_may_cost() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["tags.judge=rules"], "look at no picture"),
+        (["tags.judge=rules"], "sees no image"),
         (["tags.judge=openai:seer-1", "tags.images=4"], "less than one repeat of 8 images"),
         (["tags.judge=openai:seer-1", "tags.images=none"], "tags.images"),
         (["tags.images=40"], "tags.judge"),

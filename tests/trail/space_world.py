@@ -19,7 +19,7 @@ from culturekit.llm.journal.keys import key_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps import filter_stage as filter_stages
 from culturekit.pipeline.steps.extract_stages import extract_stage
-from culturekit.pipeline.steps.filter_stage import filter_stage
+from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
@@ -117,7 +117,8 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
         said = [*lines(world), *keyed_lines(folder, world)]
         replies.write_text("\n".join(json.dumps(line) for line in said), encoding="utf-8")
         spec = judge or f"replay:{replies}?miss=default&client={FAR}"
-        done(filter_stage(folder / "candidates/candidates.parquet", concepts, spec, graph=folder / "graph"), folder)
+        given = FilterReads(folder / "candidates/candidates.parquet", folder / "graph")
+        done(filter_stage(given, FilterOptions((world.concept,), spec)), folder)
         kept = folder / "filter/kept.parquet"
         if world.completion is not None:
             done(completion_of(kept, world.completion), folder)

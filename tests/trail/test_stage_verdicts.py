@@ -12,10 +12,10 @@ from culturekit.builders.completing.completion import CompletionInputs
 from culturekit.cli.app import app
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
-from culturekit.pipeline.complete_run import complete_stage
 from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
 from culturekit.pipeline.steps.extract_stages import extract_stage
-from culturekit.pipeline.steps.filter_stage import filter_stage
+from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.pipeline.steps.graph_stages import release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.stages.stage import Stage
@@ -39,12 +39,13 @@ def says(question: Question) -> Answer | str | None:
 
 def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     spec = f"openai:judge-1?base_url={server.openai_url}&price=0.15/0.60"
-    concepts = [load_concept("cuisine")]
+    concepts = (load_concept("cuisine"),)
     candidates = folder / "candidates/candidates.parquet"
     yield ingest_stage([SAMPLE], IngestOptions())
     yield extract_stage(folder / "graph", concepts)
-    yield filter_stage(candidates, concepts, spec, graph=folder / "graph")
-    yield complete_stage(CompletionInputs(folder / "filter/kept.parquet", graph=folder / "graph"), concepts, spec)
+    yield filter_stage(FilterReads(candidates, folder / "graph"), FilterOptions(concepts, spec))
+    given = CompletionInputs(folder / "filter/kept.parquet", graph=folder / "graph")
+    yield complete_stage(given, CompletionOptions(concepts, spec))
     yield release_stage([folder / "completion/completed.parquet"], concepts, "sitelinks")
 
 
@@ -116,8 +117,9 @@ def test_the_log_of_one_item_or_artifact(paid_run: Path) -> None:
 
 
 def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Path) -> None:
-    concepts = [load_concept("cuisine")]
-    kept = filter_stage(paid_run / "candidates/candidates.parquet", concepts, "rules", name="kept")
+    concepts = (load_concept("cuisine"),)
+    given = FilterReads(paid_run / "candidates/candidates.parquet")
+    kept = filter_stage(given, FilterOptions(concepts, "rules"), name="kept")
     run_stage(kept, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
     space = release_stage([tmp_path / "kept/kept.parquet"], concepts, "sitelinks")
     run_stage(space, tmp_path / "cspace", engine=HereEngine(), progress=HeardProgress())

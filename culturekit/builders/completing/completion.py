@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.builders.completing.completion_additions import Additions, ProposalRow
-from culturekit.builders.completing.completion_cells import Cell, cells_of, drawn_cells, names_there
+from culturekit.builders.completing.completion_cells import Cell, cells_of, names_there
 from culturekit.builders.completing.completion_lookup import KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import SLUG
 from culturekit.builders.completing.completion_questions import CompletionLimits, wordings
@@ -24,23 +25,20 @@ from culturekit.builders.completing.completion_tables import (
     write_rounds,
 )
 from culturekit.builders.filtering.item_facts import ItemNames
-from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
 from culturekit.kg.facts import Facts
 from culturekit.kg.walk.candidate_rows import candidate_rows
-from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
-from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
+from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import CANDIDATES, COMPLETED, DROPS, KEPT
 from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.table_slices import TableSlices, slices_of
 from culturekit.storage.tables import write_table
 
-__all__ = ["CompletionInputs", "complete", "prepare", "try_cells"]
-
-DEFAULTS = LlmOptions()
+__all__ = ["CompletionInputs", "asking", "complete", "prepare"]
 
 Added = dict[str, ProposalRow]
 LIST = pl.List(pl.String)
@@ -50,10 +48,16 @@ LIST = pl.List(pl.String)
 class CompletionInputs:
     """What is completed and where names are looked up; the less is given, the less is known."""
 
-    kept: Path
-    candidates: Path | None = None
-    drops: Path | None = None
-    graph: Path | None = None
+    kept: Annotated[Path, Field(description="Table that `cspace filter` wrote.")]
+    candidates: Annotated[
+        Path | None, Field(description="Table that `kg extract` wrote: a proposal that was dropped is found by it.")
+    ] = None
+    drops: Annotated[
+        Path | None, Field(description="Why the filter dropped candidates. [drops.parquet beside the kept table]")
+    ] = None
+    graph: Annotated[
+        Path | None, Field(description="Graph of the candidates: a proposal that it knows takes its QID.")
+    ] = None
 
     def open(self, scratch: Path) -> KnownTables:
         """Open the tables."""
@@ -78,27 +82,6 @@ def complete(
     completion.run(asking(work, client, llm, watch))
     outcome = write_all(work, completion, tables, client)
     return replace(outcome, notes={**outcome.notes, **watch.notes()})
-
-
-def try_cells(
-    work: Work,
-    inputs: CompletionInputs,
-    concepts: Sequence[Concept],
-    client: Client,
-    *,
-    size: int,
-    limits: CompletionLimits,
-    llm: LlmOptions = DEFAULTS,
-) -> tuple[CompletionRounds, RepliesSeen]:
-    """Do the first round of a few cells; the answers lie in the journal for the run to come."""
-    cells = drawn_cells(cells_of(concepts), size)
-    completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
-    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
-    try:
-        completion.run(asking(work, client, llm, watch), rounds=1)
-    except UnusableReplies as error:
-        stopped = str(error)
-    return completion, watch.seen(stopped=stopped)
 
 
 def prepare(

@@ -1,7 +1,7 @@
 """What completing a collection can take at most: rounds of questions, and a check of all that they may bring."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Protocol
@@ -27,10 +27,11 @@ from culturekit.builders.filtering.filter_plan import nothing_to_pay
 from culturekit.builders.filtering.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
 from culturekit.llm.client import Client, FreeClient, Outgoing, Request
 from culturekit.llm.journal.journal_entry import Mode
-from culturekit.llm.money.cost_plan import CostPlan, amount, cost_plan_lines, plan_cost
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.money.spending import read_spending
+from culturekit.stages.asking import Left
 
-__all__ = ["CompletionPlan", "PlannedCells", "completion_plan_lines", "plan_completion"]
+__all__ = ["CompletionPlan", "PlannedCells", "plan_completion"]
 
 USUAL_NAME, USUAL_TEXT = "Name of a usual length", "a dish of the region, made of rice and beans, on feast days"
 LONGEST_NAME, WORST_TEXT = "\U00010348" * MOST_CHARACTERS, "~"
@@ -75,24 +76,38 @@ class CompletionPlan:
     checks: CostPlan
 
     @property
-    def requests(self) -> int:
-        """How many requests are left to send at most."""
-        return sum(part.requests - part.bought for part in (self.proposals, self.checks))
+    def units(self) -> int:
+        """What is asked about."""
+        return self.cells
 
     @property
-    def tokens(self) -> int:
-        """How many tokens these take at most."""
-        return sum(part.input_tokens + part.output_tokens for part in (self.proposals, self.checks))
-
-    @property
-    def usd(self) -> float | None:
-        """What they cost; None where the price is not known."""
-        return added(self.proposals.usd, self.checks.usd)
+    def left(self) -> Left:
+        """What is left to ask at most."""
+        parts = self.proposals.left, self.checks.left
+        requests, tokens = (sum(part[place] or 0 for part in parts) for place in (0, 1))
+        return Left(int(requests), int(tokens), added(self.proposals.usd, self.checks.usd))
 
     @property
     def most(self) -> float | None:
         """US dollars that surely suffice when nothing has to be asked twice."""
         return added(self.proposals.most, self.checks.most)
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        sums = dict(zip(("requests", "tokens", "usd"), self.left, strict=True))
+        return {**asdict(self), **sums, "most": self.most}
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        yield (
+            f"{self.cells:,} pairs of concept and country, at most {self.rounds} rounds: {self.proposals.requests:,} "
+            f"questions to {self.judge}, and a check of at most {self.checks.requests:,} proposals"
+        )
+        if self.most == 0.0 and self.left.tokens == 0 and self.left.requests:
+            yield f"{self.judge} answers in this process and costs nothing"
+            return
+        for name, part in (("questions", self.proposals), ("checks", self.checks)):
+            yield from (f"{name}: {line}" for line in cost_plan_lines(part))
 
 
 def added(one: float | None, other: float | None) -> float | None:
@@ -185,19 +200,3 @@ def largest_item() -> KnownItem:
     long = WORST_TEXT * 10_000
     names = tuple(f"Q{WORST_TEXT * LONGEST_CLASS}{number}" for number in range(MOST_LISTED))
     return KnownItem("Q1", "x", long, long, frozenset(), names, names, "dropped", long)
-
-
-def completion_plan_lines(plan: CompletionPlan) -> Iterator[str]:
-    """Say a plan in words."""
-    yield (
-        f"{plan.cells:,} pairs of concept and country, at most {plan.rounds} rounds: {plan.proposals.requests:,} "
-        f"questions to {plan.judge}, and a check of at most {plan.checks.requests:,} proposals"
-    )
-    if plan.most == 0.0 and plan.tokens == 0 and plan.requests:
-        yield f"{plan.judge} answers in this process and costs nothing"
-        return
-    for name, part in (("questions", plan.proposals), ("checks", plan.checks)):
-        yield from (f"{name}: {line}" for line in cost_plan_lines(part))
-    if plan.usd is not None and plan.most is not None:
-        sure = amount(plan.most, up=True)
-        yield f"in all at most about {amount(plan.usd)} USD; {sure} USD surely suffice, repairs apart"

@@ -100,16 +100,16 @@ class VerificationReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 @dataclass(frozen=True, slots=True)
 class CompletionLimits:
-    """How far the completion goes.
+    """How far the completion goes."""
 
-    `rounds` of asking a cell at most; `per_round` artifacts taken from one reply; `per_cell` artifacts added to one
-    cell in all; `shown` names of what is there go along with each question.
-    """
-
-    rounds: Annotated[int, Field(ge=1, le=20)] = 4
-    per_round: Annotated[int, Field(ge=1, le=MOST_IN_A_REPLY)] = 20
-    per_cell: Annotated[int, Field(ge=1, le=10_000)] = 60
-    shown: Annotated[int, Field(ge=0, le=1000)] = 200
+    rounds: Annotated[int, Field(ge=1, le=20, description="Rounds of asking for each concept and country.")] = 4
+    per_round: Annotated[int, Field(ge=1, le=MOST_IN_A_REPLY, description="Artifacts taken from one reply.")] = 20
+    per_cell: Annotated[
+        int, Field(ge=1, le=10_000, description="Artifacts added to a concept in a country, in all.")
+    ] = 60
+    shown: Annotated[
+        int, Field(ge=0, le=1000, description="Names of what is there that go along with each question.")
+    ] = 200
 
 
 @dataclass(frozen=True, slots=True)

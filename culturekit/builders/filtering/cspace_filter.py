@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeGuard
@@ -16,7 +16,7 @@ from culturekit.builders.filtering.pilot import draw_pilot, left_to_the_judge
 from culturekit.builders.filtering.verdicts import Verdict
 from culturekit.errors import UnusableReplies
 from culturekit.kg.concepts import Concept
-from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
 from culturekit.records.schemas import DROPS, KEPT
@@ -26,7 +26,6 @@ from culturekit.storage.tables import write_frames, write_table
 
 __all__ = ["PilotOutcome", "ask_pilot", "filter_candidates"]
 
-DEFAULTS = LlmOptions()
 SAMPLED = 20
 """Verdicts of a pilot that are shown with what they are about."""
 
@@ -76,12 +75,33 @@ class PilotOutcome:
     samples: Sequence[tuple[str, str, str]]
     replies: RepliesSeen
 
+    @property
+    def to_mend(self) -> str:
+        """Why a person has to look at the replies first."""
+        return self.replies.to_mend
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        ended, verdicts = (
+            ", ".join(f"{count:,} {name}" for name, count in counts.items())
+            for counts in (self.outcomes, self.verdicts)
+        )
+        yield f"pilot: asked about {self.asked:,} candidates ({ended}); their answers are kept for the run"
+        yield f"  verdicts: {verdicts or 'none'}"
+        yield from self.replies.lines()
+        for verdict, label, concept in self.samples:
+            yield f"    {verdict:<9} {label[:60]!r} ({concept})"
+
 
 def ask_pilot(
     work: Work,
     source: TableSlices,
     concepts: Sequence[Concept],
-    client: Client,
+    client: Client | FreeClient,
     *,
     size: int,
     llm: LlmOptions = DEFAULTS,

@@ -1,7 +1,7 @@
 """What filtering candidates would take: how many the rules decide, what is left to the judge, and its price."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from culturekit.builders.filtering.candidate_verdicts import candidate_rows
@@ -12,9 +12,10 @@ from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.journal.journal_entry import Mode
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.money.spending import read_spending
+from culturekit.stages.asking import Left
 from culturekit.storage.table_slices import TableSlices
 
-__all__ = ["FilterPlan", "filter_plan_lines", "plan_filter"]
+__all__ = ["FilterPlan", "plan_filter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,28 @@ class FilterPlan:
 
     @property
     def units(self) -> int:
-        """What is looked at."""
+        """What is asked about."""
         return self.candidates
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        return self.cost.left
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        yield (
+            f"{self.candidates:,} candidates: rules drop {self.dropped_by_rules:,}, "
+            f"{self.cost.requests:,} are left to {self.judge}"
+        )
+        if self.cost.most == 0.0 and self.cost.input_tokens == 0 and self.cost.bought < self.cost.requests:
+            yield f"{self.judge} answers in this process and costs nothing"
+        else:
+            yield from cost_plan_lines(self.cost)
 
 
 def plan_filter(
@@ -61,15 +82,3 @@ def plan_filter(
 def nothing_to_pay(requests: int) -> CostPlan:
     """Plan for a client that answers in this process."""
     return CostPlan(requests, 0, 0, "online", 0, 0, 0.0, 0.0, 0.0, "sizes")
-
-
-def filter_plan_lines(plan: FilterPlan) -> Iterator[str]:
-    """Say a plan in words."""
-    yield (
-        f"{plan.candidates:,} candidates: rules drop {plan.dropped_by_rules:,}, "
-        f"{plan.cost.requests:,} are left to {plan.judge}"
-    )
-    if plan.cost.most == 0.0 and plan.cost.input_tokens == 0 and plan.cost.bought < plan.cost.requests:
-        yield f"{plan.judge} answers in this process and costs nothing"
-    else:
-        yield from cost_plan_lines(plan.cost)

@@ -4,27 +4,28 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.builders.completing.known_artifacts import KnownArtifact, KnownArtifacts, Reconciling
 from culturekit.builders.country_names import country_code
 from culturekit.builders.folded_names import folded
 from culturekit.builders.judging.geo_tag_question import TASK, GeoTag, NamedArtifact, geo_tag_request, geo_tag_wording
-from culturekit.builders.judging.image_sample import ImageSample, drawn, sample_note
-from culturekit.builders.judging.shown_images import ShownImages, judged
+from culturekit.builders.judging.image_sample import EVERY_IMAGE, ImageSample, drawn, sample_note
+from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, judged
 from culturekit.kg.countries import countries
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.schemas import IMAGES, MATCHES
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["STAGE", "TaggedImages", "image_rows", "tag_images"]
+__all__ = ["STAGE", "TagOptions", "TagReads", "TaggedImages", "image_rows", "tag_images"]
 
-DEFAULTS = LlmOptions()
 STAGE = "tag"
 """Under which images that could not be shown are dropped."""
 
@@ -35,23 +36,44 @@ METHOD = "vlm"
 OF_THE_IMAGE = ("image_id", "model", "prompt_id", "concept", "repeat", "slot")
 
 
+@dataclass(frozen=True, slots=True)
+class TagReads:
+    """Images to be tagged."""
+
+    images: ImagesToShow
+    cspace: Annotated[
+        Path | None,
+        Field(description="Cultural space whose artifacts the names are reconciled with. [names stay as said]"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class TagOptions:
+    """Who tags, and how many images."""
+
+    judge: Annotated[
+        str,
+        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, replay:FOLDER."),
+        Typed("llm"),
+    ]
+    sample: ImageSample = EVERY_IMAGE
+
+
 def tag_images(
     work: Work,
-    images_path: Path,
+    given: TagReads,
     client: Client | FreeClient,
-    *,
-    cspace: Path | None = None,
-    sample: ImageSample | None = None,
+    sample: ImageSample = EVERY_IMAGE,
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Ask a model what each image shows, and write its answers as matches; every reply is kept as it came.
 
-    With a sample only the images drawn are asked about, and nothing is said of the others.
+    Only the images drawn are asked about, and nothing is said of the others.
     """
-    every = image_rows(images_path)
+    every = image_rows(given.images)
     images = drawn(every, sample)
-    space = None if cspace is None else KnownArtifacts(cspace)
-    tagged = TaggedImages(ShownImages(images_path.parent, STAGE), client.model, space)
+    space = None if given.cspace is None else KnownArtifacts(given.cspace)
+    tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, space)
     outcome = judged(work, images, tagged, client, llm=llm, notes={})
     matches = pl.DataFrame(tagged.matches, schema=MATCHES.schema)
     write_table(work.out, MATCHES, matches)

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, number_and_choice
-from culturekit.builders.judging.shown_images import ShownImages, judged, prompted_images
+from culturekit.builders.judging.shown_images import ImagesToShow, PerPrompt, ShownImages, judged, prompted_images
 from culturekit.builders.judging.yes_probability import (
     TASK,
     probability_of_yes,
@@ -19,18 +21,27 @@ from culturekit.builders.judging.yes_probability import (
     vqa_wording,
     wording_digest,
 )
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.token_listing import TokenListing
 from culturekit.llm.outcomes import Answered
 from culturekit.metrics.questions.yes_probabilities import Share
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["WeighedImages", "judge_images", "judge_name", "judge_wording", "texts_of", "weigh_images"]
-
-DEFAULTS = LlmOptions()
+__all__ = [
+    "AskedImages",
+    "WeighOptions",
+    "WeighReads",
+    "WeighedImages",
+    "judge_images",
+    "judge_name",
+    "judge_wording",
+    "texts_of",
+    "weigh_images",
+]
 
 ITEM = "prompt"
 NO_TEXT, NEITHER = "the text of its prompt is not known", "neither yes nor no"
@@ -52,8 +63,7 @@ def judge_images(
 ) -> Outcome:
     """Put questions about images to a judge; images that cannot be shown to it are dropped with a reason."""
     check_questions(questions)
-    images = read_table(images_path, IMAGES).select("image_id", "prompt_id", "path", "sha256", "status", "reason")
-    images = images.sort("image_id")
+    images = prompted_images(images_path, None)
     asked = AskedImages(ShownImages(images_path.parent, "judge"), questions, judge=client.model)
     notes: dict[str, object] = {"judge": client.model, "caveat": client.caveat}
     return judged(work, images, asked, client, llm=llm, notes=notes)
@@ -101,36 +111,58 @@ class AskedImages:
         self.outcomes[answered.outcome] += 1
 
 
+@dataclass(frozen=True, slots=True)
+class WeighReads:
+    """Images, and the prompts that they were asked for by."""
+
+    images: ImagesToShow
+    prompts: Annotated[
+        Path | None, Field(description="Prompts the images were asked for by. [what the images table says was sent]")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class WeighOptions:
+    """Who weighs yes against no, of what, and for how many images."""
+
+    judge: Annotated[
+        str,
+        Field(
+            description="Who looks, as a SPEC that lists probabilities of tokens: openai:MODEL by chat, also a server "
+            "of one's own by base_url, local:FOLDER, or replay:FILE."
+        ),
+        Typed("llm"),
+    ]
+    of: Annotated[
+        Literal["yes-no", "vocabulary"],
+        Field(description="What P(Yes) is a share of: yes and no alone, or the whole vocabulary."),
+    ] = "yes-no"
+    per_prompt: PerPrompt = None
+
+
 def judge_name(model: str, of: Share) -> str:
     """Name who says it, with what decides what is said: the question's wording, and what yes is a share of."""
     return f"vqascore:{model}?of={of}&wording={wording_digest()[:8]}"
 
 
-def texts_of(images_path: Path, prompts: Path | None) -> dict[str, str]:
+def texts_of(given: WeighReads) -> dict[str, str]:
     """Give the text of each image's prompt: the prompt's own, or, without prompts, what was sent."""
-    images = read_table(images_path, IMAGES).select("image_id", "prompt_id", "prompt_sent")
-    if prompts is None:
+    images = read_table(given.images, IMAGES).select("image_id", "prompt_id", "prompt_sent")
+    if given.prompts is None:
         known = images.select("image_id", text="prompt_sent")
     else:
-        own = read_table(prompts, PROMPTS).select("prompt_id", "text")
+        own = read_table(given.prompts, PROMPTS).select("prompt_id", "text")
         known = images.join(own, on="prompt_id", how="inner").select("image_id", "text")
     return {image: text for image, text in known.drop_nulls().iter_rows() if text.strip()}
 
 
 def weigh_images(
-    work: Work,
-    images_path: Path,
-    client: Client | FreeClient,
-    *,
-    prompts: Path | None = None,
-    of: Share = "yes-no",
-    per_prompt: int | None = None,
-    llm: LlmOptions = DEFAULTS,
+    work: Work, given: WeighReads, client: Client | FreeClient, options: WeighOptions, llm: LlmOptions = DEFAULTS
 ) -> Outcome:
     """Ask of each image whether it shows its prompt, and keep the probability of yes; every listing is kept."""
-    images = prompted_images(images_path, per_prompt)
-    weighed = WeighedImages(ShownImages(images_path.parent, "vqascore"), texts_of(images_path, prompts))
-    weighed.judge, weighed.of = judge_name(client.model, of), of
+    images = prompted_images(given.images, options.per_prompt)
+    weighed = WeighedImages(ShownImages(given.images.parent, "vqascore"), texts_of(given))
+    weighed.judge, weighed.of = judge_name(client.model, options.of), options.of
     notes: dict[str, object] = {"judge": weighed.judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
     return judged(work, images, weighed, client, llm=llm, notes=notes)
 

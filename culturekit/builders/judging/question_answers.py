@@ -5,20 +5,38 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from pydantic import Field
 
-from culturekit.builders.judging.shown_images import ID_LETTERS, ShownImages, judged, prompted_images
+from culturekit.builders.judging.shown_images import (
+    ID_LETTERS,
+    ImagesToShow,
+    PerPrompt,
+    ShownImages,
+    judged,
+    prompted_images,
+)
 from culturekit.errors import UsageError
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.schemas import QUESTIONS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
-__all__ = ["REQUEST", "TASK", "AskedImages", "answer_questions", "answer_wording", "questions_by_prompt"]
+__all__ = [
+    "REQUEST",
+    "TASK",
+    "AnswerOptions",
+    "AnswerReads",
+    "AskedImages",
+    "answer_questions",
+    "answer_wording",
+    "questions_by_prompt",
+]
 
 TASK = "dsg"
 """The task under which answers stand among judgments."""
@@ -26,7 +44,6 @@ TASK = "dsg"
 REQUEST = "image.dsg"
 REPLY_TOKENS = 64
 NO_PROMPT, NO_QUESTIONS = "the image names no prompt", "no questions for its prompt"
-DEFAULTS = LlmOptions()
 CAVEAT = "Whether an image shows what a question asks is a model's word; what it does not know, it tends to deny."
 
 Questions = Mapping[str, tuple[tuple[str, str], ...]]
@@ -45,18 +62,36 @@ def answer_wording() -> str:
     return files("culturekit.builders").joinpath("wording/question_answer.txt").read_text(encoding="utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerReads:
+    """Images, and the questions about what their prompts ask for."""
+
+    images: ImagesToShow
+    questions: Annotated[Path, Field(description="Table that `questions build` wrote.")]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """Who answers, and about how many images."""
+
+    judge: Annotated[
+        str,
+        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Typed("llm"),
+    ]
+    per_prompt: PerPrompt = None
+
+
 def answer_questions(
     work: Work,
-    images_path: Path,
-    questions_path: Path,
+    given: AnswerReads,
     client: Client | FreeClient,
-    *,
     per_prompt: int | None = None,
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:
     """Put the questions of its prompt to each image; images that cannot be shown are dropped with a reason."""
-    images = prompted_images(images_path, per_prompt)
-    asked = AskedImages(ShownImages(images_path.parent, "ask"), questions_by_prompt(questions_path), client.model)
+    images = prompted_images(given.images, per_prompt)
+    asked = AskedImages(ShownImages(given.images.parent, "ask"), questions_by_prompt(given.questions), client.model)
     notes: dict[str, object] = {"judge": client.model, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
     outcome = judged(work, images, asked, client, llm=llm, notes=notes)
     return replace(outcome, notes={**outcome.notes, "answers": dict(sorted(asked.said.items()))})

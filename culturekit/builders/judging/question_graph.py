@@ -6,6 +6,7 @@ Each prompt ends in one of a few ways, and the reply of the model is kept.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
@@ -13,15 +14,17 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
-from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.tables import read_table, write_table
 
@@ -29,6 +32,7 @@ __all__ = [
     "MOST_QUESTIONS",
     "TASK",
     "AskedFact",
+    "GraphOptions",
     "QuestionGraph",
     "ask_for_graphs",
     "depth_of",
@@ -45,7 +49,6 @@ ID_LETTERS = 16
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_QUESTIONS)]
 
-DEFAULTS = LlmOptions()
 CAVEAT = "The questions are a model's reading of each prompt; what it left out or misread, no answer to them can show."
 NO_TEXT = "no text"
 
@@ -121,11 +124,26 @@ def depth_of(parents: Mapping[int, Sequence[int]]) -> int:
     return max(depths.values(), default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """Who writes questions, and about which prompts."""
+
+    writer: Annotated[
+        str,
+        Field(description="Who writes the questions, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Typed("llm"),
+    ]
+    kinds: Annotated[
+        tuple[str, ...],
+        Field(description="Kind of prompts to ask about: cube, underspecified, within-country. Repeatable. [all]"),
+        Typed("kind"),
+    ] = ()
+
+
 def ask_for_graphs(
     work: Work,
     prompts_path: Path,
     client: Client | FreeClient,
-    *,
     kinds: Sequence[str] = (),
     llm: LlmOptions = DEFAULTS,
 ) -> Outcome:

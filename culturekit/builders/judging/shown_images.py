@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeAlias
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -16,13 +17,32 @@ from culturekit.llm.outcomes import Answered
 from culturekit.llm.reply_watch import ReplyWatch
 from culturekit.records.schemas import DROPS, IMAGES, JUDGMENTS
 from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.picture_reading import LIMITS, NoPicture, PictureLimits, read_inside
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["ID_LETTERS", "Asking", "ShownImages", "judged", "prompted_images", "read_picture", "requests_about"]
+__all__ = [
+    "ID_LETTERS",
+    "Asking",
+    "ImagesToShow",
+    "PerPrompt",
+    "ShownImages",
+    "judged",
+    "prompted_images",
+    "read_picture",
+    "requests_about",
+]
 
 ID_LETTERS = 16
 """Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
+
+
+ImagesToShow: TypeAlias = Annotated[Path, Field(description="Images table; its pictures lie beside it.")]
+PerPrompt: TypeAlias = Annotated[
+    int | None,
+    Field(ge=1, description="Look at so many images of each model and prompt, the first by repeat and slot. [all]"),
+    Typed("per-prompt"),
+]
 
 
 def prompted_images(path: Path, per_prompt: int | None) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from culturekit.llm.money.prices import worst_cost
 from culturekit.llm.money.spending import Spent
 from culturekit.llm.money.tokens import estimate, input_bound
 from culturekit.llm.repair import REPAIR_MARK
+from culturekit.stages.asking import Left
 
 __all__ = ["CostPlan", "amount", "cost_plan_lines", "plan_cost"]
 
@@ -80,6 +81,11 @@ class CostPlan:
     margin: float | None
     most: float | None
     basis: Literal["sizes", "pilot"]
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        return Left(self.requests - self.bought, self.input_tokens + self.output_tokens, self.usd)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads
 from culturekit.builders.judging.image_sample import ImageSample
 from culturekit.config.checks import knows_truth
 from culturekit.config.recipe import Recipe
@@ -27,7 +28,7 @@ from culturekit.pipeline.steps.image_stages import simulated_audit_stage, truth_
 from culturekit.pipeline.steps.index_stages import index_stage
 from culturekit.pipeline.steps.map_stage import map_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
-from culturekit.pipeline.steps.tag_stage import plan_tag, tag_stage
+from culturekit.pipeline.steps.tag_stage import tag_stage
 from culturekit.pipeline.steps.taken_stages import named_artifacts_stage
 from culturekit.registry import parse_spec
 from culturekit.stages import roles
@@ -138,17 +139,15 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
     wanted = recipe.tags
     if wanted is None:
         return
-    sample = None if wanted.images == "all" else ImageSample(wanted.images, recipe.seed)
+    sample = ImageSample(None if wanted.images == "all" else wanted.images, recipe.seed)
+    options, slot = TagOptions(wanted.judge, sample), asks(count=partial(most_images, recipe, run, sample.images))
     for name in run.models:
         others = tuple(run.folder(roles.TAGS, other) for other in run.models if other != name)
-        images, llm = run.table(roles.IMAGES, name), replace(wanted.options(), beside=others)
-        stage = tag_stage(images, wanted.judge, cspace=run.table(roles.CSPACE), sample=sample, llm=llm)
-        exact = partial(plan_tag, images, wanted.judge, sample=sample, batch=wanted.batch)
-        most = partial(most_images, recipe, run, sample)
-        run.add(stage, roles.TAGS, name, plan=asks(wanted.judge, exact, "images", count=most))
+        given = TagReads(run.table(roles.IMAGES, name), run.table(roles.CSPACE))
+        run.add(tag_stage(given, options, replace(wanted.options(), beside=others)), roles.TAGS, name, plan=slot)
 
 
-def most_images(recipe: Recipe, run: Run, sample: ImageSample | None) -> int | None:
+def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:
     """Say how many images of a model there are at most to ask about, where the prompts are known."""
     every = all_images(recipe, run, recipe.images)()
-    return every if every is None or sample is None else min(every, sample.images * len(recipe.concepts))
+    return every if every is None or sample is None else min(every, sample * len(recipe.concepts))

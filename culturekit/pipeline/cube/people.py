@@ -5,6 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.question_answers import AnswerOptions, AnswerReads
+from culturekit.builders.judging.question_graph import GraphOptions
 from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.recipe import Recipe
 from culturekit.families.faithfulness import faithfulness
@@ -19,8 +22,7 @@ from culturekit.pipeline.cube.space import asking
 from culturekit.pipeline.parts.ratings import ratings
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
-from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage, plan_answers, plan_graphs
-from culturekit.pipeline.steps.vqascore_stage import plan_vqascore, vqascore_stage
+from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 
@@ -36,53 +38,39 @@ def wire_faithfulness(recipe: Recipe, run: Run) -> None:
     if wanted is None:
         return
     if wanted.questions is not None:
-        questions(recipe, run, wanted.questions)
+        options = GraphOptions(wanted.questions, recipe.images.kinds)
+        stage = graphs_stage(GraphReads(run.table(roles.PROMPTS)), options, asking(recipe, run, roles.QUESTIONS))
+        count = partial(prompt_count, recipe, run, recipe.images.kinds)
+        run.add(stage, roles.QUESTIONS, plan=asks(count=count, requests=count))
     for model in run.models:
-        if wanted.answers is not None:
-            answers(recipe, run, wanted, wanted.answers, model)
-        if wanted.vqascore is not None:
-            probabilities(recipe, run, wanted, wanted.vqascore, model)
-        for number, scorer in enumerate(wanted.scorers, start=1):
-            given = QualityReads(run.table(roles.IMAGES, model), run.table(roles.PROMPTS))
-            run.add(quality_stage(given, QualityOptions(scorer)), roles.SCORER, model, str(number))
+        looks(recipe, run, wanted, model)
     shown(recipe, run, wanted)
     compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
 
 
-def questions(recipe: Recipe, run: Run, writer: str) -> None:
-    """Turn the prompts that images are made from into questions: one request each."""
-    prompts, kinds, out = run.table(roles.PROMPTS), recipe.images.kinds, run.folder(roles.QUESTIONS)
-    stage = graphs_stage(prompts, writer, kinds=kinds, llm=asking(recipe, run, but=out))
-    exact = partial(plan_graphs, prompts, writer, kinds=kinds, batch=recipe.llm.batch)
-    count = partial(prompt_count, recipe, run, kinds)
-    run.add(stage, roles.QUESTIONS, plan=asks(writer, exact, "prompts", count=count, requests=count))
+def looks(recipe: Recipe, run: Run, wanted: Faithfulness, model: str) -> None:
+    """Have the images of a model looked at: a request for each image and question, one for each image, or none."""
+    images, prompts, limit = run.table(roles.IMAGES, model), run.table(roles.PROMPTS), wanted.per_prompt
+    count, each = (partial(number, recipe, run, wanted) for number in (looked_at, questions_to_ask))
+    if wanted.answers is not None:
+        given, options = AnswerReads(images, run.table(roles.QUESTIONS)), AnswerOptions(wanted.answers, limit)
+        stage = answers_stage(given, options, asking(recipe, run, roles.ANSWERS, model))
+        run.add(stage, roles.ANSWERS, model, plan=asks(count=count, requests=each))
+    if wanted.vqascore is not None:
+        weighing = WeighOptions(wanted.vqascore, wanted.of, limit)
+        stage = vqascore_stage(WeighReads(images, prompts), weighing, asking(recipe, run, roles.VQASCORE, model))
+        run.add(stage, roles.VQASCORE, model, plan=asks(count=count, requests=count))
+    for number, scorer in enumerate(wanted.scorers, start=1):
+        stage = quality_stage(QualityReads(images, prompts), QualityOptions(scorer))
+        run.add(stage, roles.SCORER, model, str(number))
 
 
-def answers(recipe: Recipe, run: Run, wanted: Faithfulness, judge: str, model: str) -> None:
-    """Answer the questions about the images of a model: a request for each image and question."""
-    images, asked, out = run.table(roles.IMAGES, model), run.table(roles.QUESTIONS), run.folder(roles.ANSWERS, model)
-    stage = answers_stage(images, asked, judge, per_prompt=wanted.per_prompt, llm=asking(recipe, run, but=out))
-    exact = partial(plan_answers, images, asked, judge, per_prompt=wanted.per_prompt, batch=recipe.llm.batch)
-
-    def requests() -> int | None:
-        if not asked.is_file() or looked_at(recipe, run, wanted) is None:
-            return None
-        return pl.read_parquet(asked, columns=["prompt_id"]).height * per_prompt(recipe, wanted)
-
-    count = partial(looked_at, recipe, run, wanted)
-    slot = asks(judge, exact, "images", count=count, requests=requests)
-    run.add(stage, roles.ANSWERS, model, plan=slot)
-
-
-def probabilities(recipe: Recipe, run: Run, wanted: Faithfulness, judge: str, model: str) -> None:
-    """Ask how probable yes is, for each image of a model: one request each."""
-    images, prompts, out = run.table(roles.IMAGES, model), run.table(roles.PROMPTS), run.folder(roles.VQASCORE, model)
-    limit, llm = wanted.per_prompt, asking(recipe, run, but=out)
-    stage = vqascore_stage(images, judge, prompts=prompts, of=wanted.of, per_prompt=limit, llm=llm)
-    exact = partial(plan_vqascore, images, judge, prompts=prompts, per_prompt=limit, batch=recipe.llm.batch)
-    count = partial(looked_at, recipe, run, wanted)
-    slot = asks(judge, exact, "images", count=count, requests=count)
-    run.add(stage, roles.VQASCORE, model, plan=slot)
+def questions_to_ask(recipe: Recipe, run: Run, wanted: Faithfulness) -> int | None:
+    """Count the questions about the images of a model, once they are written: a request for each image and question."""
+    asked = run.table(roles.QUESTIONS)
+    if not asked.is_file() or looked_at(recipe, run, wanted) is None:
+        return None
+    return pl.read_parquet(asked, columns=["prompt_id"]).height * per_prompt(recipe, wanted)
 
 
 def looked_at(recipe: Recipe, run: Run, wanted: Faithfulness) -> int | None:

@@ -9,17 +9,17 @@ from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.complete_run import CompleteRun
-from culturekit.pipeline.filter_run import FilterRun
-from culturekit.pipeline.planning.slots import asks, works
+from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.card_stage import card_stage
+from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
 from culturekit.pipeline.steps.extract_stages import extract_stage
+from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.pipeline.steps.graph_stages import prompts_stage, release_stage
 from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages import roles
-from culturekit.stages.planned import PlannedStage, ToPlan
+from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 
@@ -56,26 +56,18 @@ def made(recipe: Recipe, run: Run) -> Path:
 
 def judged(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
-    graph, out = run.folder(roles.GRAPH), run.folder(roles.FILTER)
-    first = FilterRun(candidates, concepts, recipe.judge, out, graph, asking(recipe, run, but=out))
-    kept = run.add(first.stage(), roles.FILTER, plan=asks(recipe.judge, lambda _: first.plan(), "candidates"))
+    given, options = FilterReads(candidates, run.folder(roles.GRAPH)), FilterOptions(concepts, recipe.judge)
+    kept = run.add(filter_stage(given, options, asking(recipe, run, roles.FILTER)), roles.FILTER)
     if recipe.completion is None:
         return kept
-    out = run.folder(roles.COMPLETION)
-    inputs = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), graph)
-    then = CompleteRun(inputs, concepts, recipe.judge, out, recipe.completion, asking(recipe, run, but=out))
-
-    def planned(plan: ToPlan) -> PlannedStage:
-        """Plan the most that its rounds can ask, also before the names that go along are known."""
-        found, name = then.plan(), plan.stage.name
-        return PlannedStage(name, plan.state, found.cells, "pairs", None, None, found.requests, found.tokens, found.usd)
-
-    return run.add(then.stage(), roles.COMPLETION, plan=planned)
+    looked_up = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), given.graph)
+    further = CompletionOptions(concepts, recipe.judge, recipe.completion)
+    return run.add(complete_stage(looked_up, further, asking(recipe, run, roles.COMPLETION)), roles.COMPLETION)
 
 
-def asking(recipe: Recipe, run: Run, *, but: Path) -> LlmOptions:
+def asking(recipe: Recipe, run: Run, role: Role, model: str = "") -> LlmOptions:
     """Say how a stage asks for words; all that do share one budget."""
-    return replace(recipe.llm.options(), beside=run.sharing("llm", but))
+    return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model)))
 
 
 def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:

@@ -10,7 +10,7 @@ from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, MissingDependency, Problem, UsageError
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.planning.refusals import refusals
-from culturekit.pipeline.planning.slots import looks
+from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.planning.stage_states import state_of
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
@@ -44,7 +44,7 @@ def plan_recipe(recipe: AnyRecipe, workdir: Path) -> list[PlannedStage]:
         ahead = {
             role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
         }
-        one = (step.plan or looks)(ToPlan(stage, state, folder, settled, ahead))
+        one = (step.plan or asks())(ToPlan(stage, state, folder, settled, ahead))
         planned.append(replace(one, lacks=lacks.get(stage.name, "")))
         made[folder] = Ahead(stage, planned[-1].units)
     return planned

@@ -1,23 +1,20 @@
 """What stands beside the stages of a run and plans them: counts of work, and what would be asked or bought."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.services.image_services import is_paid
-from culturekit.llm.client import FreeClient
-from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.money.cost_plan import CostPlan
 from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
 from culturekit.records.choices import PromptKind
 from culturekit.registry import parse_spec
+from culturekit.stages.asking import Left
 from culturekit.stages.planned import PlannedStage, Slot, ToPlan
 from culturekit.stages.stage import Stage
 
-__all__ = ["Count", "Prompts", "asks", "looks", "makes", "unknown", "works"]
+__all__ = ["Count", "Prompts", "asks", "makes", "unknown", "works"]
 
 Count: TypeAlias = Callable[[], int | None]
 """Counts what a stage works on, as far as that can be known now."""
@@ -47,20 +44,6 @@ BYTES_PER_UNIT = {"ingest": 0.5, "generate": 4_900.0, "index": 1_300.0, "map": 1
 """Written per byte of dump, or per image: the same script."""
 
 
-class Priced(Protocol):
-    """What looks at so many things, and what that costs; None where it costs nothing."""
-
-    @property
-    def units(self) -> int:
-        """What is looked at."""
-        ...
-
-    @property
-    def cost(self) -> CostPlan | None:
-        """What the requests cost."""
-        ...
-
-
 def unknown(*_: object) -> int | None:
     """Count nothing before the stages in front have run."""
     return None
@@ -83,27 +66,18 @@ def timed(plan: ToPlan, units: int | None, unit: str = "images") -> PlannedStage
     return PlannedStage(plan.stage.name, plan.state, units, unit, bytes=size, seconds=seconds_of(plan, units))
 
 
-def asks(
-    spec: str,
-    exact: Callable[[Path], Priced],
-    unit: str,
-    *,
-    count: Count = unknown,
-    requests: Count = unknown,
-) -> Slot:
-    """Plan a stage that asks a model: `exact`, told its folder, needs what the stage reads; before that are counts."""
+def asks(*, count: Count = unknown, requests: Count = unknown) -> Slot:
+    """Plan a stage: where it asks a model, exactly once what it reads is there; before that are counts."""
 
     def planned(plan: ToPlan) -> PlannedStage:
-        name, state = plan.stage.name, plan.state
-        if plan.settled and all(path.exists() for path in plan.stage.inputs.values()):
-            found = exact(plan.out)
-            if found.cost is None:
-                return PlannedStage(name, state, found.units, unit)
-            tokens, left = found.cost.input_tokens + found.cost.output_tokens, found.cost.requests - found.cost.bought
-            return PlannedStage(name, state, found.units, unit, None, None, left, tokens, found.cost.usd)
-        if isinstance(CLIENTS.make(spec), FreeClient):
-            return PlannedStage(name, state, count(), unit)
-        return PlannedStage(name, state, count(), unit, None, None, requests(), None, None)
+        asking = plan.stage.asking
+        if asking is None:
+            return looks(plan)
+        if asking.ahead or (plan.settled and all(path.exists() for path in plan.stage.inputs.values())):
+            found = asking.plan(plan.out, None)
+            return PlannedStage(plan.stage.name, plan.state, found.units, asking.unit, None, None, *found.left)
+        left = Left() if asking.free else Left(requests(), None, None)
+        return PlannedStage(plan.stage.name, plan.state, count(), asking.unit, None, None, *left)
 
     return planned
 

@@ -1,96 +1,96 @@
 """The stage from candidates to what a judge keeps of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from culturekit.builders.filtering.cspace_filter import filter_candidates
+from pydantic import Field
+
+from culturekit.builders.filtering.cspace_filter import PilotOutcome, ask_pilot, filter_candidates
+from culturekit.builders.filtering.filter_plan import FilterPlan, plan_filter
 from culturekit.builders.filtering.filter_requests import TASK, wording
-from culturekit.kg.concepts import Concept
+from culturekit.families.handles.inputs import roles_of
 from culturekit.kg.countries import country_files
 from culturekit.kg.walk.class_labels import class_labels
-from culturekit.llm.answers import LlmOptions
-from culturekit.llm.client import Client, FreeClient
+from culturekit.kg.walk.root_choice import Roots
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal.journal_file import FILE
-from culturekit.llm.money.asking_price import check_asking
+from culturekit.llm.money.shared_budget import journal_for
+from culturekit.pipeline.asking_stage import asking_stage, scratch
 from culturekit.pipeline.concept_options import judged_concepts
 from culturekit.records.schemas import CANDIDATES
 from culturekit.records.work import Outcome, Work
-from culturekit.registry import parse_spec
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import AskingCommand, Typed
 from culturekit.storage.digests import digest_bytes
-from culturekit.storage.manifest import JOURNAL
 from culturekit.storage.table_slices import TableSlices, slices_of
 
-__all__ = ["filter_stage", "judge_inputs", "judge_options", "labels_of"]
+__all__ = ["FILTER", "FilterOptions", "FilterReads", "filter_stage"]
 
-DEFAULTS = LlmOptions()
-REPLAY = "replay"
+
+@dataclass(frozen=True, slots=True)
+class FilterReads:
+    """Candidates, and where they come from."""
+
+    candidates: Annotated[Path, Field(description="Table that `kg extract` wrote.")]
+    graph: Annotated[
+        Path | None, Field(description="Graph of the candidates: it tells the judge what their classes are called.")
+    ] = None
+
+    def table(self, folder: Path) -> TableSlices:
+        """Open the candidates, in a folder for what has to be sorted."""
+        return slices_of(self.candidates, CANDIDATES, scratch=folder)
+
+    def labels(self, table: TableSlices) -> dict[str, str]:
+        """Name the classes of candidates, as far as the graph can."""
+        return {} if self.graph is None else class_labels(self.graph, table.slices(("p31", "p279")))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOptions:
+    """What candidates are judged for, and by whom."""
+
+    roots: Roots
+    judge: Annotated[
+        str, Field(description="Who judges, as a SPEC: rules, openai:MODEL, google:MODEL, replay:FOLDER."), Typed("llm")
+    ]
 
 
 def filter_stage(
-    candidates: Path,
-    concepts: Sequence[Concept],
-    judge: str,
-    *,
-    llm: LlmOptions = DEFAULTS,
-    graph: Path | None = None,
-    name: str = "filter",
+    given: FilterReads, options: FilterOptions, llm: LlmOptions = DEFAULTS, *, name: str = "filter"
 ) -> Stage:
-    """Judge candidates; `graph`, where they come from, tells the judge the names of their classes.
-
-    What `llm` says of money and speed decides no verdict and is no part of the key, so that a run that was cut goes on
-    with a larger budget or more at a time.
-    """
-    client = CLIENTS.make(judge)
+    """Judge candidates; every one that is dropped keeps its reason."""
+    client, concepts = CLIENTS.make(options.judge), options.roots
 
     def run(work: Work) -> Outcome:
-        source = slices_of(candidates, CANDIDATES, scratch=work.scratch)
-        return filter_candidates(work, source, concepts, client, llm=llm, labels=labels_of(source, graph))
+        table = given.table(work.scratch)
+        return filter_candidates(work, table, concepts, client, llm=llm, labels=given.labels(table))
 
-    return Stage(
+    def plan(out: Path, _: object) -> FilterPlan:
+        with scratch() as folder:
+            table = given.table(folder)
+            labels, journal = given.labels(table), journal_for(out)
+            return plan_filter(table, concepts, client, labels=labels, journal=journal, batch=llm.batch)
+
+    def pilot(work: Work, size: int) -> PilotOutcome:
+        table = given.table(work.scratch)
+        return ask_pilot(work, table, concepts, client, size=size, llm=llm, labels=given.labels(table))
+
+    stage = Stage(
         name,
         "filter",
         3,
         run,
-        {
-            "candidates": candidates,
-            **country_files(),
-            **({} if graph is None else {"graph": graph}),
-            **judge_inputs(judge),
-        },
-        {
-            **judge_options(judge, client),
-            "task": TASK,
-            "wording": digest_bytes(wording().encode()),
-            **judged_concepts(concepts),
-        },
+        {**roles_of(given), **country_files()},
+        {"task": TASK, "wording": digest_bytes(wording().encode()), **judged_concepts(concepts)},
         packages=("msgspec", "polars"),
-        before=partial(check_asking, client),
     )
+    return asking_stage(stage, options.judge, client, unit="candidates", plan=plan, pilot=pilot)
 
 
-def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:
-    """Say who judges and how: what decides the answers and nothing else, so no price, no limit and no secret."""
-    if isinstance(client, FreeClient):
-        parsed = parse_spec(spec)
-        target = "" if parsed.name == REPLAY else parsed.target
-        return {"judge": str(replace(parsed, target=target)), "model": client.model}
-    return {"judge": {**asdict(client.identity), **client.options}, "model": client.model}
-
-
-def judge_inputs(spec: str) -> dict[str, Path]:
-    """Name the file whose replies are replayed as an input, where there is one: its content decides."""
-    parsed = parse_spec(spec)
-    if parsed.name != REPLAY:
-        return {}
-    path = Path(parsed.target)
-    within = (path / JOURNAL / FILE, path / FILE)
-    return {"replies": next((place for place in within if place.is_file()), path)}
-
-
-def labels_of(source: TableSlices, graph: Path | None) -> dict[str, str]:
-    """Name the classes of candidates, as far as the graph can."""
-    return {} if graph is None else class_labels(graph, source.slices(("p31", "p279")))
+FILTER = AskingCommand(
+    filter_stage,
+    "--candidates candidates/candidates.parquet --roots cuisine --llm 'openai:gpt-4o-mini' --out kept --budget 20",
+    pilot="Ask about so many candidates only, then say what the rest would cost.",
+    again="Judge",
+)

@@ -1,136 +1,152 @@
-"""The stages from prompts to questions, and from images to the answers that a vision model gives."""
+"""The stages from prompts to questions, and from images to what a vision model answers to them, or how sure it is."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Annotated
 
-from culturekit.builders.judging import question_answers, question_graph
+from pydantic import Field
+
+from culturekit.builders.judging import question_answers, question_graph, yes_probability
+from culturekit.builders.judging.image_judge import WeighedImages, WeighOptions, WeighReads, texts_of, weigh_images
 from culturekit.builders.judging.question_answers import (
+    AnswerOptions,
+    AnswerReads,
     AskedImages,
     answer_questions,
     answer_wording,
     questions_by_prompt,
 )
-from culturekit.builders.judging.question_graph import ask_for_graphs, graph_requests, graph_wording, prompts_of_kinds
+from culturekit.builders.judging.question_graph import (
+    GraphOptions,
+    ask_for_graphs,
+    graph_requests,
+    graph_wording,
+    prompts_of_kinds,
+)
 from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
+from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines
-from culturekit.pipeline.asking_cost import cost_of
-from culturekit.pipeline.steps.filter_stage import judge_inputs, judge_options
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of, scratch
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import AskingCommand
 from culturekit.storage.digests import digest_bytes
 
-__all__ = [
-    "AskPlan",
-    "answers_stage",
-    "ask_plan_lines",
-    "cost_of",
-    "graphs_stage",
-    "plan_answers",
-    "plan_graphs",
-]
+__all__ = ["ASK", "BUILD", "VQASCORE", "GraphReads", "answers_stage", "graphs_stage", "vqascore_stage"]
 
-DEFAULTS = LlmOptions()
+
+@dataclass(frozen=True, slots=True)
+class GraphReads:
+    """Prompts that questions are written about."""
+
+    prompts: Annotated[Path, Field(description="Prompts table, or a file in the public layout.")]
 
 
 def graphs_stage(
-    prompts: Path, writer: str, *, kinds: Sequence[str] = (), llm: LlmOptions = DEFAULTS, name: str = "questions"
+    given: GraphReads, options: GraphOptions, llm: LlmOptions = DEFAULTS, *, name: str = "questions"
 ) -> Stage:
-    """Turn prompts into questions; what `llm` says of money and speed decides no question."""
-    client = CLIENTS.make(writer)
-    return Stage(
+    """Turn each prompt into a graph of yes/no questions (DSG); a reply that is no such graph is set aside."""
+    client, kinds = CLIENTS.make(options.writer), options.kinds
+
+    def plan(out: Path, _: object) -> AskPlan:
+        with scratch() as folder:
+            table = prompts_of_kinds(prompts_table(given.prompts, folder), kinds)
+        requests = list(graph_requests(table))
+        cost = cost_of(client, requests, out, batch=llm.batch)
+        return AskPlan(client.model, "prompts", table.height, table.height - len(requests), len(requests), cost)
+
+    stage = Stage(
         name,
         "questions",
         2,
-        lambda work: ask_for_graphs(work, prompts_table(prompts, work.scratch), client, kinds=kinds, llm=llm),
-        {"prompts": prompts, **judge_inputs(writer)},
+        lambda work: ask_for_graphs(work, prompts_table(given.prompts, work.scratch), client, kinds, llm),
+        roles_of(given),
         {
-            **judge_options(writer, client),
             "task": question_graph.TASK,
             "wording": digest_bytes(graph_wording().encode()),
             "kinds": sorted(kinds),
         },
         packages=("msgspec", "polars"),
-        before=partial(check_asking, client),
     )
+    return asking_stage(stage, options.writer, client, unit="prompts", plan=plan)
+
+
+BUILD = AskingCommand(
+    graphs_stage, "--prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out questions --budget 5"
+)
 
 
 def answers_stage(
-    images: Path,
-    questions: Path,
-    judge: str,
-    *,
-    per_prompt: int | None = None,
-    llm: LlmOptions = DEFAULTS,
-    name: str = "answers",
+    given: AnswerReads, options: AnswerOptions, llm: LlmOptions = DEFAULTS, *, name: str = "answers"
 ) -> Stage:
-    """Put the questions of their prompts to images; what `llm` says of money and speed decides no answer."""
-    client = CLIENTS.make(judge)
-    return Stage(
+    """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
+    client, limit = CLIENTS.make(options.judge), options.per_prompt
+
+    def plan(out: Path, _: object) -> AskPlan:
+        table = prompted_images(given.images, limit)
+        asked = AskedImages(ShownImages(given.images.parent, "ask"), questions_by_prompt(given.questions), client.model)
+        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
+        return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
+
+    stage = Stage(
         name,
         "answers",
         2,
-        lambda work: answer_questions(work, images, questions, client, per_prompt=per_prompt, llm=llm),
-        {"images": images, "questions": questions, **judge_inputs(judge)},
+        lambda work: answer_questions(work, given, client, limit, llm),
+        roles_of(given),
         {
-            **judge_options(judge, client),
             "task": question_answers.REQUEST,
             "wording": digest_bytes(answer_wording().encode()),
-            "per_prompt": per_prompt,
+            "per_prompt": limit,
         },
         packages=("msgspec", "pillow", "polars"),
-        before=partial(check_asking, client),
     )
+    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
 
 
-@dataclass(frozen=True, slots=True)
-class AskPlan:
-    """What would be asked: about how many prompts or images, how many of them not, in how many requests, at what cost.
-
-    `cost` is None for a model that answers in this process.
-    """
-
-    judge: str
-    unit: str
-    units: int
-    left_out: int
-    requests: int
-    cost: CostPlan | None
+ASK = AskingCommand(
+    answers_stage,
+    "--images images/images.parquet --questions questions/questions.parquet --llm 'openai:gpt-4o-mini' --out answers "
+    "--budget 20",
+)
 
 
-def plan_graphs(prompts: Path, writer: str, out: Path, *, kinds: Sequence[str] = (), batch: bool = False) -> AskPlan:
-    """Plan, offline, what turning prompts into questions takes."""
-    with TemporaryDirectory(prefix="culturekit-plan-") as scratch:
-        table = prompts_of_kinds(prompts_table(prompts, Path(scratch)), kinds)
-    client = CLIENTS.make(writer)
-    requests = list(graph_requests(table))
-    left_out = table.height - len(requests)
-    return AskPlan(
-        client.model, "prompts", table.height, left_out, len(requests), cost_of(client, requests, out, batch=batch)
+def vqascore_stage(
+    given: WeighReads, options: WeighOptions, llm: LlmOptions = DEFAULTS, *, name: str = "vqascore"
+) -> Stage:
+    """Ask of each image whether it shows its prompt, for the probability of yes (VQAScore)."""
+    client, limit = CLIENTS.make(options.judge), options.per_prompt
+
+    def read(folder: Path) -> WeighReads:
+        return given if given.prompts is None else replace(given, prompts=prompts_table(given.prompts, folder))
+
+    def plan(out: Path, _: object) -> AskPlan:
+        table = prompted_images(given.images, limit)
+        with scratch() as folder:
+            weighed = WeighedImages(ShownImages(given.images.parent, "vqascore"), texts_of(read(folder)))
+        cost = cost_of(client, requests_about(table, weighed), out, batch=llm.batch)
+        return AskPlan(client.model, "images", table.height, len(weighed.shown.drops), len(weighed.open), cost)
+
+    stage = Stage(
+        name,
+        "vqascore",
+        1,
+        lambda work: weigh_images(work, read(work.scratch), client, options, llm),
+        roles_of(given),
+        {
+            "task": yes_probability.REQUEST,
+            "wording": yes_probability.wording_digest(),
+            "of": options.of,
+            "per_prompt": limit,
+        },
+        packages=("msgspec", "numpy", "pillow", "polars"),
     )
+    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
 
 
-def plan_answers(
-    images: Path, questions: Path, judge: str, out: Path, *, per_prompt: int | None = None, batch: bool = False
-) -> AskPlan:
-    """Plan, offline, what answering takes: every picture is read, nothing is sent."""
-    client = CLIENTS.make(judge)
-    table = prompted_images(images, per_prompt)
-    asked = AskedImages(ShownImages(images.parent, "ask"), questions_by_prompt(questions), client.model)
-    cost = cost_of(client, requests_about(table, asked), out, batch=batch)
-    return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
-
-
-def ask_plan_lines(plan: AskPlan) -> Iterator[str]:
-    """Say a plan in words."""
-    asked = plan.units - plan.left_out
-    yield f"{plan.units:,} {plan.unit}: {plan.left_out:,} are left out, {asked:,} are asked about, by {plan.judge}"
-    if plan.cost is None:
-        yield f"{plan.requests:,} requests; {plan.judge} answers in this process and costs nothing"
-    else:
-        yield from cost_plan_lines(plan.cost)
+VQASCORE = AskingCommand(
+    vqascore_stage,
+    "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out vqascore "
+    "--budget 20",
+)

@@ -1,105 +1,70 @@
 """The stage from images to what a vision model says they show, and what it would cost."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 
 from culturekit.builders.country_names import NAMES
-from culturekit.builders.judging.geo_tag import STAGE, TaggedImages, image_rows, tag_images
+from culturekit.builders.judging.geo_tag import STAGE, TaggedImages, TagOptions, TagReads, image_rows, tag_images
 from culturekit.builders.judging.geo_tag_question import TASK, geo_tag_wording
-from culturekit.builders.judging.image_sample import ImageSample, drawn
+from culturekit.builders.judging.image_sample import drawn
 from culturekit.builders.judging.shown_images import ShownImages, requests_about
+from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import country_files
-from culturekit.llm.answers import LlmOptions
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.money.asking_price import check_asking
-from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines
-from culturekit.pipeline.asking_cost import cost_of
-from culturekit.pipeline.steps.filter_stage import judge_inputs, judge_options
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import AskingCommand
 from culturekit.storage.digests import digest_bytes
 from culturekit.storage.package_data import shipped
 
-__all__ = ["TagPlan", "plan_tag", "tag_plan_lines", "tag_stage"]
-
-DEFAULTS = LlmOptions()
+__all__ = ["TAG", "tag_stage"]
 
 
-def tag_stage(
-    images: Path,
-    judge: str,
-    *,
-    cspace: Path | None = None,
-    sample: ImageSample | None = None,
-    llm: LlmOptions = DEFAULTS,
-    name: str = "tag",
-) -> Stage:
-    """Ask a vision model what images show; what `llm` says of money and speed decides no answer."""
-    client = CLIENTS.make(judge)
-    return Stage(
+class TagPlan(AskPlan):
+    """What tagging takes; as data, images and those that cannot be shown have names of their own, too."""
+
+    __slots__ = ()
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return {**AskPlan.as_data(self), "images": self.units, "unreadable": self.left_out}
+
+
+def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, *, name: str = "tag") -> Stage:
+    """Ask a vision model which artifact each image shows: the alternative to `index map`."""
+    client, sample = CLIENTS.make(options.judge), options.sample
+
+    def run(work: Work) -> Outcome:
+        cspace = None if given.cspace is None else space_table(given.cspace, work.scratch)
+        return tag_images(work, TagReads(given.images, cspace), client, sample, llm)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        rows = drawn(image_rows(given.images), sample)
+        tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, None)
+        cost = cost_of(client, requests_about(rows, tagged), out, batch=llm.batch)
+        return TagPlan(client.model, "images", rows.height, len(tagged.shown.drops), len(tagged.open), cost)
+
+    stage = Stage(
         name,
         "tag",
         2,
-        lambda work: tag_images(
-            work,
-            images,
-            client,
-            cspace=None if cspace is None else space_table(cspace, work.scratch),
-            sample=sample,
-            llm=llm,
-        ),
+        run,
+        {**roles_of(given), "country-names": shipped(NAMES), **country_files()},
         {
-            "images": images,
-            "country-names": shipped(NAMES),
-            **country_files(),
-            **({} if cspace is None else {"cspace": cspace}),
-            **judge_inputs(judge),
-        },
-        {
-            **judge_options(judge, client),
             "task": TASK,
             "wording": digest_bytes(geo_tag_wording().encode()),
-            **({} if sample is None else {"sample": asdict(sample)}),
+            **({"sample": asdict(sample)} if sample.images else {}),
         },
         packages=("msgspec", "pillow", "polars", "pycountry"),
-        before=partial(check_asking, client),
     )
+    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
 
 
-@dataclass(frozen=True, slots=True)
-class TagPlan:
-    """Images, how many of them cannot be shown to the judge, and what asking about the rest takes.
-
-    `cost` is None for a judge that answers in this process.
-    """
-
-    judge: str
-    images: int
-    unreadable: int
-    cost: CostPlan | None
-
-    @property
-    def units(self) -> int:
-        """What is looked at."""
-        return self.images
-
-
-def plan_tag(images: Path, judge: str, out: Path, *, sample: ImageSample | None = None, batch: bool = False) -> TagPlan:
-    """Plan, offline: every picture that is drawn is read, nothing is sent."""
-    client = CLIENTS.make(judge)
-    rows = drawn(image_rows(images), sample)
-    tagged = TaggedImages(ShownImages(images.parent, STAGE), client.model, None)
-    cost = cost_of(client, requests_about(rows, tagged), out, batch=batch)
-    return TagPlan(client.model, rows.height, len(tagged.shown.drops), cost)
-
-
-def tag_plan_lines(plan: TagPlan) -> Iterator[str]:
-    """Say a plan in words."""
-    asked = plan.images - plan.unreadable
-    yield f"{plan.images:,} images: {plan.unreadable:,} cannot be shown, {asked:,} are asked about, by {plan.judge}"
-    if plan.cost is None:
-        yield f"{plan.judge} answers in this process and costs nothing"
-    else:
-        yield from cost_plan_lines(plan.cost)
+TAG = AskingCommand(
+    tag_stage,
+    "--images images/images.parquet --llm 'openai:gpt-4o-mini' --cspace cspace/cspace.parquet --out tags --budget 20",
+    again="Tag",
+)

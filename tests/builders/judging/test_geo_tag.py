@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.geo_tag import tag_images
+from culturekit.builders.judging.geo_tag import TagReads, tag_images
 from culturekit.builders.judging.geo_tag_question import GeoTag
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reading.schema_targets import TARGETS
@@ -40,7 +40,7 @@ def tagged(
     work: Work, tmp_path: Path, client: Scripted, space: Path | None, **changes: object
 ) -> tuple[Outcome, pl.DataFrame]:
     path = table(tmp_path / "images", {"Brazil_feijoada_1": png()}, **changes)
-    outcome = tag_images(work, path, client, cspace=space)
+    outcome = tag_images(work, TagReads(path, space), client)
     return outcome, read_table(work.out / "matches.parquet", MATCHES)
 
 
@@ -79,7 +79,7 @@ def test_the_country_is_the_prompts_else_the_replys_else_the_artifacts_first(
 ) -> None:
     path = table(tmp_path / "images", {"a": png()})
     pl.read_parquet(path).with_columns(country=pl.lit(prompt, pl.String)).write_parquet(path)
-    tag_images(work, path, Scripted(saying("yes", ("feijoada", said, 70))), cspace=space)
+    tag_images(work, TagReads(path, space), Scripted(saying("yes", ("feijoada", said, 70))))
     assert pl.read_parquet(work.out / "matches.parquet")["country"].to_list() == [country]
 
 
@@ -135,7 +135,7 @@ def test_neither_the_files_name_nor_the_prompt_goes_along(work: Work, tmp_path: 
 
 def test_images_that_cannot_be_shown_are_dropped_with_their_reasons(work: Work, tmp_path: Path) -> None:
     path = table(tmp_path / "images", {"a": png(), "b": b"words", "c": None})
-    outcome = tag_images(work, path, Scripted(saying("yes", ("Bigos", "Poland", 80))))
+    outcome = tag_images(work, TagReads(path), Scripted(saying("yes", ("Bigos", "Poland", 80))))
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert dict(drops.select("key", "reason").iter_rows()) == {"b": "picture format not read", "c": "no picture file"}
     assert outcome.drops == {"no picture file": 1, "picture format not read": 1}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.image_sample import ImageSample, drawn, sample_note
+from culturekit.builders.judging.image_sample import EVERY_IMAGE, ImageSample, drawn, sample_note
 from culturekit.errors import UsageError
 
 
@@ -70,8 +70,8 @@ def test_images_without_a_prompt_are_drawn_one_by_one() -> None:
 
 def test_all_are_taken_without_a_sample_and_the_note_says_how_many_with_one() -> None:
     table = images()
-    assert drawn(table, None).equals(table)
-    assert sample_note(table, table, None) == {}
+    assert drawn(table, EVERY_IMAGE).equals(table)
+    assert sample_note(table, table, EVERY_IMAGE) == {}
     taken = drawn(table, ImageSample(16, 4))
     note = sample_note(table, taken, ImageSample(16, 4))
     assert note == {"sample": {"images": 16, "seed": 4, "drawn": 64, "of": 480}}

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from culturekit.builders.judging.question_answers import answer_questions, answer_wording
+from culturekit.builders.judging.question_answers import AnswerReads, answer_questions, answer_wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.records.schemas import DROPS, JUDGMENTS, QUESTIONS
@@ -30,7 +30,7 @@ def says_yes_to_bowls(request: Request) -> Mapping[str, object]:
 
 
 def answered(work: Work, images: Path, asked: Path, client: Scripted, **options: Any) -> tuple[Outcome, pl.DataFrame]:
-    outcome = answer_questions(work, images, asked, client, **options)
+    outcome = answer_questions(work, AnswerReads(images, asked), client, **options)
     return outcome, read_table(work.out / "judgments.parquet", JUDGMENTS)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.builders.judging.image_judge import judge_name, weigh_images
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, judge_name, weigh_images
 from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
@@ -27,7 +27,8 @@ def tokens(**shares: float) -> tuple[tuple[str, float], ...]:
 
 
 def weighed(work: Work, images: Path, client: Any, **options: Any) -> tuple[Outcome, pl.DataFrame]:
-    outcome = weigh_images(work, images, client, **options)
+    given = WeighReads(images, options.pop("prompts", None))
+    outcome = weigh_images(work, given, client, WeighOptions("scripted", **options))
     return outcome, read_table(work.out / "judgments.parquet", JUDGMENTS)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from culturekit.builders.judging.image_judge import weigh_images
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads, weigh_images
 from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.llm.client import Image
 from culturekit.llm.clients.clients import CLIENTS
@@ -77,7 +77,7 @@ def test_a_text_is_as_probable_as_all_of_its_tokens(folder: Path) -> None:
 def test_a_local_model_weighs_images_the_same_way_each_time(folder: Path, work: Work, tmp_path: Path) -> None:
     images = table(tmp_path / "images", {"a": png("red", (32, 32)), "b": png("blue", (32, 32)), "c": b"broken"})
     own = prompts(tmp_path / "p", {"p1": "A red square"})
-    weigh_images(work, images, CLIENTS.make(f"local:{folder}"), prompts=own)
+    weigh_images(work, WeighReads(images, own), CLIENTS.make(f"local:{folder}"), WeighOptions("local"))
     first = read_table(work.out / "judgments.parquet", JUDGMENTS)
     assert first["outcome"].to_list() == ["ok", "ok"]
     assert first["value"].is_between(0, 1, closed="none").all()

@@ -10,7 +10,7 @@ from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.planning.plan import plan_recipe
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.filter_stage import filter_stage
+from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.pipeline.steps.judge_stage import judge_stage
 from culturekit.stages.stage import Stage, input_records, key_of
 from tests.builders.judging.test_image_judge import png
@@ -22,7 +22,8 @@ LOCAL = "openai:judge-1?base_url=http://127.0.0.1:9/v1"
 
 
 def stage_of(table: Path, judge: str, **options: object) -> Stage:
-    return filter_stage(table, [load_concept("cuisine")], judge, llm=LlmOptions(**options))  # type: ignore[arg-type]
+    given, wanted = FilterReads(table), FilterOptions((load_concept("cuisine"),), judge)
+    return filter_stage(given, wanted, LlmOptions(**options))  # type: ignore[arg-type]
 
 
 def key(stage: Stage) -> str:

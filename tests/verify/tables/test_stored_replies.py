@@ -12,16 +12,19 @@ import polars as pl
 import pytest
 
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.judging.geo_tag import TagOptions, TagReads
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
 from culturekit.builders.judging.image_questions import ImageQuestion
+from culturekit.builders.judging.question_answers import AnswerOptions, AnswerReads
+from culturekit.builders.judging.question_graph import GraphOptions
 from culturekit.kg.concepts import load_concept
-from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.complete_run import complete_stage
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.pipeline.run_stage import run_stage
-from culturekit.pipeline.steps.filter_stage import filter_stage
+from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
+from culturekit.pipeline.steps.filter_stage import FilterOptions, FilterReads, filter_stage
 from culturekit.pipeline.steps.judge_stage import judge_stage
-from culturekit.pipeline.steps.question_stages import answers_stage, graphs_stage
+from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
 from culturekit.pipeline.steps.tag_stage import tag_stage
-from culturekit.pipeline.steps.vqascore_stage import vqascore_stage
 from culturekit.stages.stage import Stage
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders import completing_model
@@ -62,6 +65,10 @@ def says(question: Question) -> Answer | str | None:
     return completing_model.answer(question) or (None if "answers" in question.data else sees(question))
 
 
+def filtered(candidates: Path, judge: str, llm: LlmOptions = DEFAULTS, *, name: str = "filter") -> Stage:
+    return filter_stage(FilterReads(candidates), FilterOptions((load_concept("cuisine"),), judge), llm, name=name)
+
+
 def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     """All stages that pay for replies."""
     price = "price=0.15/0.60"
@@ -70,21 +77,21 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
              "google": f"google:m-2?{google}", "batch": f"openai:m-1?{openai}",
              "google-batch": f"google:m-2?{google}"}  # fmt: skip
     candidates = dishes(folder / "dishes", 80)
-    concept = load_concept("cuisine")
     for name, spec in specs.items():
-        yield filter_stage(candidates, [concept], spec, name=name, llm=LlmOptions(batch="batch" in name))
+        yield filtered(candidates, spec, LlmOptions(batch="batch" in name), name=name)
     given = collection(folder / "given", 12)
     inputs = CompletionInputs(given / "kept.parquet", given / "candidates.parquet", None, given / "graph")
-    yield complete_stage(inputs, [load_concept(str(given / "roots.yaml"))], specs["chat"])
+    yield complete_stage(inputs, CompletionOptions((load_concept(str(given / "roots.yaml")),), specs["chat"]))
     images = table(folder / "pictures", {f"image-{number}": png(f"#{number * 7:03x}") for number in range(9)})
     asked = questions(folder / "asked", {"p1": [f"Is thing {number} shown?" for number in range(1, 5)]})
-    yield answers_stage(images, asked, specs["chat"])
-    yield vqascore_stage(images, specs["chat"], prompts=prompts(folder / "prompts", {"p1": "A plain square"}))
-    yield tag_stage(images, specs["chat"], name="tags")
+    yield answers_stage(AnswerReads(images, asked), AnswerOptions(specs["chat"]))
+    own = prompts(folder / "prompts", {"p1": "A plain square"})
+    yield vqascore_stage(WeighReads(images, own), WeighOptions(specs["chat"]))
+    yield tag_stage(TagReads(images), TagOptions(specs["chat"]), name="tags")
     likert = ImageQuestion("likert", "beauty", "How fair?", answers=("1", "2", "3"))
     yield judge_stage(images, [likert, ImageQuestion("share", "sky", "How much?", between=(0.0, 1.0))], specs["chat"],
                       name="judged")  # fmt: skip
-    yield graphs_stage(folder / "prompts/prompts.parquet", specs["chat"])
+    yield graphs_stage(GraphReads(own), GraphOptions(specs["chat"]))
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +244,7 @@ def test_a_journal_that_names_no_price_and_one_that_is_gone_are_said_with_their_
 
 
 def test_a_judge_that_is_free_stores_nothing_and_that_is_counted(tmp_path: Path) -> None:
-    stage = filter_stage(dishes(tmp_path / "dishes", 20), [load_concept("cuisine")], "rules")
+    stage = filtered(dishes(tmp_path / "dishes", 20), "rules")
     run_stage(stage, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
     answer = verify_run(tmp_path / "kept")
     assert answer.exit_code == 0
@@ -288,9 +295,7 @@ def test_whatever_a_server_said_the_run_it_made_is_verified(
             "responses": f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60&api=responses",
         }
         spec = specs.get(name, f"openai:m-1?base_url={server.openai_url}&price=0.15/0.60")
-        stage = filter_stage(
-            candidates, [load_concept("cuisine")], spec, llm=LlmOptions(batch=name == "batch", go_on=True)
-        )
+        stage = filtered(candidates, spec, LlmOptions(batch=name == "batch", go_on=True))
         run_stage(stage, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
     answer = verify_run(tmp_path / "kept")
     assert [str(finding) for finding in answer.findings] == []

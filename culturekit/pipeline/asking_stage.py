@@ -1,0 +1,119 @@
+"""Stages whose answers come from a model: what decides these, and what asking costs, told before any of it is sent."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.journal.journal_file import FILE
+from culturekit.llm.money.asking_price import check_asking
+from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
+from culturekit.llm.money.shared_budget import journal_for
+from culturekit.llm.money.spending import read_spending
+from culturekit.records.work import Work
+from culturekit.registry import parse_spec
+from culturekit.stages.asking import AskedPlan, Asking, Left, Tried
+from culturekit.stages.stage import Stage
+from culturekit.storage.manifest import JOURNAL
+
+__all__ = ["AskPlan", "asking_stage", "cost_of", "scratch"]
+
+REPLAY = "replay"
+
+
+def asking_stage(
+    stage: Stage,
+    judge: str,
+    client: Client | FreeClient,
+    *,
+    unit: str,
+    plan: Callable[[Path, Any], AskedPlan],
+    pilot: Callable[[Work, int], Tried] | None = None,
+    ahead: bool = False,
+) -> Stage:
+    """Give a stage that asks a model what decides the answers; what `llm` says of money and speed decides none.
+
+    So a run that was cut goes on with a larger budget, or with more requests at a time.
+    """
+    return replace(
+        stage,
+        inputs={**stage.inputs, **judge_inputs(judge)},
+        options={**judge_options(judge, client), **stage.options},
+        before=partial(check_asking, client),
+        asking=Asking(judge, unit, isinstance(client, FreeClient), plan, pilot, ahead),
+    )
+
+
+def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:
+    """Say who judges and how: what decides the answers and nothing else, so no price, no limit and no secret."""
+    if isinstance(client, FreeClient):
+        parsed = parse_spec(spec)
+        target = "" if parsed.name == REPLAY else parsed.target
+        return {"judge": str(replace(parsed, target=target)), "model": client.model}
+    return {"judge": {**asdict(client.identity), **client.options}, "model": client.model}
+
+
+def judge_inputs(spec: str) -> dict[str, Path]:
+    """Name the file whose replies are replayed as an input, where there is one: its content decides."""
+    parsed = parse_spec(spec)
+    if parsed.name != REPLAY:
+        return {}
+    path = Path(parsed.target)
+    within = (path / JOURNAL / FILE, path / FILE)
+    return {"replies": next((place for place in within if place.is_file()), path)}
+
+
+@dataclass(frozen=True, slots=True)
+class AskPlan:
+    """What would be asked: about how many prompts or images, how many of them not, in how many requests, at what cost.
+
+    `cost` is None for a model that answers in this process.
+    """
+
+    judge: str
+    unit: str
+    units: int
+    left_out: int
+    requests: int
+    cost: CostPlan | None
+
+    @property
+    def left(self) -> Left:
+        """Say what is left to ask."""
+        return Left() if self.cost is None else self.cost.left
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        asked = self.units - self.left_out
+        yield f"{self.units:,} {self.unit}: {self.left_out:,} are left out, {asked:,} are asked about, by {self.judge}"
+        if self.cost is None:
+            yield f"{self.requests:,} requests; {self.judge} answers in this process and costs nothing"
+        else:
+            yield from cost_plan_lines(self.cost)
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Lend a folder to a plan."""
+    with TemporaryDirectory(prefix="culturekit-plan-") as folder:
+        yield Path(folder)
+
+
+def cost_of(client: Client | FreeClient, requests: Iterable[Request], out: Path, *, batch: bool) -> CostPlan | None:
+    """Plan what requests cost, by what was asked already in the folder they are for; every request is looked at."""
+    if isinstance(client, FreeClient):
+        for _ in requests:
+            pass
+        return None
+    journal = journal_for(out)
+    spent = [] if journal is None else read_spending(journal)
+    outgoing = (client.compose(request) for request in requests)
+    return plan_cost(outgoing, client.identity, client.rate, mode="batch" if batch else "online", spent=spent)
