@@ -44,8 +44,8 @@ CONTINENT = np.append(np.repeat(np.arange(CONTINENTS), COUNTRIES // CONTINENTS),
 OF_COUNTRY = 1 / np.arange(1, ARTIFACTS + 1) / (1 / np.arange(1, ARTIFACTS + 1)).sum()
 """How common the artifacts of a country are in its pictures."""
 
-UNMAPPED = 2
-"""Runs of which the estimator is asked without mapping, too."""
+UNMAPPED = 1
+"""Runs in which the estimator is asked without mapping, too."""
 
 Score: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -87,6 +87,7 @@ class World:
 
 WORLDS = {
     "1 x 400": World(1, (400, 400)),
+    "1 x 400, accuracy .6": World(1, (400, 400), accuracy=0.6),
     "3 x 400": World(3, (400, 400), 20.0),
     "24 x 39": World(24, (39, 39), 5.0),
     "24 x 40": World(24, (40, 40), 5.0),
@@ -232,7 +233,11 @@ def truth_of(shares: NDArray[np.float64], weights: Weights, size: int, rng: np.r
     As many labels drawn again from one prompt's shares give diversities of which the middle 95 % are so wide; labels
     that are spread over prompts scatter by the mean square of that.
     """
-    score = pairs_score(weights, size) if weights[2] > 0 else batches_score(weights, size)
+    if weights[2] > 0:
+        score = pairs_score(weights, size)
+        shares = np.hstack([np.kron(shares[:, :NONE], OF_COUNTRY), shares[:, NONE:]])
+    else:
+        score = batches_score(weights, size)
     some = shares[rng.permutation(len(shares))[:12]]
     again = np.stack([rng.multinomial(AUDITED, row, size=150) for row in some]) / AUDITED
     drawn = score(again.reshape(-1, shares.shape[1])).reshape(again.shape[:2])
@@ -255,12 +260,11 @@ def batches_score(weights: Weights, size: int) -> Score:
 
 
 def pairs_score(weights: Weights, size: int) -> Score:
-    """Prepare the order-2 diversity of average pairs as a function of the shares of countries."""
-    same = [CONTINENT[:, None] == CONTINENT[None], np.eye(COUNTRIES + 1)]
-    kernel = weights[0] * same[0] + weights[1] * same[1]
-    agree = np.where(np.arange(COUNTRIES + 1) == NONE, 1.0, (OF_COUNTRY**2).sum())
-    squared = kernel**2 + same[1] * agree * ((kernel + weights[2]) ** 2 - kernel**2)
-    return lambda shares: 1 / (1 + (size - 1) * np.einsum("ki,ij,kj->k", shares, squared, shares))
+    """Prepare the order-2 diversity of average pairs as a function of the shares of artifacts, nothing last."""
+    artifact = np.arange(NONE * ARTIFACTS + 1)
+    levels = CONTINENT[artifact // ARTIFACTS], artifact // ARTIFACTS, artifact
+    kernel = sum(weight * (level[:, None] == level) for weight, level in zip(weights, levels, strict=True))
+    return lambda shares: 1 / (1 + (size - 1) * ((shares @ np.square(kernel)) * shares).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ LONG = (
     ("corrected_raters.py", "--full"),
     ("corrected_diversity.py", "--full"),
     ("corrected_worlds.py", "--full"),
+    ("corrected_comparisons.py", "--runs", "60"),
+    ("corrected_forecasts.py", "--images", "3", "--runs", "20"),
     ("algorithm1.py", "--full"),
     ("search.py", "--full"),
     ("recognition.py", "--full"),

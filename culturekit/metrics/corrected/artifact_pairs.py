@@ -6,6 +6,7 @@ images plus the audited difference, and never needs a matrix of artifacts by art
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +33,18 @@ by twice its part. Over 1.96 this is the least standard error: no audit is witho
 
 @dataclass(frozen=True, slots=True)
 class PairMean:
-    """The mean of k² over pairs of images of a prompt, its variance, and how many images were audited."""
+    """The mean of k² over pairs of images of a prompt.
+
+    Attributes:
+        value: the mean.
+        variance: of it, over draws of an audit.
+        erring: how far errors of raters may move it, as a standard error.
+        audited: how many images were audited.
+    """
 
     value: float
     variance: float
+    erring: float
     audited: int
 
 
@@ -60,10 +69,21 @@ def pair_diversity(
     ]
     values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
     slopes = (size - 1) * values**2
-    error = math.sqrt(sum((slope**2) * mean.variance for slope, mean in zip(slopes, means, strict=True))) / len(means)
     audited = sum(mean.audited for mean in means)
+    error = error_of(slopes, means)
     low, high = log_limits(float(values.mean()), error, audited - len(means), confidence)
     return Interval(float(values.mean()), max(low, 1 / size), min(high, 1.0), audited, "these")
+
+
+def error_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> float:
+    """Give the standard error of the mean over prompts, of which the audits are independent and the raters are not.
+
+    Images unlike all others may have been missed in any prompt, but in all of them together no more than UNSEEN.
+    """
+    drawn = math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
+    missed = max(slope * UNSEEN * mean.value / mean.audited for slope, mean in zip(slopes, means, strict=True))
+    erring = sum(slope * mean.erring for slope, mean in zip(slopes, means, strict=True))
+    return math.hypot(max(drawn, missed), erring) / len(means)
 
 
 def log_limits(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:
@@ -119,10 +139,8 @@ def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: We
     seen_mean = max(difference + trust * everywhere, 0.0)
     total = variance + trust**2 * variance_over_images(mapped, weights=weights)
     more = (1 + raters.right**-2) / 2
-    erring = (more - 1) ** 2 + (raters.doubt / raters.right**3) ** 2
-    value = min(more * seen_mean, 1.0)
-    variance = max(more**2 * total, (UNSEEN * value / both.height) ** 2) + erring * seen_mean**2
-    return PairMean(value, variance, both.height)
+    erring = seen_mean * math.hypot(more - 1, raters.doubt / raters.right**3)
+    return PairMean(min(more * seen_mean, 1.0), more**2 * total, erring, both.height)
 
 
 def mapped_columns() -> tuple[tuple[str, str], ...]:

@@ -32,7 +32,7 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
     own = audits.join(images.select("image_id"), on="image_id", how="semi")
     placed = [row for row in own.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]]
     said, raters = most_said(placed), how_right(placed, audits)
-    values, errors, audited, prompts = [], [], 0, 0
+    values, errors, least, of_raters, audited, prompts = [], [], [], [], 0, 0
     for own in images.sort("image_id").partition_by("prompt_id", maintain_order=True):
         prompts += 1
         mapped = {
@@ -40,7 +40,7 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
             for image, *labels in own.select("image_id", "continent", "country", "artifact_id").iter_rows()
         }
         both = [image for image in mapped if image in said]
-        pair_mean, variance = corrected_mean(
+        pair_mean, variance, erring = corrected_mean(
             [said[image] for image in both],
             [mapped[image] for image in both],
             list(mapped.values()),
@@ -49,10 +49,13 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
         )
         value = 1 / (1 + (of.size - 1) * pair_mean)
         values.append(value)
-        errors.append(((of.size - 1) * value**2) ** 2 * variance)
+        slope = (of.size - 1) * value**2
+        errors.append(slope**2 * variance)
+        least.append(slope * pair_mean * UNSEEN / len(both))
+        of_raters.append(slope * erring)
         audited += len(both)
     value = math.fsum(values) / prompts
-    error = math.sqrt(math.fsum(errors)) / prompts
+    error = math.hypot(max(math.sqrt(math.fsum(errors)), *least), math.fsum(of_raters)) / prompts
     factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / value)
     return Answer(value, max(value / factor, 1 / of.size), min(value * factor, 1.0)), audited
 
@@ -109,25 +112,23 @@ def corrected_mean(
     everywhere: Sequence[Triple],
     weights: Sequence[float],
     raters: Raters,
-) -> tuple[float, float]:
-    """Give the corrected mean of k² over pairs and its variance.
+) -> tuple[float, float, float]:
+    """Give the corrected mean of k² over pairs, its variance, and the standard error that raters' errors add.
 
     Where one of two answers is wrong the two images are at least not similar, and at most as similar as others.
     """
     true, mapped = squares(found, weights), squares(seen, weights)
-    trust = slope(mapped.sum(axis=1), true.sum(axis=1))
+    trust = slope_on(mapped.sum(axis=1), true.sum(axis=1))
     difference, variance = over_pairs(true - trust * mapped)
     mean, of_images = mean_by_counting(everywhere, weights)
     before = max(difference + trust * mean, 0.0)
     both = raters.right**2
-    value = min(before * (1 + 1 / both) / 2, 1.0)
-    least = (UNSEEN * value / len(found)) ** 2
     drawn = (variance + trust**2 * of_images) * ((1 + 1 / both) / 2) ** 2
-    erring = ((1 / both - 1) / 2) ** 2 + (raters.doubt / (both * raters.right)) ** 2
-    return value, max(drawn, least) + erring * before**2
+    erring = before * math.hypot((1 / both - 1) / 2, raters.doubt / (both * raters.right))
+    return min(before * (1 + 1 / both) / 2, 1.0), drawn, erring
 
 
-def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def slope_on(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     """Give the slope of y on x, kept between 0 and 1."""
     spread = float(((x - x.mean()) ** 2).sum())
     return min(max(float(((x - x.mean()) * (y - y.mean())).sum()) / spread, 0.0), 1.0) if spread > 0 else 0.0

@@ -71,3 +71,15 @@ def test_each_prompt_needs_an_audit_of_its_own() -> None:
     audit = audits_of(countries, artifacts=artifacts).filter(pl.col("image_id").is_in(sample["image_id"].implode()))
     with pytest.raises(UsageError, match="too few images of a prompt were audited"):
         vendi_corrected(two, audit, weights=ARTIFACT, q=2.0, rng=np.random.default_rng(0))
+
+
+def test_what_an_audit_may_have_missed_is_the_same_in_three_prompts_as_in_one() -> None:
+    matches = matches_of(["JP"] * 600, prompts=3, artifacts=["x"] * 600)
+    widths = []
+    for table in (matches, matches.with_columns(prompt_id=pl.lit("p"))):
+        asked = audit_sample(table, n=150, rng=np.random.default_rng(1))["image_id"].to_list()
+        audit = audits_of(dict.fromkeys(asked, "JP"), artifacts=dict.fromkeys(asked, "x"))
+        answer = vendi_corrected(table, audit, weights=ARTIFACT, q=2.0, rng=np.random.default_rng(0))
+        assert answer.low <= 1 / 8 < answer.high
+        widths.append(answer.high - answer.low)
+    assert widths[0] == pytest.approx(widths[1], rel=0.01)  # it was wider by the root of three
