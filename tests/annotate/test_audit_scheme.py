@@ -82,7 +82,7 @@ def truthful(project: Path) -> Any:
         offered = orjson.loads(row["options"])["artifacts"]
         codes = [code for code, what in offered.items() if what["country"] == country]
         if person == 1 and codes:
-            return {"shows": "artifact", "artifact": codes[0]}
+            return {"shows": "artifact", "artifact": codes[-1]}  # whatever stands first
         return {"shows": "country", "country": country}
 
     return answer
