@@ -74,13 +74,15 @@ RECIPES: Registry[RecipeKind] = Registry(
     [
         Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is"),
     ],
+    point="recipe",
+    wanted=f"{__name__}:RecipeKind",
 )
 """Where each kind is; it is imported when a recipe names it."""
 
 
 def recipe_kind(name: str) -> RecipeKind:
     """Find a kind of recipe by its name."""
-    found: RecipeKind = RECIPES.load(name, RecipeKind)
+    found: RecipeKind = RECIPES.load(name)
     return found
 
 

@@ -34,7 +34,7 @@ CONTRACT = {
     "score routes",
     "tag",
     "questions build", "questions ask", "vqascore",
-    "weights convert", "quality", "verify", "doctor",
+    "weights convert", "quality", "verify", "doctor", "plugins",
     "init",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""

@@ -61,6 +61,7 @@ def release_stage(
         {**tables, **country_files(), **wording},
         {
             "popularity": dict(source.decides),
+            **SOURCES.brought_by(popularity),
             "formats": list(formats),
             "include": sorted(set(include)),
             **released_concepts(concepts),
