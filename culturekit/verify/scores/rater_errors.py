@@ -20,7 +20,7 @@ Gold: TypeAlias = Mapping[str, tuple[int, int]]
 """Rater -> gold items answered, and those answered rightly."""
 
 ROUNDS, SETTLED = 200, 1e-9
-FEWEST_GOLD, FEWEST_COMPARED, CHANCE = 10, 15, 0.05
+FEWEST_GOLD, FEWEST_COMPARED, CHANCE = 10, 15, 0.2
 BEFORE_RIGHT, BEFORE = 9.0, 10.0
 """Right answers, and answers, that each rater is taken to have given before any is seen."""
 
