@@ -76,8 +76,8 @@ class CultureKitError(Exception):
         return f"{text}. {self.hint}" if self.hint else text
 
 
-class UsageError(CultureKitError):
-    """The command line or an argument asks for something that cannot be done."""
+class UsageError(CultureKitError, ValueError):
+    """The command line or an argument asks for something that cannot be done; Python code may catch a ValueError."""
 
     exit_code = 2
 

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -57,11 +58,19 @@ def serve(
     ] = None,
     people: Annotated[int | None, typer.Option(min=1, max=50, help="People who look at every image. [3]")] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 takes a free one.")] = 0,
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            "--intervals",
+            help="Tell corrected intervals after every 30 answers. Who stops when one pleases makes it lie.",
+        ),
+    ] = False,
     workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Let people audit a run in their browsers: draws the images once, keeps every answer, and ends with Ctrl-C."""
     from culturekit.annotate.form_server import FormServer
+    from culturekit.pipeline.narrowing import Narrowing
     from culturekit.pipeline.served_audit import AuditSize, audit_desk, journal_of
     from culturekit.pipeline.steps.report_stage import folders_of
     from culturekit.pipeline.workers.engines import engine_for
@@ -71,12 +80,24 @@ def serve(
         progress.stage("audit")
         with (
             audit_desk(run, AuditSize(images, people), engine=engine, progress=progress) as desk,
-            FormServer(desk, port=port, saved=lambda: progress.tell(desk.together)) as server,
+            FormServer(desk, port=port) as server,
         ):
-            typer.echo(f"{desk.together}; each is kept in {journal_of(folders_of(run))}. Ctrl-C ends.", err=True)
+            folders = folders_of(run)
+            narrowing = Narrowing(folders, desk, engine, partial(typer.echo, err=True)) if intervals else None
+
+            def saved() -> None:
+                progress.tell(desk.together)
+                if narrowing is not None:
+                    narrowing.heard()
+
+            server.saved = saved
+            typer.echo(f"{desk.together}; each is kept in {journal_of(folders)}. Ctrl-C ends.", err=True)
+            progress.stage("answers")
             print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
             with suppress(KeyboardInterrupt):
                 server.serve_forever()
+            if narrowing is not None and desk.answered:
+                narrowing.end()
     told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
     print(json.dumps(told) if as_json else desk.together)
     if desk.answered:

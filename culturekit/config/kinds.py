@@ -18,10 +18,7 @@ __all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
 
 def used_countries(path: Path | None) -> Path | None:
     """Use a file of countries from here on: keys after it may name what it adds."""
-    try:
-        use_countries_of_recipe(path)
-    except UsageError as error:
-        raise ValueError(str(error)) from error
+    use_countries_of_recipe(path)
     return path
 
 

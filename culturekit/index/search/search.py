@@ -58,6 +58,12 @@ def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | 
         vectors: float32 (n, dim), unit norm; may be a memory map.
         engine: who searches; `auto` takes the fastest. What is found is the same.
         order: int64 (n,), all different: among equal scores the lower goes first; row numbers where none is given.
+
+    Example:
+        >>> import numpy as np
+        >>> vectors = np.eye(3, dtype=np.float32)
+        >>> ck.searcher(vectors, engine="numpy").best(vectors[1:2], k=1).rows.tolist()
+        [[1]]
     """
     return ENGINES.make(engine, vectors=vectors, order=order)
 

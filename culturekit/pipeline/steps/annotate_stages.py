@@ -115,7 +115,10 @@ def export_stage(
     if files.gold is None:
         del settings["gold"]  # forms without gold items are known without it
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
-    return Stage(name, "annotate-export", 2, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars"))
+    version = 3 if loaded.name == AUDIT else 2  # lists of audits are ordered otherwise since 3
+    return Stage(
+        name, "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
+    )
 
 
 def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, name: str = "ratings") -> Stage:
