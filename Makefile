@@ -17,7 +17,7 @@ demo: .venv/core
 # Three rings, each beside the others: CONTRIBUTING.md says which to run for which change.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 QUICK := config families metrics records storage test_architecture.py test_errors.py test_registry.py
-ELSEWHERE := not external and not gpu and not browser and not labelstudio
+ELSEWHERE := not external and not gpu and not labelstudio
 SEED ?= $(shell date +%s)
 
 # Tests start many interpreters: compiled once and kept, modules cost each of them and the next run nothing.

@@ -12,11 +12,23 @@ from culturekit.version import VERSION as __version__  # noqa: N811 - the name t
 
 if TYPE_CHECKING:
     from culturekit.config.load import load_recipe
-    from culturekit.metrics import interval, qvs, vendi, vendi_batches
+    from culturekit.index.search.search import searcher
+    from culturekit.metrics import (
+        frechet_distance,
+        interval,
+        kernel_distance,
+        prdc,
+        qvs,
+        vendi,
+        vendi_batches,
+        vendi_corrected,
+    )
     from culturekit.pipeline.run_recipe import run_recipe
     from culturekit.pipeline.run_stage import run_stage
     from culturekit.pipeline.workers.local_engine import LocalEngine
     from culturekit.records.schemas import TABLES
+    from culturekit.stages.run import Run
+    from culturekit.stages.stage import Stage
     from culturekit.storage.tables import read_table
     from culturekit.trail.find_score import find_score
     from culturekit.trail.walk_back import walk_back
@@ -25,16 +37,23 @@ __all__ = [
     "TABLES",
     "CultureKitError",
     "LocalEngine",
+    "Run",
+    "Stage",
     "__version__",
     "find_score",
+    "frechet_distance",
     "interval",
+    "kernel_distance",
     "load_recipe",
+    "prdc",
     "qvs",
     "read_table",
     "run_recipe",
     "run_stage",
+    "searcher",
     "vendi",
     "vendi_batches",
+    "vendi_corrected",
     "walk_back",
 ]
 
@@ -42,14 +61,21 @@ HOMES = {
     "TABLES": "culturekit.records.schemas",
     "LocalEngine": "culturekit.pipeline.workers.local_engine",
     "find_score": "culturekit.trail.find_score",
+    "Run": "culturekit.stages.run",
+    "Stage": "culturekit.stages.stage",
+    "frechet_distance": "culturekit.metrics",
     "interval": "culturekit.metrics",
+    "kernel_distance": "culturekit.metrics",
     "load_recipe": "culturekit.config.load",
+    "prdc": "culturekit.metrics",
     "qvs": "culturekit.metrics",
     "read_table": "culturekit.storage.tables",
     "run_recipe": "culturekit.pipeline.run_recipe",
     "run_stage": "culturekit.pipeline.run_stage",
+    "searcher": "culturekit.index.search.search",
     "vendi": "culturekit.metrics",
     "vendi_batches": "culturekit.metrics",
+    "vendi_corrected": "culturekit.metrics",
     "walk_back": "culturekit.trail.walk_back",
 }
 """Where each name that is not imported at once lives."""

@@ -5,6 +5,7 @@ CultureKitError               70  ours: please report it
 ├── UsageError                 2  a flag, a file or a name given by the user is wrong
 │   ├── ConfigError            2  a YAML file has problems, all of them listed
 │   ├── MissingDependency      2  an optional package or a key is not there
+│   ├── PluginFailure          2  what another package brings failed, or is not what its kind is
 │   └── FolderInUse            2  another run holds the folder
 ├── UpstreamUnavailable        3  a server or a provider did not answer
 │   └── UnusableReplies        3  a model answers, and more than half of what it says cannot be used
@@ -27,6 +28,7 @@ __all__ = [
     "FolderInUse",
     "IntegrityError",
     "MissingDependency",
+    "PluginFailure",
     "Problem",
     "UnusableReplies",
     "UpstreamUnavailable",
@@ -74,14 +76,18 @@ class CultureKitError(Exception):
         return f"{text}. {self.hint}" if self.hint else text
 
 
-class UsageError(CultureKitError):
-    """The command line or an argument asks for something that cannot be done."""
+class UsageError(CultureKitError, ValueError):
+    """The command line or an argument asks for something that cannot be done; Python code may catch a ValueError."""
 
     exit_code = 2
 
 
 class MissingDependency(UsageError):
     """An optional package, a key or a program is needed and is not there."""
+
+
+class PluginFailure(UsageError):
+    """What another package brings raised something, or does not do what its kind promises."""
 
 
 class FolderInUse(UsageError):

@@ -1,8 +1,7 @@
 """Names become things: SPEC strings, factories that import what they need only when asked, plugins.
 
 A SPEC is `name[:target][?key=value&key=value]`, such as `simulated?temperature=2` or
-`openai:gpt-4o-mini?base_url=http://127.0.0.1:8000/v1`. Other packages add names through the entry-point
-group `culturekit.plugins`; an entry point is called `KIND.NAME`.
+`openai:gpt-4o-mini?base_url=http://127.0.0.1:8000/v1`. Other packages add names: `culturekit.plugins`.
 """
 
 import dataclasses
@@ -13,19 +12,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qsl, quote
 
 import msgspec
 
+from culturekit.contract import Contract
 from culturekit.errors import MissingDependency, UsageError
+from culturekit.plugins import Plugin, plugins_of
 from culturekit.records.literal_keys import key_problem, masked
 
-__all__ = ["PLUGIN_GROUP", "Entry", "Registry", "Spec", "needing", "parse_spec"]
-
-PLUGIN_GROUP = "culturekit.plugins"
+__all__ = ["Entry", "Registry", "Spec", "needing", "parse_spec"]
 
 LIKE_KEY = re.compile(r"key|kye|tok|secr|pas|pwd|auth|cred|login|bear", re.IGNORECASE)
 
@@ -120,8 +118,7 @@ class Entry(Generic[Thing]):
 
     `factory` is `module:function` and `options` is `module:Dataclass`; both are imported on first use.
     `extra` is the optional part of culturekit that brings what the module imports, `packages` what it imports of it;
-    `needs` names the keyword arguments the factory takes besides the SPEC. `outside` says that another package
-    brings it.
+    `needs` names the keyword arguments the factory takes besides the SPEC. `plugin` is what another package brings.
     """
 
     name: str
@@ -131,17 +128,25 @@ class Entry(Generic[Thing]):
     extra: str = ""
     packages: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    outside: bool = False
+    plugin: Plugin | None = None
 
-    def make(self, kind: str, spec: Spec, **context: Any) -> Thing:  # noqa: ANN401 - each factory types its own
-        """Make the thing."""
-        factory: Callable[..., Thing] = self.load(kind, self.factory)
-        return factory(spec, **context)
+    def make(self, kind: str, spec: Spec, contract: Contract | None = None, **context: Any) -> Thing:  # noqa: ANN401
+        """Make the thing; what another package makes is held to the contract."""
+        factory: Callable[..., Thing] = self.load(kind)
+        if self.plugin is None:
+            return factory(spec, **context)
+        self.check(kind, spec)
+        with self.plugin.blamed():
+            made = factory(spec, **context)
+        return made if contract is None else contract.held(made, self.plugin)
 
     def check(self, kind: str, spec: Spec) -> None:
         """Check the options of a SPEC without making anything."""
+        options = self.plugin.options() if self.plugin else None
         if self.options:
-            spec.read(self.load(kind, self.options))
+            options = self.imported(kind, self.options)
+        if options is not None:
+            spec.read(options)
 
     def ready(self, kind: str) -> None:
         """Make sure that the packages are installed, without importing them.
@@ -154,24 +159,19 @@ class Entry(Generic[Thing]):
                 if find_spec(package) is None:
                     raise ModuleNotFoundError(name=package)
 
-    def load(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
-        """Import what a reference names, or say which command installs what is missing.
+    def load(self, kind: str) -> Any:  # noqa: ANN401 - a function, or a thing
+        """Import what the name stands for, or say which command installs what is missing.
 
         Raises:
             UsageError: a package is missing, or that of a plugin cannot be imported, whatever it raises.
         """
+        return self.imported(kind, self.factory) if self.plugin is None else self.plugin.load()
+
+    def imported(self, kind: str, reference: str) -> Any:  # noqa: ANN401 - a function or a class
+        """Import something of ours."""
         module, _, name = reference.partition(":")
-        if not self.outside:
-            with needing(self.extra or "all", f"the {kind} {self.name}"):
-                return getattr(importlib.import_module(module), name)
-        try:
+        with needing(self.extra or "all", f"the {kind} {self.name}"):
             return getattr(importlib.import_module(module), name)
-        except Exception as error:
-            raise UsageError(
-                f"the {kind} {self.name}, a {self.summary}, cannot be imported: {type(error).__name__}: {error}",
-                where=reference,
-                hint="Mend that package, or remove it.",
-            ) from error
 
 
 @contextmanager
@@ -194,38 +194,86 @@ def needing(extra: str, asked_by: str) -> Iterator[None]:
 
 
 class Registry(Generic[Thing]):
-    """The things of one kind, by name."""
+    """The things of one kind, by name.
 
-    def __init__(self, kind: str, entries: Sequence[Entry[Thing]]) -> None:
+    Attributes:
+        kind: in messages.
+        point: what the entry points of other packages begin with; empty where those can bring none.
+        contract: what a thing that another package makes is held to.
+        wanted: what stands under a name, where that is no function that makes it.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        entries: Sequence[Entry[Thing]],
+        *,
+        point: str = "",
+        contract: Contract | None = None,
+        wanted: str = "",
+    ) -> None:
         """Take the names that culturekit itself knows."""
         self.kind = kind
         self.entries = {entry.name: entry for entry in entries}
+        self.point, self.contract, self.wanted = point, contract, wanted
+        self.waiting: dict[tuple[object, str], Thing] = {}
+        self.says: dict[tuple[object, str], Mapping[str, object]] = {}
 
     def names(self) -> list[str]:
         """List all known names, those of installed plugins included."""
-        return sorted({*self.entries, *plugins(self.kind)})
+        return sorted({*self.entries, *self.plugins()})
+
+    def plugins(self) -> Mapping[str, Plugin]:
+        """Give what other packages bring, by name."""
+        return plugins_of(self.point) if self.point else {}
 
     def make(self, spec: Spec | str, **context: Any) -> Thing:  # noqa: ANN401 - each factory types its own
         """Make the thing a SPEC names."""
         parsed = parse_spec(spec) if isinstance(spec, str) else spec
-        return self.find(parsed).make(self.kind, parsed, **context)
+        entry = self.find(parsed)
+        if entry.plugin is not None and self.waiting and not context:
+            made = self.waiting.pop((entry.plugin.load(), str(parsed)), None)
+            if made is not None:
+                return made
+        return entry.make(self.kind, parsed, self.contract, **context)
 
-    def load(self, name: str, wanted: type[Any]) -> Any:  # noqa: ANN401 - one of `wanted`, which may be a protocol
+    def load(self, name: str) -> Any:  # noqa: ANN401 - one of `wanted`, or a function
         """Import what stands under a name, and make sure that it is what things of this kind are."""
         entry = self.find(name)
-        found = entry.load(self.kind, entry.factory)
-        if not isinstance(found, wanted):
-            raise UsageError(
-                f"an entry point `{self.kind}.NAME` names a {wanted.__name__}",
-                where=entry.factory,
-                found=type(found).__name__,
-            )
+        found = entry.load(self.kind)
+        module, _, title = self.wanted.partition(":")
+        fits = isinstance(found, getattr(importlib.import_module(module), title)) if module else callable(found)
+        if not fits:
+            expected, how = title or "a function", "is something else than its kind"
+            failure = entry.plugin.failure if entry.plugin else UsageError
+            raise failure(how, expected=expected, found=type(found).__name__)
         return found
 
     def check(self, spec: str) -> None:
         """Check a SPEC, its name and its options, without making anything."""
         parsed = parse_spec(spec)
         self.find(parsed).check(self.kind, parsed)
+
+    def brought_by(self, spec: Spec | str) -> dict[str, object]:
+        """Say in which state a plugin is: the version that its package states, or else its code; of ours nothing."""
+        plugin = self.find(spec).plugin
+        return {} if plugin is None else {f"{self.point}_plugin": plugin.made_of()}
+
+    def decided_by(self, spec: Spec | str) -> dict[str, object]:
+        """Say what decides the answers of a plugin, as part of the options of a stage: its state, and what it says.
+
+        It is made for that, and given to whoever makes it next: it may hold weights. Of ours the version of a stage
+        speaks.
+        """
+        parsed = parse_spec(spec) if isinstance(spec, str) else spec
+        plugin = self.find(parsed).plugin
+        if plugin is None or self.contract is None:
+            return self.brought_by(parsed)
+        asked = (plugin.load(), str(parsed))
+        if asked not in self.says:
+            self.waiting[asked] = made = self.make(parsed)
+            self.says[asked] = dict(self.contract.says(made))
+        return {f"{self.point}_plugin": {**plugin.made_of(), **self.says[asked]}}
 
     def ready(self, spec: str) -> None:
         """Make sure that what a SPEC names could be made here, as far as installed packages tell."""
@@ -234,23 +282,14 @@ class Registry(Generic[Thing]):
     def find(self, spec: Spec | str) -> Entry[Thing]:
         """Look a name up, among our own first."""
         name = (parse_spec(spec) if isinstance(spec, str) else spec).name
-        entry = self.entries.get(name) or plugins(self.kind).get(name)
-        if entry is None:
+        if name in self.entries:
+            return self.entries[name]
+        plugin = self.plugins().get(name)
+        if plugin is None:
             near = difflib.get_close_matches(name, self.names(), n=1)
             raise UsageError(
                 f"there is no {self.kind} {name!r}",
                 expected=" or ".join(self.names()),
                 hint=f"Did you mean {near[0]!r}?" if near else "",
             )
-        return entry
-
-
-def plugins(kind: str) -> dict[str, Entry[Any]]:
-    """List the entry points that other packages registered for a kind."""
-    found: dict[str, Entry[Any]] = {}
-    for point in entry_points(group=PLUGIN_GROUP):
-        prefix, _, name = point.name.partition(".")
-        if prefix == kind and name:
-            summary = f"plugin of {point.dist.name}" if point.dist else "plugin"
-            found[name] = Entry(name, point.value, summary, outside=True)
-    return found
+        return Entry(name, plugin.place, f"plugin of {plugin.package}", plugin=plugin)

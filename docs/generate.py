@@ -206,8 +206,9 @@ def as_markdown(docstring: str) -> str:
 
 
 TASKS = {
-    "Score labels": ("vendi", "qvs", "vendi_batches", "interval"),
-    "Run": ("load_recipe", "LocalEngine", "run_recipe", "run_stage"),
+    "Score labels": ("vendi", "qvs", "vendi_batches", "vendi_corrected", "interval"),
+    "Score vectors": ("prdc", "frechet_distance", "kernel_distance", "searcher"),
+    "Run": ("load_recipe", "LocalEngine", "run_recipe", "run_stage", "Run", "Stage"),
     "Look": ("read_table", "TABLES", "find_score", "walk_back"),
     "Errors and version": ("CultureKitError", "__version__"),
 }

@@ -166,4 +166,4 @@ def browser(profile: Path) -> Iterator[Browser]:
             finally:
                 with suppress(RuntimeError, BrokenPipeError):
                     one.ask("Browser.close")
-                process.wait(30)
+                process.wait(600)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culturekit import registry
+from culturekit import plugins
 from culturekit.errors import MissingDependency, UsageError
 from culturekit.registry import Entry, Registry, Spec, parse_spec
 
@@ -31,6 +31,7 @@ TOASTERS: Registry[tuple[Heat, str]] = Registry(
         Entry("fancy", "no_such_package_anywhere.toast:make", "needs a package", extra="embed"),
         Entry("broken", "culturekit.no_such_module:make", "our own mistake"),
     ],
+    point="toaster",
 )
 
 
@@ -99,11 +100,8 @@ def test_a_hole_in_culturekit_itself_is_not_blamed_on_the_user() -> None:
 
 
 def test_other_packages_add_names_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [
-        EntryPoint("toaster.theirs", HERE, registry.PLUGIN_GROUP),
-        EntryPoint("oven.x", HERE, registry.PLUGIN_GROUP),
-    ]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    points = [EntryPoint(name, HERE, plugins.PLUGIN_GROUP) for name in ("toaster.theirs", "oven.x", "encoder.x")]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
     assert TOASTERS.names() == ["broken", "fancy", "plain", "theirs"]
     assert TOASTERS.make("theirs?steps=9")[0].steps == 9
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from culturekit.annotate.answer_journal import SUFFIX, answers_in
 from culturekit.errors import UsageError
 from culturekit.storage.digests import digest
 
@@ -82,11 +83,11 @@ class Answered:
 
 
 def read_export(path: Path) -> Iterator[TaskRecord]:
-    """Read the tasks of an export, as JSON; each is looked at on its own."""
+    """Read the tasks of an export, as JSON, or of a journal of answers; each is looked at on its own."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UsageError("too large for an export", where=str(path), expected=f"at most {MOST_BYTES:,} bytes")
-        value = orjson.loads(path.read_bytes())
+        value = list(answers_in(path).values()) if path.suffix == SUFFIX else orjson.loads(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UsageError("there is no such export", where=str(path)) from error
     except orjson.JSONDecodeError as error:

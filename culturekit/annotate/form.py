@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -12,32 +14,53 @@ from markupsafe import Markup
 from culturekit.annotate.label_studio import fixed_options, subject_of
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Part, Project
+from culturekit.errors import IntegrityError
 
-__all__ = ["form_page", "sheet_name"]
+__all__ = ["content_in", "form_page", "page_of", "sheet_name"]
+
+CONTENT = re.compile(r'<script type="application/json" id="content">(.*?)</script>', re.DOTALL)
 
 
 def form_page(project: Project, parts: Sequence[Part], *, completion: str = "") -> str:
-    """Write the page; the policy in its head allows exactly the style and the script that it carries.
+    """Write the page that works from a disk.
 
     Args:
         project: what all tasks share.
         parts: all of them; every slot is a sheet.
         completion: the address that ends a Prolific study, shown after the answers were saved; empty for none.
     """
+    return page_of(project.scheme, content_of_form(project, parts, completion))
+
+
+def page_of(scheme: Scheme, content: Mapping[str, object], *, served: bool = False) -> str:
+    """Write the page; the policy in its head allows exactly the style and the script that it carries.
+
+    A `served` one gives each answer to the server it came from, which hands out the sheets; others connect to nothing.
+    """
     style, script = template_text("form.css"), template_text("form.js")
     policy = (
         f"default-src 'none'; script-src '{source_hash(script)}'; style-src '{source_hash(style)}'; "
-        "img-src 'self' file:; base-uri 'none'; form-action 'none'"
+        "img-src 'self' file:; base-uri 'none'; form-action 'none'" + ("; connect-src 'self'" if served else "")
     )
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string(template_text("form.html")).render(
-        scheme=project.scheme,
+        scheme=scheme,
         style=Markup(style),
         script=Markup(script),
         policy=policy,
-        content=Markup(in_script(content_of_form(project, parts, completion))),
+        content=Markup(in_script({**content, "served": True} if served else content)),
+        served=served,
     )
     return page + "\n"
+
+
+def content_in(page: str) -> dict[str, Any]:
+    """Read from a page what its script was given."""
+    found = CONTENT.search(page)
+    if found is None:
+        raise IntegrityError("not the form that `annotate export` wrote", expected="a page with its tasks in it")
+    content: dict[str, Any] = json.loads(found[1])
+    return content
 
 
 def sheet_name(part: Part, slot: int) -> str:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import polars as pl
 
+from culturekit.contract import Contract, hold, shown
 from culturekit.records.work import Work
 from culturekit.registry import Entry, Registry, Spec
 
@@ -72,6 +73,23 @@ def make_sitelinks(spec: Spec) -> Sitelinks:
     return Sitelinks()
 
 
+def rates(_: object, answer: object, artifacts: pl.DataFrame, work: Work) -> Ratings:
+    """Take a rate in (0, 1], or null, for each artifact."""
+    del work
+    fits = isinstance(answer, Ratings) and isinstance(answer.values, pl.Series)
+    hold(fits, "Ratings, with a Series as its values", shown(answer))
+    ratings: Ratings = answer  # type: ignore[assignment]
+    found = f"{ratings.values.dtype}, {len(ratings.values)}"
+    hold(ratings.values.dtype.is_numeric() and len(ratings.values) == artifacts.height,
+         f"numbers, {artifacts.height}", found)  # fmt: skip
+    known = ratings.values.drop_nulls().cast(pl.Float64)
+    outside = known.filter(~((known > 0) & (known <= 1)))
+    hold(outside.is_empty(), "rates above 0 and at most 1, or null", f"{outside[0]}" if len(outside) else "")
+    return ratings
+
+
+POPULARITY = Contract((PopularitySource,), answers={"rate": rates})
+
 SOURCES: Registry[PopularitySource] = Registry(
     "popularity source",
     [
@@ -91,4 +109,6 @@ SOURCES: Registry[PopularitySource] = Registry(
             "culturekit.builders.popularity_results:ResultOptions",
         ),
     ],
+    point="popularity",
+    contract=POPULARITY,
 )

@@ -1,5 +1,7 @@
 """`culturekit annotate`: forms for people, their answers, and the tables these make."""
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +9,7 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait, Workers
+from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one
 from culturekit.defaults import SHORTLIST
 
@@ -108,3 +111,37 @@ def import_command(
     from culturekit.pipeline.steps.annotate_stages import import_stage
 
     run_one(import_stage(project, exports, pool=pool), out, also=also, wait=wait, as_json=as_json)
+
+
+@annotate_app.command(epilog="Example: culturekit annotate serve runs/cube --people 2")
+def serve(
+    run: Annotated[Path, typer.Argument(help="Finished run, with matches of every model.")],
+    images: Annotated[
+        int | None, typer.Option(min=30, help="Images of each model to draw; each concept gets 30 or more. [150]")
+    ] = None,
+    people: Annotated[int | None, typer.Option(min=1, max=50, help="People who look at every image. [3]")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 takes a free one.")] = 0,
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let people audit a run in their browsers: draws the images once, keeps every answer, and ends with Ctrl-C."""
+    from culturekit.annotate.form_server import FormServer
+    from culturekit.pipeline.served_audit import AuditSize, audit_desk, journal_of
+    from culturekit.pipeline.steps.report_stage import folders_of
+    from culturekit.pipeline.workers.engines import engine_for
+
+    hands = engine_for("local", workers=workers, folder=run)
+    with progress_for(as_json=as_json) as progress, hands as engine:
+        progress.stage("audit")
+        with (
+            audit_desk(run, AuditSize(images, people), engine=engine, progress=progress) as desk,
+            FormServer(desk, port=port, saved=lambda: progress.tell(desk.together)) as server,
+        ):
+            typer.echo(f"{desk.together}; each is kept in {journal_of(folders_of(run))}. Ctrl-C ends.", err=True)
+            print(json.dumps({"address": server.address}) if as_json else server.address, flush=True)
+            with suppress(KeyboardInterrupt):
+                server.serve_forever()
+    told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
+    print(json.dumps(told) if as_json else desk.together)
+    if desk.answered:
+        typer.echo(f"Next, for the corrected report: culturekit run RECIPE --workdir {run}", err=True)

@@ -40,6 +40,7 @@ COMMANDS = {
     "trace": at("look_commands:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),
+    "plugins": at("plugins_command:plugins_command"),
     "kg": at("kg_commands:app"),
     "roots": at("root_commands:app"),
     "cspace": at("cspace.space_commands:cspace_app"),

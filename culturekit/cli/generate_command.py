@@ -1,27 +1,32 @@
 """`culturekit generate`: from prompts to images."""
 
 import json
+import re
 import tempfile
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from culturekit.cli.completions import spec_completer
-from culturekit.cli.options import Also, AsJson, Batch, Budget, Concurrency, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
+from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
-from culturekit.records.choices import PictureFormat
+from culturekit.errors import UsageError
+from culturekit.generation.runner import SIZE, ImagePlan
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.registry import parse_spec
+from culturekit.stages.stage_command import Typed
 
 if TYPE_CHECKING:
-    from culturekit.generation.runner import ImagePlan
-    from culturekit.llm.answers import LlmOptions
     from culturekit.pipeline.steps.folder_stage import ImageFolder
     from culturekit.stages.stage import Stage
 
 __all__ = ["generate"]
 
-CALLS_AT_ONCE = 16
+ONE_EACH = ImagePlan()
 
 
 def generate(
@@ -45,12 +50,7 @@ def generate(
     model: Annotated[
         str | None, typer.Option(help="Name of the model in the tables; of a folder with several, the one to take.")
     ] = None,
-    size: Annotated[
-        str | None, typer.Option(help="Width x height in pixels, such as 512x512. [what the backend makes by itself]")
-    ] = None,
-    image_format: Annotated[
-        PictureFormat, typer.Option("--format", help="Form of the files that are written; both keep every pixel.")
-    ] = "png",
+    form: Annotated[ImagePlan, Typed(only=("size", "format"))] = ONE_EACH,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how the files of a folder map to prompts; writes nothing.")
     ] = False,
@@ -60,9 +60,7 @@ def generate(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what a paid service would be asked and cost; nothing is sent.")
     ] = False,
-    budget: Budget = None,
-    concurrency: Concurrency = CALLS_AT_ONCE,
-    batch: Batch = False,
+    llm: Annotated[LlmOptions, Typed(only=("budget", "concurrency", "batch"))] = DEFAULTS,
     fresh: Annotated[
         bool,
         typer.Option("--fresh", help="Generate again: no image is bought twice, and what brought none is asked anew."),
@@ -75,90 +73,58 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make images of prompts, each a file and a row; what could not be made is a row with its reason."""
-    from culturekit.errors import UsageError
     from culturekit.generation.folder.folder_options import FOLDER
     from culturekit.generation.services.image_services import is_paid
-    from culturekit.llm.answers import LlmOptions
-    from culturekit.registry import parse_spec
 
     paid = is_paid(backend)
-    llm = LlmOptions(budget, concurrency, batch)
-    if not paid and (plan or llm != LlmOptions(concurrency=CALLS_AT_ONCE)):
+    if not paid and (plan or llm != DEFAULTS):
         raise UsageError("--plan, --budget, --concurrency and --batch are for paid services", found=backend)
     if paid and pilot:
         raise UsageError("a pilot times a local model", found=backend, hint="Write --plan to see what images cost.")
-    if paid and plan:
-        print_plan(backend, prompts, plan_of(repeats, slots, size, image_format), seed, out, batch=batch, json=as_json)
-        return
     if parse_spec(backend).name == FOLDER:
         from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 
         if pilot:
             raise UsageError("a pilot times a model, and these images exist already", hint="Leave --pilot away.")
-        if size is not None:
+        if form.size is not None:
             raise UsageError("images that exist already have their size", hint="Leave --size away.")
         folder = image_folder(backend, prompts, model=model, repeats=repeats, slots=slots)
         if dry_run:
             dry_run_of(folder, as_json=as_json)
             return
-        stage = stage_of(folder, name="images", form=image_format)
+        stage = stage_of(folder, name="images", form=form.format)
     else:
-        wanted = plan_of(repeats, slots, size, image_format)
+        wanted = plan_of(repeats, slots, form)
         stage = stage_of_backend(backend, prompts, wanted, model=model, seed=seed, dry_run=dry_run, llm=llm)
         if pilot and prompts is not None:
             try_out(prompts, wanted, stage, out, seed=seed, workers=workers, wait=wait, as_json=as_json)
             return
+    if plan:
+        tell(stage, out, pilot=None, wait=wait, as_json=as_json)
+        return
     run_one(stage, out, workers=workers, engine=engine, also=also, wait=wait, as_json=as_json, fresh=fresh)
 
 
-def print_plan(
-    backend: str,
-    prompts: Path | None,
-    plan: "ImagePlan",
-    seed: int,
-    out: Path,
-    *,
-    batch: bool,
-    json: bool,
-) -> None:
-    """Say what a paid service would be asked, and what that costs."""
-    from dataclasses import asdict
-    from json import dumps
-
-    from culturekit.pipeline.planning.paid_images import images_plan_lines, plan_images
-
-    planned = plan_images(needed(prompts), plan, backend=backend, seed=seed, out=out, batch=batch)
-    for line in [dumps(asdict(planned))] if json else [*images_plan_lines(planned), "nothing was sent"]:
-        print(line)
-
-
-def plan_of(repeats: int | None, slots: int | None, size: str | None, image_format: PictureFormat) -> "ImagePlan":
+def plan_of(repeats: int | None, slots: int | None, form: ImagePlan) -> ImagePlan:
     """Describe what to make."""
-    import re
-
-    from culturekit.errors import UsageError
-    from culturekit.generation.runner import SIZE, ImagePlan
-
-    if size is not None and not re.match(SIZE, size):
-        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(size))
-    return ImagePlan(repeats or 1, slots or 1, size=size, format=image_format)
+    if form.size is not None and not re.match(SIZE, form.size):
+        raise UsageError("a size is width x height", expected="such as 512x512", found=repr(form.size))
+    return replace(form, repeats=repeats or 1, slots=slots or 1)
 
 
 def stage_of_backend(
     backend: str,
     prompts: Path | None,
-    plan: "ImagePlan",
+    plan: ImagePlan,
     *,
     model: str | None,
     seed: int,
     dry_run: bool,
-    llm: "LlmOptions",
+    llm: LlmOptions,
 ) -> "Stage":
     """Describe the stage of a backend that makes images."""
-    from culturekit.errors import UsageError
     from culturekit.generation.backends import BACKENDS
     from culturekit.pipeline.steps.generate_stage import cspace_behind, generate_stage
-    from culturekit.registry import parse_spec
 
     BACKENDS.check(backend)
     prompts = needed(prompts)
@@ -178,21 +144,16 @@ def stage_of_backend(
 
 def needed(prompts: Path | None) -> Path:
     """Make sure that there are prompts."""
-    from culturekit.errors import UsageError
-
     if prompts is None:
         raise UsageError("images are made of prompts, and none are given", hint="Add --prompts FILE.")
     return prompts
 
 
 def try_out(
-    prompts: Path, plan: "ImagePlan", stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
+    prompts: Path, plan: ImagePlan, stage: "Stage", out: Path, *, seed: int, workers: int | None, wait: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Make two images and say how long the rest would take."""
-    import json
-    from dataclasses import asdict
-
     from culturekit.pipeline.steps.generate_stage import run_pilot
     from culturekit.pipeline.workers.local_engine import LocalEngine
 

@@ -150,11 +150,16 @@ def thing_at(place: str) -> Any:  # noqa: ANN401 - a function, a Typer or a Stag
 
 def as_function(thing: Any, example: str) -> tuple[Callable[..., Any], str]:  # noqa: ANN401 - as above
     """Give the function of a command, and its example."""
-    if callable(thing) and not any(map(is_dataclass, thing.__annotations__.values())):
+    if callable(thing) and not takes_dataclasses(thing):
         return thing, example
     from culturekit.cli.stage_command import command_function, spread_out
 
     return (spread_out(thing), example) if callable(thing) else (command_function(thing), thing.example)
+
+
+def takes_dataclasses(function: Callable[..., Any]) -> bool:
+    """Tell whether a function takes dataclasses, whose fields are options of its command."""
+    return any(is_dataclass(getattr(kind, "__origin__", kind)) for kind in function.__annotations__.values())
 
 
 class OnceCommand(TyperCommand):

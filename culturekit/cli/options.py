@@ -7,7 +7,7 @@ import typer
 
 from culturekit.records.choices import SEED, ExportChoice
 
-__all__ = ["Also", "AsJson", "Batch", "Budget", "Concurrency", "EngineSpec", "GoOn", "Out", "Seed", "Wait", "Workers"]
+__all__ = ["Also", "AsJson", "EngineSpec", "GoOn", "Out", "Seed", "Wait", "Workers"]
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; a finished one that still answers is reused.")]
 Workers = Annotated[
@@ -25,17 +25,6 @@ Also = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and progress as JSON lines.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run in the same folder instead of refusing.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help=SEED)]
-Budget = Annotated[
-    float | None,
-    typer.Option("--budget", min=0, help="US dollars that may be spent in all; the run stops before it spends more."),
-]
-Concurrency = Annotated[
-    int,
-    typer.Option("--concurrency", min=1, max=1024, help="Requests under way at once; the result is the same."),
-]
-Batch = Annotated[
-    bool, typer.Option("--batch", help="Ask in batches: half the price, answers within a day; run again to collect.")
-]
 GoOn = Annotated[
     bool,
     typer.Option(

@@ -1,7 +1,7 @@
 """The command of a stage: its options, their help and their bounds are those that its dataclasses declare."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, is_dataclass, replace
+from dataclasses import MISSING, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -13,7 +13,7 @@ from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, dataclasses_of, declared, is_group, options_in, options_of
+from culturekit.families.family import Declared, dataclasses_of, declared, declared_as, is_group, options_in, options_of
 from culturekit.families.handles.inputs import Input
 from culturekit.llm.answers import LlmOptions
 from culturekit.stages.stage_command import AskingCommand, StageCommand
@@ -88,15 +88,15 @@ def parameters_of(flags: Flags) -> Iterator[Parameter]:
 def spread_out(command: Callable[..., None]) -> Callable[..., None]:
     """Make options of the dataclasses that a command takes, one of each field."""
     taken = signature(command).parameters.values()
-    kinds = {each.name: each.annotation for each in taken if is_dataclass(each.annotation)}
+    groups = {each.name: each for each in (declared_as(one.name, one.annotation) for one in taken) if is_group(each)}
 
     @wraps(command)
     def spread(**typed: Any) -> None:  # noqa: ANN401 - each option has its own type
-        for name, kind in kinds.items():
-            typed[name] = built(kind, {each.option: typed.pop(each.option) for each in options_in(kind)})
+        for name, group in groups.items():
+            typed[name] = built(group.kind, {each.option: typed.pop(each.option) for each in options_of(group)})
         command(**typed)
 
-    spaced = [[*map(parameter, options_in(kinds[one.name]))] if one.name in kinds else [one] for one in taken]
+    spaced = [map(parameter, options_of(groups[one.name])) if one.name in groups else [one] for one in taken]
     ordered = [each.replace(kind=Parameter.KEYWORD_ONLY) for group in spaced for each in group]
     spread.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     spread.__annotations__ = {each.name: each.annotation for each in ordered}

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from culturekit.errors import UsageError
-from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.named_in_recipe import check_named
 from culturekit.generation.folder.folder_detection import stated_list
 from culturekit.generation.folder.folder_options import FOLDER, Options, folder_of
@@ -27,7 +26,6 @@ __all__ = [
     "existing_project",
     "hand_path",
     "knows_truth",
-    "scorable",
     "scorable_metrics",
     "seeing",
     "unique_names",
@@ -66,10 +64,7 @@ def checked_spec(registry: Registry[Any]) -> Callable[[str], str]:
     """Accept a SPEC whose name and options the registry knows."""
 
     def check(spec: str) -> str:
-        try:
-            registry.check(spec)
-        except UsageError as error:
-            raise ValueError(str(error)) from error
+        registry.check(spec)
         return spec
 
     return check
@@ -111,12 +106,9 @@ def existing_folder(backend: str) -> str:
     """Accept a backend; one that takes a folder of images needs it, and the list that it names, to be there."""
     spec = parse_spec(backend)
     if spec.name == FOLDER:
-        try:
-            root, manifest = folder_of(spec), spec.read(Options).manifest
-            if manifest:
-                stated_list(root, manifest)
-        except UsageError as error:
-            raise ValueError(str(error)) from error
+        root, manifest = folder_of(spec), spec.read(Options).manifest
+        if manifest:
+            stated_list(root, manifest)
     return backend
 
 
@@ -148,14 +140,6 @@ def seeing(judge: str) -> str:
     if parse_spec(judge).name == BLIND:
         raise ValueError(f"{BLIND} reads words only and sees no image: name a vision model, such as openai:MODEL")
     return judge
-
-
-def scorable(options: object, read: Callable[[object], QvsOptions]) -> QvsOptions:
-    """Accept options that the scores can be computed with."""
-    try:
-        return read(options)
-    except UsageError as error:
-        raise ValueError(str(error)) from error
 
 
 class Named(Protocol):

@@ -18,10 +18,7 @@ __all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
 
 def used_countries(path: Path | None) -> Path | None:
     """Use a file of countries from here on: keys after it may name what it adds."""
-    try:
-        use_countries_of_recipe(path)
-    except UsageError as error:
-        raise ValueError(str(error)) from error
+    use_countries_of_recipe(path)
     return path
 
 
@@ -74,13 +71,15 @@ RECIPES: Registry[RecipeKind] = Registry(
     [
         Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is"),
     ],
+    point="recipe",
+    wanted=f"{__name__}:RecipeKind",
 )
 """Where each kind is; it is imported when a recipe names it."""
 
 
 def recipe_kind(name: str) -> RecipeKind:
     """Find a kind of recipe by its name."""
-    found: RecipeKind = RECIPES.load(name, RecipeKind)
+    found: RecipeKind = RECIPES.load(name)
     return found
 
 

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from culturekit.builders.prompting.prompt_options import PromptOptions
-from culturekit.errors import CultureKitError
 
 __all__ = ["RecipePrompts", "check_sources", "checked_prompts", "existing_published", "existing_space"]
 
@@ -88,10 +87,7 @@ def nearby(path: Path, accepted: Collection[str]) -> str:
 
 def checked_prompts(options: RecipePrompts) -> RecipePrompts:
     """Accept prompts whose options fit together, and whose file is there."""
-    try:
-        options.check()
-    except CultureKitError as error:
-        raise ValueError(str(error)) from error
+    options.check()
     if options.file is not None:
         existing_published(options.file)
     return options

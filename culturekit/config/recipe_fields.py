@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WrapValidator
+from pydantic import AfterValidator, Field
 
 from culturekit.builders.completing.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
@@ -12,7 +12,6 @@ from culturekit.config.checks import (
     existing_concept,
     existing_dump,
     existing_hand,
-    scorable,
     scorable_metrics,
     unique_names,
 )
@@ -97,7 +96,7 @@ class RecipeFields(AnyRecipe):
     annotations: Annotations | None = None
     diagnosis: Diagnosis | None = None
     instruments: Annotated[tuple[Instrument, ...], AfterValidator(unique_names)] = ()
-    scores: Annotated[QvsOptions, WrapValidator(scorable)] = QvsOptions()
+    scores: QvsOptions = QvsOptions()
     realism: Realism | None = None
     within: Within | None = None
     gaps: Gaps | None = None

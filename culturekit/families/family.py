@@ -25,6 +25,7 @@ __all__ = [
     "check_options",
     "dataclasses_of",
     "declared",
+    "declared_as",
     "described",
     "is_group",
     "kept",
@@ -112,15 +113,20 @@ def declared(cls: type) -> Iterator[Declared]:
     """Give the fields of a dataclass in their order."""
     hints = get_type_hints(cls, include_extras=True)
     for each in fields(cls):
-        kind, told, typed = hints[each.name], None, PLAIN
-        if get_origin(kind) is Annotated:
-            kind, *notes = get_args(kind)
-            told = next((note for note in notes if isinstance(note, FieldInfo)), None)
-            typed = next((note for note in notes if isinstance(note, Typed)), PLAIN)
-        kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
-        known = [one for one in kinds if one is not NoneType]
         default = each.default if each.default_factory is MISSING else each.default_factory()
-        yield Declared(each.name, known[0], NoneType in kinds, default, told, typed)
+        yield declared_as(each.name, hints[each.name], default)
+
+
+def declared_as(name: str, kind: Any, default: Any = MISSING) -> Declared:  # noqa: ANN401 - any type, any value
+    """Read what an annotation declares."""
+    told, typed = None, PLAIN
+    if get_origin(kind) is Annotated:
+        kind, *notes = get_args(kind)
+        told = next((note for note in notes if isinstance(note, FieldInfo)), None)
+        typed = next((note for note in notes if isinstance(note, Typed)), PLAIN)
+    kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
+    known = [one for one in kinds if one is not NoneType]
+    return Declared(name, known[0], NoneType in kinds, default, told, typed)
 
 
 def rules_of(cls: type, name: str) -> FieldInfo:

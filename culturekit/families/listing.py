@@ -46,7 +46,10 @@ FAMILIES = {
 }
 """The families by the names of their commands, in the order of the help."""
 
-KNOWN: "Registry[Family]" = Registry("metric", [Entry(name, place, "") for name, place in FAMILIES.items()])
+KNOWN: "Registry[Family]" = Registry(
+    "metric", [Entry(name, place, "") for name, place in FAMILIES.items()], point="metric",
+    wanted="culturekit.families.family:Family",
+)  # fmt: skip
 """Another package adds a family as the entry point `metric.NAME`."""
 
 
@@ -61,14 +64,15 @@ def family_named(name: str) -> "Family":
     Raises:
         UsageError: there is none of that name, or what its package brings is no family with metrics of its own.
     """
-    from culturekit.families.family import Family
+    family: Family = KNOWN.load(name)
+    plugin = KNOWN.find(name).plugin
+    if plugin is None:
+        return family
+    from culturekit.families.brought import held_family
+    from culturekit.metrics.catalog import CATALOG
 
-    family: Family = KNOWN.load(name, Family)
-    if name not in FAMILIES:
-        from culturekit.metrics.catalog import CATALOG
-
-        refuse_taken(name, family, CATALOG)
-    return family
+    refuse_taken(name, family, CATALOG)
+    return held_family(family, plugin)
 
 
 def refuse_taken(name: str, family: "Family", known: "Mapping[str, Metric]") -> None:

@@ -16,9 +16,9 @@ from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.image_levels import MeanOptions, placed
 from culturekit.families.handles.inputs import ImageTables, PairFolders, VectorFolders, roles_of
-from culturekit.families.handles.weights_behind import check_ready, weights_behind
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
 from culturekit.index.spread.picture_spread import measure_spread
 from culturekit.metrics.diversity.kernel_diversity import mean_cosine
@@ -87,7 +87,7 @@ def pairs(given: PairReads, options: PairOptions, *, name: str = "pairs") -> Sta
         1,
         lambda work: measure_spread(work, given.images, options.measure, size=options.size),
         roles_of(given),
-        {**kept(options), **weights_behind(options.measure), **beside},
+        {**kept(options), **behind(PAIR_MEASURES, options.measure), **beside},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, PAIR_MEASURES, options.measure),
     )

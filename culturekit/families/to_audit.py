@@ -1,20 +1,19 @@
 """From matches to the images that people should look at, so that their answers correct the diversity."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from culturekit.families.family import Family, kept
-from culturekit.families.handles.inputs import roles_of
+from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.metrics.corrected.audit_sampling import Per, audit_sample
 from culturekit.records.schemas import AUDIT_SAMPLE, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Seed, Typed
-from culturekit.storage.tables import read_table, write_table
+from culturekit.storage.tables import write_table
 
 __all__ = ["TO_AUDIT", "ToAuditOptions", "ToAuditReads", "draw_audit_sample"]
 
@@ -23,7 +22,7 @@ __all__ = ["TO_AUDIT", "ToAuditOptions", "ToAuditReads", "draw_audit_sample"]
 class ToAuditReads:
     """What images were mapped to."""
 
-    matches: Annotated[Path, Field(description="Table that `index map` wrote.")]
+    matches: Annotated[Files, Field(description="Table that `index map` wrote.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def draw_audit_sample(given: ToAuditReads, options: ToAuditOptions, *, name: str
 
     def run(work: Work) -> Outcome:
         rng = np.random.default_rng(options.seed)
-        sample = audit_sample(read_table(given.matches, MATCHES), n=options.images, rng=rng, per=options.per)
+        sample = audit_sample(given.matches.together(MATCHES), n=options.images, rng=rng, per=options.per)
         write_table(work.out, AUDIT_SAMPLE, sample)
         return Outcome({"audit_sample": sample.height})
 

@@ -1,8 +1,22 @@
 """The text-to-image backends that culturekit knows by name."""
 
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from culturekit.generation.backend import ImageBackend
+import numpy as np
+
+from culturekit.contract import Contract, hold, maker_of, shown
+from culturekit.generation.backend import (
+    Failure,
+    HeldBackend,
+    ImageBackend,
+    ImageReply,
+    ImageRequest,
+    Lane,
+    Picture,
+)
 from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.registry import Entry, Registry
 
@@ -10,6 +24,58 @@ __all__ = ["BACKENDS"]
 
 PAID: list[Entry[Any]] = list(IMAGE_SERVICES.entries.values())
 """Services have a runner of their own; here they are only known by name, with their options."""
+
+STATUSES = ("refused", "filtered", "failed")
+
+
+def replies(_: object, answer: object, requests: Sequence[ImageRequest]) -> list[ImageReply]:
+    """Take one picture, or the reason why there is none, for each request."""
+    hold(isinstance(answer, list), f"a list of {len(requests)} replies", shown(answer))
+    found: list[ImageReply] = answer  # type: ignore[assignment]
+    hold(len(found) == len(requests), f"a list of {len(requests)} replies", f"{len(found)}")
+    for request, reply in zip(requests, found, strict=True):
+        hold(isinstance(reply, Picture | Failure), "a Picture or a Failure", shown(reply))
+        if isinstance(reply, Failure):
+            hold(reply.status in STATUSES, f"a status {' or '.join(STATUSES)}", repr(reply.status))
+        else:
+            hold_picture(reply, request)
+    return found
+
+
+def hold_picture(reply: Picture, request: ImageRequest) -> None:
+    """Make sure that a picture has pixels of the size that was asked for, and parameters that can be written down."""
+    pixels: object = reply.pixels
+    kind = f"{pixels.dtype} {pixels.shape}" if isinstance(pixels, np.ndarray) else type(pixels).__name__
+    wanted = f"uint8 ({request.height or 'height'}, {request.width or 'width'}, 3)"
+    hold(isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.ndim == 3, wanted, kind)
+    height, width, colours = reply.pixels.shape
+    fits = (height, width) == (request.height or height, request.width or width)
+    hold(colours == 3 and height > 0 and width > 0 and fits, wanted, kind)
+    try:
+        json.dumps(dict(reply.provider_params))
+    except (TypeError, ValueError) as error:
+        hold(False, "provider_params that JSON can write", str(error))
+
+
+LANE = Contract((Lane,), answers={"generate": replies})
+
+
+@contextmanager
+def lanes(backend: object, answer: AbstractContextManager[Sequence[Lane]], workers: int) -> Iterator[Sequence[Lane]]:
+    """Hold each lane to the contract; what fails within the block is not the plugin's."""
+    del workers
+    plugin = maker_of(backend)
+    with ExitStack() as stack:
+        with plugin.blamed("failed at lanes"):
+            entered = list(stack.enter_context(answer))
+        yield [LANE.held(lane, plugin) for lane in entered]
+
+
+BACKEND = Contract(
+    (ImageBackend, HeldBackend),
+    answers={"generate": replies, "lanes": lanes},
+    says=lambda backend: {"says": backend.version},
+)
 
 BACKENDS: Registry[ImageBackend] = Registry(
     "backend",
@@ -37,4 +103,6 @@ BACKENDS: Registry[ImageBackend] = Registry(
         ),
         *PAID,
     ],
+    point="backend",
+    contract=BACKEND,
 )

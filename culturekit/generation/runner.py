@@ -37,17 +37,21 @@ SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """What to make: `repeats` times `slots` images of every prompt; `kinds`, where given, limit the prompts.
-
-    `size` is width x height in pixels, such as 512x512, where the backend is not to choose it. `format` is that of the
-    files; both keep every pixel.
-    """
+    """What to make: `repeats` times `slots` images of every prompt; `kinds`, where given, limit the prompts."""
 
     repeats: Annotated[int, Field(ge=1, le=65_535)] = 1
     slots: Annotated[int, Field(ge=1, le=255)] = 1
     kinds: tuple[PromptKind, ...] = ()
-    size: Annotated[str, Field(pattern=SIZE)] | None = None
-    format: PictureFormat = "png"
+    size: Annotated[
+        str | None,
+        Field(
+            pattern=SIZE,
+            description="Width x height in pixels, such as 512x512. [what the backend makes by itself]",
+        ),
+    ] = None
+    format: Annotated[
+        PictureFormat, Field(description="Form of the files that are written; both keep every pixel.")
+    ] = "png"
 
 
 def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Outcome:

@@ -1,9 +1,37 @@
 """The encoders that culturekit knows by name."""
 
-from culturekit.index.encoder import Encoder
+from collections.abc import Sequence
+
+import numpy as np
+
+from culturekit.contract import Contract, hold
+from culturekit.index.encoder import Encoder, ImageEncoder, TextEncoder, Vectors
 from culturekit.registry import Entry, Registry
 
 __all__ = ["ENCODERS"]
+
+LENGTHS = (0.99, 1.01)
+"""Of unit vectors, as half precision computes them."""
+
+
+def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vectors:
+    """Take one unit vector for each thing that was asked about."""
+    shape = (len(asked), encoder.identity.dim)
+    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
+    hold(kind == f"float32 {shape}" and isinstance(answer, np.ndarray), f"float32 {shape}", kind)
+    found: Vectors = np.asarray(answer)
+    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
+    lengths = np.linalg.norm(found, axis=1)
+    wrong = lengths[(lengths < LENGTHS[0]) | (lengths > LENGTHS[1])]
+    hold(not wrong.size, "vectors of length 1", f"one of length {wrong[0]:.4g}" if wrong.size else "")
+    return found
+
+
+ENCODER = Contract(
+    (ImageEncoder, TextEncoder),
+    answers={"encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
+    says=lambda encoder: {"identity": encoder.identity.as_options()},
+)
 
 ENCODERS: Registry[Encoder] = Registry(
     "encoder",
@@ -46,4 +74,6 @@ ENCODERS: Registry[Encoder] = Registry(
             "colours and edges, without weights; for pictures of the simulated backend only",
         ),
     ],
+    point="encoder",
+    contract=ENCODER,
 )

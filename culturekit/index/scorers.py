@@ -1,9 +1,33 @@
 """The quality scorers that culturekit knows by name."""
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culturekit.contract import Contract, hold
 from culturekit.index.raters.quality import QualityScorer
 from culturekit.registry import Entry, Registry
 
 __all__ = ["SCORERS"]
+
+
+def values(_: object, answer: object, pictures: Sequence[object], prompts: Sequence[str] = ()) -> NDArray[np.float64]:
+    """Take one finite number for each picture."""
+    del prompts
+    kind = f"{answer.dtype} {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
+    fits = isinstance(answer, np.ndarray) and answer.dtype.kind == "f" and answer.shape == (len(pictures),)
+    hold(fits, f"float64 ({len(pictures)},)", kind)
+    found: NDArray[np.float64] = np.asarray(answer)
+    hold(bool(np.isfinite(found).all()), "finite numbers", "numbers that are not finite")
+    return found
+
+
+QUALITY = Contract(
+    (QualityScorer,),
+    answers={"score_prepared": values, "score": values},
+    says=lambda scorer: {"parameters": dict(scorer.parameters)},
+)
 
 SCORERS: Registry[QualityScorer] = Registry(
     "quality scorer",
@@ -35,4 +59,6 @@ SCORERS: Registry[QualityScorer] = Registry(
             "CLIPScore by any encoder of pictures and texts: clipscore:SPEC",
         ),
     ],
+    point="quality",
+    contract=QUALITY,
 )

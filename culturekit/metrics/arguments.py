@@ -1,13 +1,17 @@
 """Checks of arguments; each error names the argument, the rule and the value received."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.errors import UsageError
 
-__all__ = ["argument_error", "check_choice", "check_order", "check_size", "finite_vector"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["argument_error", "check_choice", "check_order", "check_size", "finite_vector", "polars_frame"]
 
 LONGEST_SHOWN = 80
 
@@ -53,3 +57,15 @@ def finite_vector(name: str, values: ArrayLike, *, length: int | None = None) ->
         first = int(np.argmin(finite))
         raise argument_error(f"{name}[{first}]", "finite", float(vector[first]))
     return vector
+
+
+def polars_frame(name: str, rule: str, table: Any) -> "pl.DataFrame":  # noqa: ANN401 - a frame of either kind
+    """Read a table as a frame of polars; one of pandas is copied, what it lacks is null."""
+    import polars as pl
+
+    if isinstance(table, pl.DataFrame):
+        return table
+    if type(table).__module__.partition(".")[0] != "pandas" or not hasattr(table, "columns"):
+        raise argument_error(name, rule, table)
+    there = table.astype(object).where(table.notna(), None)
+    return pl.DataFrame({str(column): there[column].tolist() for column in there}, infer_schema_length=None)

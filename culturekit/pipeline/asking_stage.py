@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal.journal_file import FILE
 from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
@@ -53,8 +54,9 @@ def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object
     if isinstance(client, FreeClient):
         parsed = parse_spec(spec)
         target = "" if parsed.name == REPLAY else parsed.target
-        return {"judge": str(replace(parsed, target=target)), "model": client.model}
-    return {"judge": {**asdict(client.identity), **client.options}, "model": client.model}
+        return {"judge": str(replace(parsed, target=target)), "model": client.model, **CLIENTS.brought_by(parsed)}
+    judge = {**asdict(client.identity), **client.options}
+    return {"judge": judge, "model": client.model, **CLIENTS.brought_by(spec)}
 
 
 def judge_inputs(spec: str) -> dict[str, Path]:

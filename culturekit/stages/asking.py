@@ -64,6 +64,7 @@ class Asking:
         plan: says what would be asked for a folder, after a pilot where there was one; nothing is sent.
         pilot: asks about so many units, where the stage will find the answers.
         ahead: whether it can be planned before what it reads is there.
+        each: says what one of what is asked about costs in US dollars; None where that is not known.
     """
 
     judge: str
@@ -72,3 +73,4 @@ class Asking:
     plan: Callable[[Path, Any], AskedPlan]
     pilot: Callable[[Work, int], Tried] | None = None
     ahead: bool = False
+    each: Callable[[], float] | None = None

@@ -86,4 +86,7 @@ RATED_SAMPLE, TO_RATE = Role("rated-sample", "audit_sample"), Role("to-rate")
 SIMULATED_ANSWERS, IMPORTED = Role("simulated-answers"), Role("taken-in", "annotations")
 RATINGS, META = Role("ratings", "annotations"), Role("meta", "scores")
 
+AUDITED_SAMPLE, TO_AUDIT = Role("audited-sample", "audit_sample"), Role("to-audit")
+AUDITED_ANSWERS = Role("audited-answers", "audits")
+
 REPORT = Role("report")

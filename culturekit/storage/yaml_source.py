@@ -5,6 +5,7 @@ the model that reads the value decides what it is. Only an unquoted `null`, `~` 
 an unquoted `.inf` is `inf`, which every reader of numbers understands.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,10 @@ YamlValue: TypeAlias = "str | list[YamlValue] | dict[str, YamlValue] | None"
 NULLS = {"", "~", "null", "Null", "NULL"}
 INFINITIES = {".inf": "inf", ".Inf": "inf", ".INF": "inf", "-.inf": "-inf", "-.Inf": "-inf", "-.INF": "-inf"}
 PLAIN_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
+QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+MEANT = re.compile(r"([?@`%&*])|\S(\{)|:\s.*?(:)\s")
+"""What begins something of its own in YAML, and may be meant as it stands."""
+
 MAX_BYTES = 5_000_000
 MAX_NODES = 200_000
 """Aliases make a few lines stand for billions of nodes; no honest config comes near this."""
@@ -82,12 +87,20 @@ def parse_yaml(text: str, *, name: str) -> YamlSource:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = error.problem or error.context or "not YAML"
-        raise ConfigError([Problem(f"not YAML: {message}", name, mark.line + 1 if mark else 0)]) from error
+        line = mark.line + 1 if mark else 0
+        raise ConfigError([Problem(f"not YAML: {message}{unquoted(text, line)}", name, line)]) from error
     except yaml.YAMLError as error:
         raise ConfigError([Problem(f"not YAML: {error}", name)]) from error
     except RecursionError as error:
         raise ConfigError([Problem("nested too deeply", name)]) from error
     return YamlSource(name, value, reader.places, tuple(reader.problems))
+
+
+def unquoted(text: str, line: int) -> str:
+    """Say that a value wants quotes, where a line holds what YAML reads otherwise."""
+    lines = text.splitlines()
+    found = MEANT.search(QUOTED.sub("", lines[line - 1])) if 0 < line <= len(lines) else None
+    return f'; a value with {found[found.lastindex or 0]} in it wants quotes: "..."' if found else ""
 
 
 class NodeReader:

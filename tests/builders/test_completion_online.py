@@ -77,6 +77,7 @@ def test_plan_pilot_budget_run_and_ledger(given: Path, server: RunningServer, tm
     assert "reused" in completed().stdout
 
 
+@pytest.mark.endtoend
 def test_concurrency_and_batches_change_no_byte(given: Path, server: RunningServer, tmp_path: Path) -> None:
     ways: dict[str, tuple[int, list[str]]] = {"one": (1, []), "many": (64, []), "batch": (8, ["--batch"])}
     found = {}

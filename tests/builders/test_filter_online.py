@@ -100,6 +100,7 @@ def test_plan_pilot_budget_run_and_log(table: Path, server: RunningServer, tmp_p
     assert server.stats()["requests"] == sums["requests"] + 30
 
 
+@pytest.mark.endtoend
 def test_concurrency_and_batches_change_no_byte(table: Path, server: RunningServer, tmp_path: Path) -> None:
     ways: dict[str, tuple[int, list[str]]] = {"one": (1, []), "many": (256, []), "batch": (16, ["--batch"])}
     found = {}

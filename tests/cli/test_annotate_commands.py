@@ -1,14 +1,18 @@
 """The three commands of annotate in a row, as the documentation shows them."""
 
 import json
+import re
 from pathlib import Path
+from unittest import mock
 
 import orjson
 import polars as pl
 from typer.testing import CliRunner
 
+from culturekit.annotate.form_server import FormServer
 from culturekit.cli.app import app
 from tests.annotate.projects import image_row, key_of, labelled, prompt_row, studio_tasks, write_images, write_prompts
+from tests.annotate.serving import entry
 
 
 def test_forms_out_answers_in_tables_out(tmp_path: Path) -> None:
@@ -80,3 +84,29 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     ]
     done = CliRunner().invoke(app, words)
     assert "no web address" in str(done.exception)
+
+
+def test_serve_prints_an_address_of_this_machine_and_ends_with_what_was_answered(run_copy: Path) -> None:
+    def answered_and_ended(server: FormServer, poll_interval: float = 0.5) -> None:
+        sheet = server.desk.begin({"annotator": "ana"})["sheet"]
+        task = server.desk.sheets[sheet][0]
+        said = {"shows": "none"}
+        server.desk.take(entry(run_copy / "to-audit", sheet, task, "ana", said))
+        server.saved()
+        raise KeyboardInterrupt
+
+    words = ["annotate", "serve", str(run_copy), "--images", "30", "--people", "1", "--workers", "1"]
+    with mock.patch.object(FormServer, "serve_forever", answered_and_ended):
+        done = CliRunner().invoke(app, [*words, "--json"])
+        assert done.exit_code == 0, done.output
+        started, ended = map(json.loads, done.stdout.splitlines())
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", started["address"])
+        assert (ended["answered"], ended["people"]) == (1, ["ana"])
+        assert f"Next, for the corrected report: culturekit run RECIPE --workdir {run_copy}" in done.stderr
+        again = CliRunner().invoke(app, words)
+        assert again.stdout.splitlines()[-1] == f"1 of {ended['wanted']} answers by 1 person"
+
+
+def test_serve_refuses_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["annotate", "serve", str(tmp_path)])
+    assert "not the folder of a run" in str(done.exception)

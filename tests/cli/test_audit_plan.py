@@ -52,7 +52,7 @@ def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run:
     done = culturekit("audit", "plan", run, "--width", "0.3")
     assert done.returncode == 0, done.stderr
     assert "Simulated: the mapping is" in done.stdout
-    assert "Next: culturekit score audit-sample" in done.stdout
+    assert "Next: culturekit annotate serve RUN --images 30" in done.stdout
 
 
 def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 CONTRACT = {
     "card init", "card build", "card check",
-    "annotate aggregate", "annotate export", "annotate import", "audit",
+    "annotate aggregate", "annotate export", "annotate import", "annotate serve", "audit",
     "run", "plan", "demo", "trace", "report", "generate", "kg ingest", "kg extract", "kg explain", "kg preview",
     "kg diff", "kg stats", "kg export", "kg import", "kg query", "kg entity",
     "roots validate", "roots init", "cspace filter", "cspace complete",
@@ -34,7 +34,7 @@ CONTRACT = {
     "score routes",
     "tag",
     "questions build", "questions ask", "vqascore",
-    "weights convert", "quality", "verify", "doctor",
+    "weights convert", "quality", "verify", "doctor", "plugins",
     "init",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.plugins import digest_of_code
 from tests.command_line import culturekit
 from tests.outside_packages import ABSTENTION, install
 from tests.verify.forging import change_table, read_json, reseal
@@ -51,7 +52,9 @@ def test_it_is_scored_and_recomputed(small_run: Path, tmp_path: Path) -> None:
     rows = pl.read_parquet(folder / "scores.parquet")
     nearest = pl.read_parquet(matches).filter(rank=1)
     assert rows["n"].sum() == nearest.height
-    assert read_json(folder / "manifest.json")["options"] == {"confidence": 0.95, "fewest": 2}
+    assert read_json(folder / "manifest.json")["options"] == {
+        "confidence": 0.95, "fewest": 2, "metric_plugin": {"code": digest_of_code("abstention.family")},
+    }  # fmt: skip
     assert verified(folder) == (0, {"verified": rows.height})
     change_table(folder / "scores.parquet", lambda table: table.with_columns(n=pl.col("n") - 1))
     reseal(folder)
@@ -72,9 +75,9 @@ def test_without_a_check_it_is_not_verifiable(
 
 
 WRONG = {
-    "ABSTENTION = 3\n": "names a Family",
+    "ABSTENTION = 3\n": "is something else than its kind; expected Family, found int",
     "OTHER = 3\n": "cannot be imported: AttributeError",
-    "import nowhere_to_be_found\n": "cannot be imported: ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+    "import nowhere_to_be_found\n": "needs the package nowhere_to_be_found, which is not installed",
     "raise RuntimeError('not on this machine')\n": "cannot be imported: RuntimeError: not on this machine",
 }
 
@@ -108,9 +111,9 @@ def test_no_two_metrics_have_one_name(package: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("import nowhere_to_be_found\n", "cannot be imported: ModuleNotFoundError"),
+        ("import nowhere_to_be_found\n", "needs the package nowhere_to_be_found, which is not installed"),
         ("", "cannot be imported: AttributeError"),
-        ("check_abstention = 3\n", "names a Callable"),
+        ("check_abstention = 3\n", "expected a function, found int"),
     ],
 )
 def test_scores_whose_check_is_wrong_are_not_verifiable(

@@ -193,6 +193,7 @@ def test_params_differ_neither_between_models_nor_between_countries() -> None:
 
 def test_the_params_say_how_and_the_catalogue_knows_each_metric() -> None:
     answer = scored(world(), replace(OPTIONS, encoder="minilm"))
+    assert {"align", "hal", "faith", "exag"} <= set(answer.scored.scores["metric"])
     for row in answer.scored.scores.rows(named=True):
         metric, params = CATALOG[row["metric"]], json.loads(row["params"])
         assert metric.unit == row["unit"]

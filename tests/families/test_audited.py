@@ -49,6 +49,7 @@ def overall(matches: pl.DataFrame, audits: pl.DataFrame) -> dict[str, dict[str, 
     return {row["group"] or row["metric"]: row for row in found.to_dicts()}
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_shares_of_all_images() -> None:
     held: dict[str, list[bool]] = {}
     for seed in range(60):

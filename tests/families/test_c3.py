@@ -63,6 +63,7 @@ def test_each_item_has_the_terms_of_its_own_vectors() -> None:
 
 def test_a_score_is_the_mean_over_items_with_an_interval_over_them() -> None:
     answer = scored(drawn(), model="nllb")
+    assert answer.scored.scores.height
     for row in answer.scored.scores.rows(named=True):
         values = answer.scored.values.filter(metric=row["metric"])["value"].drop_nulls().to_list()
         expected = interval(values, prompts=list(range(len(values))), repeats=[0] * len(values))
@@ -141,6 +142,7 @@ def test_the_ablation_ranks_without_objects() -> None:
         metric: dict(answer.scored.values.filter(metric=metric).select("item", "value").iter_rows())
         for metric in ("c3_text", "c3_image")
     }
+    assert answer.selection.height == 25
     for item, value in answer.selection.select("item", "value").iter_rows():
         assert value == pytest.approx(values["c3_text"][item] + values["c3_image"][item])
 

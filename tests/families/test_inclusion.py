@@ -68,10 +68,11 @@ def test_agreement_of_task2_stands_with_kappa() -> None:
 def test_consistency_is_pool_by_pool() -> None:
     table = drawn_task2(source="ldm")
     scores = conforming(score_task2(table, options=Task2Options()))
-    for row in unpacked(scores, "object_seen"):
-        if row["by"] == ["region"]:
-            own = table.filter(region=row["group"], annotator_loc=row["pool"])
-            assert row["value"] == pytest.approx(own["shown"].mean())
+    by_region = [row for row in unpacked(scores, "object_seen") if row["by"] == ["region"]]
+    assert by_region
+    for row in by_region:
+        own = table.filter(region=row["group"], annotator_loc=row["pool"])
+        assert row["value"] == pytest.approx(own["shown"].mean())
 
 
 def test_unreliable_annotators_are_left_out_and_counted() -> None:

@@ -233,6 +233,7 @@ def test_without_prompts_the_whole_collection_is_scored() -> None:
     scores = scored(matches, quality)
     labels = matches.filter(pl.col("rank") == 1).select("continent", "country", "artifact")
     value_of = quality.sort("image_id")["value"].to_list()
+    assert {"quality", "vs", "qvs"} <= set(scores["metric"])
     for row in scores.rows(named=True):
         params = json.loads(row["params"])
         assert (row["n"], params["target"]) == (42, "population")

@@ -62,6 +62,7 @@ def test_countries_are_those_of_score_qvs() -> None:
     other = score_qvs(
         SHOWN, None, options=QvsOptions(size=2, within="country", kernels=((0.0, 0.0, 1.0),)), countries=named
     )
+    assert other.scores["country"].n_unique() > 2
     for row in other.scores.drop_nulls("country").to_dicts():
         found = rows_of(str(row["model"]))[row["country"]]
         assert found["n"] == row["n"]

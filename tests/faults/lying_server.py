@@ -231,10 +231,10 @@ def unreadable(folder: Path) -> list[str]:
 
 
 def keys_in(folder: Path) -> list[str]:
-    """Look for the key in all that was written, as it is and in escapes."""
+    """Look for the key in all that was written, as it is and in escapes, however often they were escaped again."""
     forms = KEY.encode(), b"".join(b"u%04x" % sign for sign in KEY.encode()), KEY.encode()[:12]
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [f"key in {path.name}" for path in files if any(form in path.read_bytes() for form in forms)]
+    files = [(path, path.read_bytes().replace(b"\\", b"").lower()) for path in folder.rglob("*") if path.is_file()]
+    return [f"key in {path.name}" for path, content in files if any(form in content for form in forms)]
 
 
 def line_of(found: Found) -> str:

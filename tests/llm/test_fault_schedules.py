@@ -4,6 +4,7 @@ import json
 import random
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def check_hints(wire: SimulatedWire) -> None:
         assert not any(came < exchange.sent < until for came, until in hints)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(2000), deadline=None)
 @given(
     st.randoms(use_true_random=False),

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import jsonschema
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
@@ -139,6 +140,7 @@ def accepted(kind: Any, value: Any) -> bool:
 SLOW = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @SLOW
 @given(st.data())
 def test_what_fits_the_type_fits_every_schema_of_it_and_is_read(data: st.DataObject) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from culturekit.generation.runner import ImagePlan
 from culturekit.llm.answers import LlmOptions
-from culturekit.pipeline.planning.paid_images import images_plan_lines, plan_images
+from culturekit.pipeline.planning.paid_images import plan_images
 from tests.generation.folder.folder_worlds import prompts
 from tests.generation.services.paid_images import buy, openai
 from tests.llm.server import running_server
@@ -20,7 +20,7 @@ def test_a_plan_needs_no_key_and_sends_nothing(tmp_path: Path, monkeypatch: pyte
     assert (plan.images, plan.calls, plan.bought) == (24, 8, 0)
     assert plan.each == pytest.approx(0.1664)
     assert 24 * 0.1664 < plan.usd < 24 * 0.1664 + 0.01 < plan.most < plan.usd + 0.05
-    assert "24 images by gpt-image-1: 8 calls" in next(images_plan_lines(plan))
+    assert "24 images by gpt-image-1: 8 calls" in next(plan.lines())
 
 
 def test_what_the_journal_has_costs_nothing_and_the_plan_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,7 @@ def test_models_are_told_apart_by_what_each_number_can_see(wider: Path) -> None:
 
 def test_references_are_balanced_and_models_equal(wider: Path) -> None:
     frechet = table(wider, "realism").filter(metric="frechet_distance", concept="art")
+    assert frechet.height
     for one in told(frechet):
         assert (one["n_fake"], one["references"], one["equal_seed"]) == (24, "balanced", 11)
 

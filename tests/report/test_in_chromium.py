@@ -13,6 +13,7 @@ from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
 from tests.report.pages import HOSTILE, hostile_page, page, with_text
 
 pytestmark = [
+    pytest.mark.endtoend,
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"),
 ]

@@ -294,6 +294,7 @@ def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
     assert "no nearer" not in " ".join(unlooked.verdict.sentences)
 
 
+@pytest.mark.endtoend
 def test_other_orders_of_diversity_change_nothing_on_the_page(small_run: Path, run_copy: Path) -> None:
     with LocalEngine(1) as engine:
         recipe = load_recipe(SMALL, ["scores.other_orders=[2, inf]"])

@@ -43,6 +43,11 @@ def test_a_key_given_twice_is_a_problem_and_the_first_value_stands() -> None:
     ("text", "message"),
     [
         ("a: [1", "t:1: not YAML"),
+        ("a: [simulated?noise=1, b]", 't:1: not YAML.*; a value with \\? in it wants quotes: "..."'),
+        ("a: 1\nb: A photo: of x", "t:2: not YAML.*; a value with : in it wants quotes"),
+        ("{a: folder:{model}/x.png}", "t:1: not YAML.*; a value with { in it wants quotes"),
+        ("a: @x", "t:1: not YAML.*; a value with @ in it wants quotes"),
+        ("a: [1, '?'", "t:1: not YAML: [^;]*$"),
         ("a: 1\n---\nb: 2\n", "t:2: not YAML"),
         ("a: &x [*x]\n", "t:1: a.0.: aliases make this document endless"),
         ("[" * 20_000, "nested too deeply"),

@@ -157,6 +157,7 @@ def test_the_population_of_prompts(tmp_path: Path) -> None:
     assert all_verified(world.verified(QvsOptions(KERNELS[:2], target="population")))
 
 
+@pytest.mark.slow
 def test_whole_collections(tmp_path: Path) -> None:
     world = World(tmp_path, whole=True)
     answer = world.verified(QvsOptions(KERNELS, q=1.0, other_orders=(2.0,)), quality=world.quality())

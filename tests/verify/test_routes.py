@@ -1,5 +1,6 @@
 """Two routes: what the metrics score, the verification works out again, and finds what was tampered with."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def made(folder: Path, options: RouteOptions, *, judgments: bool = True) -> Path
     return folder / "routes"
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scores to tamper with copies of, and what they were made from."""
+    return made(tmp_path_factory.mktemp("routes") / "run", RouteOptions()).parent
+
+
 def verdicts(answer: Verification) -> set[str]:
     return {verdict.verdict for verdict in answer.verdicts}
 
@@ -89,8 +96,8 @@ TAMPERINGS: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame]]] = {
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)
-def test_what_was_tampered_with_is_found(tmp_path: Path, name: str) -> None:
-    folder = made(tmp_path, RouteOptions())
+def test_what_was_tampered_with_is_found(finished: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(finished, tmp_path / "run") / "routes"
     file, change = TAMPERINGS[name]
     change_table(folder / f"{file}.parquet", change)
     reseal(folder)

@@ -21,8 +21,9 @@
   const keep = () => {
     try {
       localStorage.setItem(key(), JSON.stringify(state));
-      at("kept").textContent = "Your answers are kept in this browser until you save them.";
+      at("kept").textContent = content.served ? "" : "Your answers are kept in this browser until you save them.";
     } catch {
+      if (content.served) return;
       at("kept").textContent = "This browser keeps nothing: leave this page open until you have saved your answers.";
     }
   };
@@ -164,6 +165,7 @@
   const leave = () => {
     const name = task().task;
     state.seconds[name] = (state.seconds[name] ?? 0) + Math.min(Date.now() - shownAt, 300000) / 1000;
+    shownAt = Date.now();
     if (!missing(given()).length) state.finished[name] ??= new Date().toISOString();
     keep();
   };
@@ -190,7 +192,7 @@
     }
     return result;
   };
-  const exported = () => sheet.tasks.map((number, order) => {
+  const entryOf = (number, order) => {
     const data = content.tasks[number], when = state.finished[data.task] ?? new Date().toISOString();
     return {
       id: order + 1,
@@ -213,14 +215,67 @@
       cancelled_annotations: 0,
       total_predictions: 0,
     };
-  });
+  };
+  const exported = () => sheet.tasks.map(entryOf);
+
+  /* Served: the server hands out the sheets, and nobody goes on before it has saved an answer. */
+  let waiting = false;
+  const tell = async (name, body) => {
+    const reply = await fetch(name, { method: "POST", body: JSON.stringify(body) });
+    if (!reply.ok) throw new Error(await reply.text());
+    const said = await reply.json();
+    at("together").textContent = said.together;
+    return said;
+  };
+  const alone = async (problem, work) => {
+    if (waiting) return;
+    waiting = true;
+    at(problem).textContent = "";
+    try {
+      await work();
+    } catch (error) {
+      at(problem).textContent = error instanceof TypeError ? "The server does not answer, and nothing was saved. Try again once it runs." : error.message;
+    } finally {
+      waiting = false;
+    }
+  };
+  const saved = async () => {
+    if (content.served && !missing(given()).length) await tell("answer", entryOf(sheet.tasks[place], place));
+  };
+  const answersIn = (result) => Object.fromEntries(result.map(({ from_name: name, value }) => {
+    const question = content.questions.find((one) => one.name === name);
+    return [name, value.text ? value.text[0] : question.several ? value.choices : value.choices[0]];
+  }));
+  const handOut = async (name) => {
+    const said = await tell("begin", { annotator: name });
+    annotator = said.annotator;
+    sheet = content.sheets.find((one) => one.name === said.sheet);
+    if (!sheet) return finish();
+    const before = kept();
+    state = { answers: { ...before?.answers }, seconds: { ...before?.seconds }, finished: { ...before?.finished } };
+    for (const [task, annotation] of Object.entries(said.answered)) {
+      state.answers[task] = answersIn(annotation.result);
+      state.seconds[task] = annotation.lead_time;
+      state.finished[task] = annotation.created_at;
+    }
+    goOn();
+  };
+  const goOn = () => {
+    section("work");
+    const open = sheet.tasks.findIndex((number) => missing(state.answers[content.tasks[number].task] ?? {}).length);
+    show(open < 0 ? sheet.tasks.length - 1 : open);
+  };
 
   const finish = () => {
     section("end");
-    at("text").value = JSON.stringify(exported());
+    if (!content.served) at("text").value = JSON.stringify(exported());
+    else if (!sheet) {
+      at("end-note").textContent = "All that you can answer is answered and saved. Thank you; you can close this page.";
+      at("review").hidden = at("more").hidden = true;
+    }
     at("end-heading").focus();
   };
-  at("save").addEventListener("click", () => {
+  const save = () => {
     const address = URL.createObjectURL(new Blob([JSON.stringify(exported(), null, 1)], { type: "application/json" }));
     const name = `answers-${content.scheme}-${sheet.name}-${annotator}`.replace(/[^A-Za-z0-9-]+/g, "_");
     make("a", { href: address, download: `${name}.json` }).click();
@@ -230,36 +285,40 @@
       at("completion").firstChild.href = content.completion;
       at("completion").hidden = false;
     }
-  });
+  };
   at("review").addEventListener("click", () => { section("work"); show(sheet.tasks.length - 1); });
-  at("back").addEventListener("click", () => { leave(); show(place - 1); });
+  at("back").addEventListener("click", () => alone("problem", async () => { leave(); await saved(); show(place - 1); }));
   at("questions").addEventListener("submit", (event) => {
     event.preventDefault();
-    const names = missing(given());
-    if (names.length) return refuse(names);
-    leave();
-    if (place + 1 < sheet.tasks.length) return show(place + 1);
-    const open = sheet.tasks.findIndex((number) => missing(state.answers[content.tasks[number].task] ?? {}).length);
-    return open < 0 ? finish() : show(open);
+    alone("problem", async () => {
+      const names = missing(given());
+      if (names.length) return refuse(names);
+      leave();
+      await saved();
+      if (place + 1 < sheet.tasks.length) return show(place + 1);
+      const open = sheet.tasks.findIndex((number) => missing(state.answers[content.tasks[number].task] ?? {}).length);
+      return open < 0 ? finish() : show(open);
+    });
   });
   at("begin").addEventListener("submit", (event) => {
     event.preventDefault();
     annotator = at("annotator").value.trim();
-    sheet = content.sheets.find((one) => one.name === at("sheet").value);
+    if (content.served && annotator) return alone("start-problem", () => handOut(annotator));
+    sheet = content.served ? null : content.sheets.find((one) => one.name === at("sheet").value);
     if (!annotator || !sheet) {
       at("start-problem").textContent = annotator ? "Please choose your sheet." : "Please say who you are.";
       return (annotator ? at("sheet") : at("annotator")).focus();
     }
     const before = kept();
     state = { answers: before?.answers ?? {}, seconds: before?.seconds ?? {}, finished: before?.finished ?? {} };
-    section("work");
-    const open = sheet.tasks.findIndex((number) => missing(state.answers[content.tasks[number].task] ?? {}).length);
-    return show(open < 0 ? sheet.tasks.length - 1 : open);
+    goOn();
   });
 
+  if (study.prolific_pid) at("annotator").value = study.prolific_pid;
+  if (content.served) return at("more").addEventListener("click", () => alone("end-problem", () => handOut(annotator)));
+  at("save").addEventListener("click", save);
   at("sheet").append(make("option", { value: "" }, "Choose the one you were given"),
     ...content.sheets.map((one) => make("option", { value: one.name }, `${one.name} (${one.tasks.length} items)`)));
   if (asked.get("sheet")) at("sheet").value = asked.get("sheet");
   if (content.sheets.length === 1) at("sheet").value = content.sheets[0].name;
-  if (study.prolific_pid) at("annotator").value = study.prolific_pid;
 })();

@@ -88,7 +88,7 @@ class PromptOptions:
         """Whether chance decides which artifacts are taken."""
         return self.per is not None or self.quota is not None or self.public is not None
 
-    def files(self) -> Mapping[str, Path]:
+    def inputs(self) -> Mapping[str, Path]:
         """Name the files that these options point to, by the part they play."""
         files = {f"decisions-{number:02}": Path(path) for number, path in enumerate(self.decisions, 1)}
         files |= {f"translation-{number:02}": Path(path) for number, path in enumerate(self.translations, 1)}

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from culturekit.contract import Contract, hold, shown
 from culturekit.index.encoder import Vectors
 from culturekit.index.search.search_found import Found, Order, Searcher, exact_scores, nothing_found, ranked
 from culturekit.index.search.search_inputs import all_rows, checked_order, checked_queries, checked_vectors
@@ -23,6 +24,17 @@ __all__ = [
 SearchEngine: TypeAlias = Literal["auto", "numpy", "faiss", "faiss-gpu", "torch"] | str
 """Who searches; a device may follow torch, as in `torch:cuda:1`."""
 
+
+def found_rows(_: object, answer: object, queries: Vectors, *, k: int, slices: Sequence[slice] | None = None) -> Found:
+    """Take k rows for each query, and their scores."""
+    del slices
+    hold(isinstance(answer, Found), "Found", shown(answer))
+    found: Found = answer  # type: ignore[assignment]
+    shape = (len(queries), k)
+    hold(found.scores.shape == shape == found.rows.shape, f"{shape}", f"{found.scores.shape}, {found.rows.shape}")
+    return found
+
+
 ENGINES: Registry[Searcher] = Registry(
     "search",
     [
@@ -34,6 +46,8 @@ ENGINES: Registry[Searcher] = Registry(
         Entry("faiss-gpu", "culturekit.index.search.flat_faiss:make", "FAISS on a GPU", extra="faiss-gpu"),
         Entry("torch", "culturekit.index.search.flat_torch:make", "torch: 8 bits on a CPU, 16 on a GPU", extra="embed"),
     ],
+    point="search",
+    contract=Contract((Searcher,), answers={"best": found_rows}),
 )
 
 
@@ -44,6 +58,12 @@ def searcher(vectors: Vectors, *, engine: SearchEngine = "auto", order: Order | 
         vectors: float32 (n, dim), unit norm; may be a memory map.
         engine: who searches; `auto` takes the fastest. What is found is the same.
         order: int64 (n,), all different: among equal scores the lower goes first; row numbers where none is given.
+
+    Example:
+        >>> import numpy as np
+        >>> vectors = np.eye(3, dtype=np.float32)
+        >>> ck.searcher(vectors, engine="numpy").best(vectors[1:2], k=1).rows.tolist()
+        [[1]]
     """
     return ENGINES.make(engine, vectors=vectors, order=order)
 

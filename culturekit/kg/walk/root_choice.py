@@ -17,7 +17,7 @@ __all__ = ["RootChoice", "Roots"]
 Roots: TypeAlias = Annotated[
     tuple[Concept, ...],
     Field(description="Root config: a YAML file, or a shipped concept. Repeatable."),
-    Typed(read=load_concept),
+    Typed("roots", read=load_concept),
 ]
 
 

@@ -1,11 +1,46 @@
 """The clients culturekit knows by name."""
 
-from culturekit.llm.client import Client, FreeClient
+from culturekit.contract import Contract, hold, shown
+from culturekit.llm.client import Client, Failure, FreeClient, Outgoing, Reply, Request
 from culturekit.registry import Entry, Registry
 
 __all__ = ["CLIENTS"]
 
 OPTIONS = "culturekit.llm.clients.client_options"
+
+
+def replied(_: object, answer: object, asked: Request | bytes) -> Reply:
+    """Take a reply."""
+    del asked
+    hold(isinstance(answer, Reply), "a Reply", shown(answer))
+    reply: Reply = answer  # type: ignore[assignment]
+    hold(isinstance(reply.text, str), "a reply with a text", shown(reply.text))
+    return reply
+
+
+def composed(_: object, answer: object, request: Request) -> Outgoing:
+    """Take what would leave."""
+    del request
+    hold(
+        isinstance(answer, Outgoing) and isinstance(answer.body, bytes),
+        "an Outgoing, with bytes as its body",
+        shown(answer),
+    )
+    return answer  # type: ignore[return-value]
+
+
+def sent(_: object, answer: object, outgoing: Outgoing) -> bytes:
+    """Take the raw bytes of a reply."""
+    del outgoing
+    hold(isinstance(answer, bytes), "bytes", shown(answer))
+    return answer  # type: ignore[return-value]
+
+
+JUDGE = Contract(
+    (Client, FreeClient),
+    answers={"ask": replied, "read": replied, "compose": composed, "send": sent},
+    raises=(Failure,),
+)
 
 CLIENTS: Registry[Client | FreeClient] = Registry(
     "language model client",
@@ -39,4 +74,6 @@ CLIENTS: Registry[Client | FreeClient] = Registry(
             extra="embed",
         ),
     ],
+    point="judge",
+    contract=JUDGE,
 )

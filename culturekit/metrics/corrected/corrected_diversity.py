@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size
+from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts
@@ -23,6 +23,7 @@ __all__ = ["Method", "checked_options", "correct_counts", "mean_of_labels", "ven
 Method: TypeAlias = Literal["audit", "references"]
 
 DRAWS = 300
+FRAME = "a table, as a frame of polars or pandas"
 LARGEST = 12
 """The largest batch: the number of kinds of batches grows fast."""
 
@@ -83,7 +84,7 @@ def vendi_corrected(
     """
     check_choice("method", method, ("audit", "references"))
     options = checked_options(weights, q, size, confidence)
-    check_one_model(matches)
+    matches, audit = of_one_model(polars_frame("matches", FRAME, matches)), polars_frame("audit", FRAME, audit)
     asked: Any = {"weights": options.weights, "pool": pool, "sample": sample, "design": design}
     if options.weights[2] > 0 and q == 2:
         return pair_diversity(matches, audit, size=size, confidence=confidence, **asked)
@@ -118,11 +119,12 @@ def mean_of_labels(parents: NDArray[np.int64], options: CorrectionOptions) -> Ex
     return expected_diversity(size=options.size, continent=outer, country=inner, q=options.q, parents=parents.tolist())
 
 
-def check_one_model(matches: pl.DataFrame) -> None:
+def of_one_model(matches: pl.DataFrame) -> pl.DataFrame:
     """Refuse matches of several models: each errs in its own way."""
     models = matches["model"].unique().sort().to_list()
     if len(models) != 1:
         raise argument_error("matches", "of one model", ", ".join(map(str, models)) or "no rows")
+    return matches
 
 
 def correct_counts(

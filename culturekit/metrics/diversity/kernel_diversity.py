@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, check_order
 from culturekit.metrics.diversity.spectra import effective_number
 
@@ -120,6 +121,8 @@ def mean_cosine(vectors: ArrayLike) -> float:
             raise argument_error("vectors", "a matrix with at least one cell", f"shape {table.shape}")
         for start in range(0, len(table), BLOCK):
             total += unit(table[start : start + BLOCK], start).sum(axis=0)
+    except UsageError:
+        raise
     except (TypeError, ValueError) as error:
         raise argument_error("vectors", "a matrix of numbers", vectors) from error
     mean = total / len(table)

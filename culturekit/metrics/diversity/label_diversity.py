@@ -65,8 +65,8 @@ def vendi(
     Two items are as similar as the sum of the weights of the levels on which their labels are equal.
 
     Args:
-        labels: N triples (continent, country, artifact), or a polars frame with those columns. Equal labels
-            are equal wherever they are: they need not nest.
+        labels: N triples (continent, country, artifact), or a frame of polars or pandas with those columns. Equal
+            labels are equal wherever they are: they need not nest. Plain labels, one an item, stand for all three.
         weights: of the same continent, the same country, the same artifact; at least 0, summing to 1.
         q: the order, above 0. Low orders count rare labels more; `float("inf")` is an order.
         missing: `distinct` takes each None as unlike every other label, `equal` takes None as equal to None.
@@ -80,8 +80,8 @@ def vendi(
 
     Example:
         >>> labels = [("Asia", "JP", "obi"), ("Asia", "JP", "obi"), ("Europe", "IT", "tarantella")]
-        >>> round(ck.vendi(labels, weights=(0, 1, 0)), 2)
-        1.89
+        >>> round(ck.vendi(labels, weights=(0, 1, 0)), 2), ck.vendi(["a", "b"])
+        (1.89, 2.0)
     """
     check_order(q)
     checked = check_weights(weights)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.metrics.arguments import argument_error, check_choice
+from culturekit.metrics.arguments import argument_error, check_choice, polars_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,14 +17,20 @@ __all__ = ["LEVELS", "Codes", "Labels", "Missing", "code_labels", "code_levels"]
 LEVELS = ("continent", "country", "artifact")
 
 Label: TypeAlias = str | int | None
-Labels: TypeAlias = "Sequence[Sequence[Label]] | NDArray[Any] | pl.DataFrame"
-"""Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names."""
+Labels: TypeAlias = "Sequence[Sequence[Label]] | Sequence[Label] | NDArray[Any] | pl.DataFrame"
+"""Triples of (continent, country, artifact), an array of them, (n, 3), or a frame with columns of those names.
+
+Plain labels, one an item, stand for all three.
+"""
 
 Missing: TypeAlias = Literal["distinct", "equal"]
 """Whether a missing label is unlike every other label, or equal to other missing ones."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """One whole number of at least 0 per item; equal labels have equal numbers, and some numbers may not occur."""
+
+PLAIN = frozenset({str, int, np.str_, np.int64, type(None)})
+"""The types of plain labels."""
 
 SPARE = 4
 """Whole numbers that span at most so many times the number of items are codes as they stand."""
@@ -65,15 +71,17 @@ def columns_of(labels: Labels) -> "list[list[Label]] | list[NDArray[Any]] | list
     if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == len(LEVELS):
         whole = labels.dtype.kind in "iu"
         return [column if whole else column.tolist() for column in labels.T]
-    if not isinstance(labels, Sequence | np.ndarray):
+    if isinstance(labels, str) or not isinstance(labels, Sequence | np.ndarray):
         return columns_of_frame(labels)
     rows = list(labels)
-    check_triples(rows)
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in LEVELS]
+    if set(map(type, rows)) <= PLAIN:
+        return [cast(list[Label], rows)] * len(LEVELS)
+    check_triples(cast(Sequence[Sequence[Label]], rows))
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def check_triples(rows: Sequence[Sequence[Label]]) -> None:
-    """Refuse rows of which one is no triple; a text of three letters is none."""
+    """Refuse rows of which one is no triple, though others are; a text of three letters is none."""
     if set(map(type, rows)) <= {tuple, list} and set(map(len, rows)) <= {len(LEVELS)}:
         return
     for number, row in enumerate(rows):
@@ -81,12 +89,9 @@ def check_triples(rows: Sequence[Sequence[Label]]) -> None:
             raise argument_error(f"labels[{number}]", "a triple (continent, country, artifact)", row)
 
 
-def columns_of_frame(frame: "pl.DataFrame") -> "list[pl.Series]":
+def columns_of_frame(frame: "pl.DataFrame | str") -> "list[pl.Series]":
     """Take the label columns of a frame."""
-    import polars as pl
-
-    if not isinstance(frame, pl.DataFrame):
-        raise argument_error("labels", "a sequence of triples, or a polars DataFrame", frame)
+    frame = polars_frame("labels", "a sequence of labels or of triples, or a frame of polars or pandas", frame)
     if not set(LEVELS) <= set(frame.columns):
         raise argument_error("labels", f"a frame with the columns {', '.join(LEVELS)}", frame.columns)
     return [frame[level] for level in LEVELS]

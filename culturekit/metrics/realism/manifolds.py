@@ -91,6 +91,12 @@ def prdc(real: ArrayLike, fake: ArrayLike, *, k: int = 5, cache: RadiiCache | No
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> real = [[0, 0], [1, 0], [0, 1], [1, 1]]
+        >>> score = ck.prdc(real, [[0, 0.5], [1, 0.5], [9, 9]], k=1)
+        >>> round(score.precision, 2), score.coverage
+        (0.67, 1.0)
     """
     return neighbourhoods(real, fake, k=k, cache=cache).prdc
 

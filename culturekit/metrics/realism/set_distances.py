@@ -40,6 +40,10 @@ def frechet_distance(a: ArrayLike, b: ArrayLike) -> float:
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> ck.frechet_distance([[0, 0], [2, 0]], [[0, 3], [2, 3]])
+        9.0
     """
     first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
     check_same_width(("a", first), ("b", second))
@@ -83,6 +87,10 @@ def kernel_distance(a: ArrayLike, b: ArrayLike) -> float:
 
     Raises:
         UsageError: an argument breaks its rule.
+
+    Example:
+        >>> ck.kernel_distance([[0], [0]], [[2], [2]])
+        124.0
     """
     first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
     check_same_width(("a", first), ("b", second))

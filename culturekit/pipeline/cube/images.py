@@ -20,7 +20,7 @@ from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.cube.counts import all_images, known_prompts
 from culturekit.pipeline.parts.model_images import model_images
-from culturekit.pipeline.planning.slots import asks, makes, works
+from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.generate_stage import generate_stage
@@ -55,7 +55,7 @@ def references(recipe: Recipe, run: Run, wanted: References) -> None:
         stage = stage_of(image_folder(backend, prompts, model="references", cspace=space))
     else:
         stage = generate_stage(prompts, images, backend=backend, model="references", seed=recipe.seed, cspace=space)
-    run.add(stage, roles.REFERENCES, plan=makes(images, backend, seed=recipe.seed))
+    run.add(stage, roles.REFERENCES)
 
 
 def reference_prompts(run: Run) -> Path:
@@ -142,9 +142,9 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
     sample = ImageSample(None if wanted.images == "all" else wanted.images, recipe.seed)
     options, slot = TagOptions(wanted.judge, sample), asks(count=partial(most_images, recipe, run, sample.images))
     for name in run.models:
-        others = tuple(run.folder(roles.TAGS, other) for other in run.models if other != name)
         given = TagReads(run.table(roles.IMAGES, name), run.table(roles.CSPACE))
-        run.add(tag_stage(given, options, replace(wanted.options(), beside=others)), roles.TAGS, name, plan=slot)
+        llm = replace(wanted.options(), beside=run.sharing("tags", run.folder(roles.TAGS, name)))
+        run.add(tag_stage(given, options, llm), roles.TAGS, name, plan=slot)
 
 
 def most_images(recipe: Recipe, run: Run, sample: int | None) -> int | None:

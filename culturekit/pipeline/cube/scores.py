@@ -30,11 +30,9 @@ from culturekit.families.routes import RouteOptions, RouteReads, routes
 from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.families.within import WithinOptions, WithinReads, within
-from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cube.images import within_images
-from culturekit.pipeline.planning.slots import makes
 from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.registry import parse_spec
@@ -153,8 +151,7 @@ def real_images(run: Run, wanted: Realism) -> Path:
     path = Path(wanted.real)
     if wanted.real.startswith(FOLDER) or (path.is_dir() and not (path / "images.parquet").is_file()):
         spec = wanted.real if wanted.real.startswith(FOLDER) else f"{FOLDER}{wanted.real}"
-        stage = stage_of(image_folder(spec, None, model=roles.REAL_IMAGES))
-        return run.add(stage, roles.REAL, plan=makes(ImagePlan(), spec, seed=0))
+        return run.add(stage_of(image_folder(spec, None, model=roles.REAL_IMAGES)), roles.REAL)
     return path / "images.parquet" if path.is_dir() else path
 
 

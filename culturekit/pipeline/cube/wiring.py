@@ -6,6 +6,7 @@ from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe import Recipe
 from culturekit.families.named_in_recipe import bound_stage
 from culturekit.pipeline.cube import images, people, scores, space
+from culturekit.pipeline.served_audit import with_answers
 from culturekit.pipeline.steps.report_stage import report_stage
 from culturekit.report.headline import headline_lines
 from culturekit.report.run_folders import RunFolders
@@ -51,6 +52,7 @@ def cube(recipe: Recipe, run: Run) -> None:
     """Add the stages of a run; without models it ends with release and prompts."""
     space.wire_space(recipe, run)
     if recipe.models:
+        recipe = with_answers(recipe, run)
         for part in EVALUATION:
             part(recipe, run)
         run.add(report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)

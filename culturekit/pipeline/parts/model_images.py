@@ -31,4 +31,4 @@ def model_images(
     others = run.sharing(f"images of {model.name}", run.folder(role, model.name))
     llm = replace(model.buying.options(), beside=others)
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
-    return run.add(stage, role, model.name, plan=makes(plan, backend, seed=seed, prompts=prompts, batch=llm.batch))
+    return run.add(stage, role, model.name, plan=makes(prompts))

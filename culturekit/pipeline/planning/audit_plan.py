@@ -121,7 +121,7 @@ def audit_plan_lines(plans: list[AuditPlan], source: str, wish: AuditWish) -> It
     yield f"Simulated: {source}."
     if plans:
         most = max(plan.images for plan in plans)
-        yield f"Next: culturekit score audit-sample --matches MATCHES --n {most} --out to-audit"
+        yield f"Next: culturekit annotate serve RUN --images {most}"
 
 
 def as_data(plans: list[AuditPlan], source: str) -> dict[str, object]:

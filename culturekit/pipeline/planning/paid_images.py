@@ -1,23 +1,24 @@
 """What images that are bought would cost, told without sending anything."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
-from culturekit.generation.services.image_client import ImagePrice, check_image_price
+from culturekit.generation.services.image_client import ImagePrice, ImageService, check_image_price
 from culturekit.generation.services.image_question import question_of
+from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.generation.services.paid_runner import planned_calls
 from culturekit.llm.journal.keys import key_of
 from culturekit.llm.money.cost_plan import amount
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
 from culturekit.llm.money.tokens import ADDED_BY_SERVERS, estimate
-from culturekit.pipeline.steps.paid_images_stage import service_of
+from culturekit.stages.asking import Left
 
-__all__ = ["ImagesPlan", "images_plan_lines", "plan_images", "price_of_each"]
+__all__ = ["ImagesPlan", "plan_images", "price_of_each", "service_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,35 @@ class ImagesPlan:
     most: float
     each: float
     source: str
+
+    @property
+    def units(self) -> int:
+        """What is asked for."""
+        return self.images
+
+    @property
+    def left(self) -> Left:
+        """What is left to ask."""
+        return Left(self.calls - self.bought, self.tokens, self.usd)
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        left = self.calls - self.bought
+        yield (
+            f"{self.images:,} images by {self.model}: {self.calls:,} calls, {self.bought:,} bought already, "
+            f"{left:,} left"
+        )
+        yield f"about {amount(self.usd)} USD ({self.mode}), {amount(self.each)} an image; price: {self.source}"
+        yield f"a budget of {amount(self.most, up=True)} USD surely suffices, calls that have to be made twice apart"
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return asdict(self)
+
+
+def service_of(backend: str, plan: ImagePlan) -> ImageService:
+    """Make the client of a paid backend; nothing is sent."""
+    return IMAGE_SERVICES.make(backend, size=plan.size)
 
 
 def plan_images(
@@ -93,11 +123,3 @@ def price_of_each(backend: str, plan: ImagePlan, *, batch: bool) -> float:
 def dollars_of(price: ImagePrice, sent: int, came: int) -> float:
     """Reckon tokens sent and tokens that come."""
     return (sent * price.rate.input + came * price.rate.output) / 1e6
-
-
-def images_plan_lines(plan: ImagesPlan) -> Iterator[str]:
-    """Say a plan in words."""
-    left = plan.calls - plan.bought
-    yield f"{plan.images:,} images by {plan.model}: {plan.calls:,} calls, {plan.bought:,} bought already, {left:,} left"
-    yield f"about {amount(plan.usd)} USD ({plan.mode}), {amount(plan.each)} an image; price: {plan.source}"
-    yield f"a budget of {amount(plan.most, up=True)} USD surely suffices, calls that have to be made twice apart"

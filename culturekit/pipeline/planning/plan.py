@@ -1,16 +1,15 @@
 """What a run would do, told without doing it: stages, bytes, requests, tokens, cost, minutes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.errors import ConfigError, MissingDependency, Problem, UsageError
-from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.planning.refusals import refusals
-from culturekit.pipeline.planning.slots import asks
+from culturekit.pipeline.planning.slots import asks, made_by
 from culturekit.pipeline.planning.stage_states import state_of
 from culturekit.pipeline.steps.generate_stage import run_pilot
 from culturekit.records.work import Engine, Progress
@@ -133,11 +132,6 @@ def pilot_models(
             )  # fmt: skip
         on_start(stage.name)
         out, seed = workdir / stage.name, stage.seeds["images"]
-        if run_pilot(prompts, plan_of(stage), stage, out, seed=seed, engine=engine, progress=progress) is not None:
+        if run_pilot(prompts, made_by(stage), stage, out, seed=seed, engine=engine, progress=progress) is not None:
             tried.append(stage.name)
     return tried
-
-
-def plan_of(stage: Stage) -> ImagePlan:
-    """Read what a stage makes from its options."""
-    return ImagePlan(**{field.name: stage.options[field.name] for field in fields(ImagePlan)})  # type: ignore[arg-type]

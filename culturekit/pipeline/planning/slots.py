@@ -1,20 +1,19 @@
 """What stands beside the stages of a run and plans them: counts of work, and what would be asked or bought."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TypeAlias
 
 from culturekit.builders.space.imported_space import count_of_kinds
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
-from culturekit.generation.services.image_services import is_paid
-from culturekit.pipeline.planning.paid_images import plan_images, price_of_each
 from culturekit.records.choices import PromptKind
 from culturekit.registry import parse_spec
 from culturekit.stages.asking import Left
 from culturekit.stages.planned import PlannedStage, Slot, ToPlan
 from culturekit.stages.stage import Stage
 
-__all__ = ["Count", "Prompts", "asks", "makes", "unknown", "works"]
+__all__ = ["Count", "Prompts", "asks", "made_by", "makes", "unknown", "works"]
 
 Count: TypeAlias = Callable[[], int | None]
 """Counts what a stage works on, as far as that can be known now."""
@@ -72,41 +71,39 @@ def asks(*, count: Count = unknown, requests: Count = unknown) -> Slot:
     def planned(plan: ToPlan) -> PlannedStage:
         asking = plan.stage.asking
         if asking is None:
-            return looks(plan)
+            return makes()(plan) if plan.stage.kind == "generate" else looks(plan)
         if asking.ahead or (plan.settled and all(path.exists() for path in plan.stage.inputs.values())):
             found = asking.plan(plan.out, None)
             return PlannedStage(plan.stage.name, plan.state, found.units, asking.unit, None, None, *found.left)
-        left = Left() if asking.free else Left(requests(), None, None)
-        return PlannedStage(plan.stage.name, plan.state, count(), asking.unit, None, None, *left)
+        units = count()
+        dollars = None if units is None or asking.each is None else units * asking.each()
+        left = Left() if asking.free else Left(requests(), None, dollars)
+        return PlannedStage(plan.stage.name, plan.state, units, asking.unit, None, None, *left)
 
     return planned
 
 
-def makes(images: ImagePlan, backend: str, *, seed: int, prompts: Prompts = unknown, batch: bool = False) -> Slot:
-    """Plan images: dollars of those that are bought, minutes of the others; a folder of pictures is counted.
-
-    `prompts` counts those of some kinds as far as it can be known before their table is there.
-    """
+def makes(prompts: Prompts = unknown) -> Slot:
+    """Plan images, those of a folder as many as it has; `prompts` counts prompts before their table is there."""
 
     def planned(plan: ToPlan) -> PlannedStage:
         stage = plan.stage
         if "folder" in stage.trees:
             return timed(plan, len(list_folder(stage.inputs["folder"]).pictures), "pictures")
-        table = stage.inputs["prompts"]
-        if is_paid(backend) and table.is_file():
-            found = plan_images(table, images, backend=backend, seed=seed, out=plan.out, batch=batch)
-            left = found.calls - found.bought
-            return PlannedStage(
-                stage.name, plan.state, found.images, "images", None, None, left, found.tokens, found.usd
-            )
-        asked = count_of_kinds(table, images.kinds) if table.is_file() else prompts(images.kinds)
-        units = None if asked is None else asked * images.repeats * images.slots
-        if not is_paid(backend):
-            return timed(plan, units)
-        dollars = None if units is None else units * price_of_each(backend, images, batch=batch)
-        return PlannedStage(stage.name, plan.state, units, "images", None, None, None, None, dollars)
+        made, table = made_by(stage), stage.inputs["prompts"]
+
+        def count() -> int | None:
+            asked = count_of_kinds(table, made.kinds) if table.is_file() else prompts(made.kinds)
+            return None if asked is None else asked * made.repeats * made.slots
+
+        return timed(plan, count()) if stage.asking is None else asks(count=count)(plan)
 
     return planned
+
+
+def made_by(stage: Stage) -> ImagePlan:
+    """Read what a stage makes from its options."""
+    return ImagePlan(**{field.name: stage.options[field.name] for field in fields(ImagePlan)})  # type: ignore[arg-type]
 
 
 def seconds_of(plan: ToPlan, units: int | None) -> float | None:

@@ -4,8 +4,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.families.handles.weights_behind import check_ready
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_options import DIFFUSERS
@@ -66,6 +66,7 @@ def generate_stage(
             inputs["cspace"] = space
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
+    brought = behind(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
     return Stage(
         name,
         "generate",
@@ -74,7 +75,7 @@ def generate_stage(
             work, prompts_table(prompts, work.scratch), plan, maker_of(model, str(spec), space, work.scratch), seed=seed
         ),
         inputs,
-        {**asdict(plan), "backend": str(spec), "model": model, **weights},
+        {**asdict(plan), "backend": str(spec), "model": model, **weights, **brought},
         {"images": seed},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, BACKENDS, str(spec)),

@@ -61,6 +61,7 @@ def release_stage(
         {**tables, **country_files(), **wording},
         {
             "popularity": dict(source.decides),
+            **SOURCES.brought_by(popularity),
             "formats": list(formats),
             "include": sorted(set(include)),
             **released_concepts(concepts),
@@ -87,7 +88,7 @@ def prompts_stage(
     """
     options.check()
     groups = quota_groups(released or cspace, concepts) if options.draws else []
-    for role, path in options.files().items():
+    for role, path in options.inputs().items():
         if role != STATEMENTS and not path.is_file():
             raise UsageError("there is no such file", where=str(path), expected="a file that prompts are built from")
     known = tuple(concepts or ())
@@ -102,7 +103,7 @@ def prompts_stage(
         "prompts",
         1,
         lambda work: build_prompts(work, cspace, options, seed=seed, groups=groups, concepts=known),
-        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.files()},
+        {"cspace": cspace, **country_files(), "templates": shipped(TEMPLATES), **options.inputs()},
         {
             **options.settings(),
             **({"groups": [list(group) for group in groups]} if groups else {}),

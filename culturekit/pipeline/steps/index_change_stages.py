@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from culturekit.families.handles.behind_specs import behind
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.families.handles.weights_behind import weights_behind
+from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.index_append import AppendFiles, AppendOptions, append_index
 from culturekit.index.folder.index_changes import Removed, compact_index, remove_artifacts
 from culturekit.records.work import Outcome, Work
@@ -48,7 +49,7 @@ def append_stage(given: ChangedIndex, files: AppendFiles, options: AppendOptions
             "change": "append",
             "encoder": options.encoder,
             **options_of(given.index),
-            **(weights_behind(spec) if spec else {}),
+            **(behind(ENCODERS, spec) if spec else {}),
         },
         packages=PACKAGES,
     )

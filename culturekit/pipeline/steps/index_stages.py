@@ -4,9 +4,9 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table, space_table
-from culturekit.families.handles.weights_behind import check_ready, weights_behind
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, embed_table
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index
@@ -35,7 +35,7 @@ def index_stage(files: IndexFiles, options: IndexOptions, *, name: str = "index"
         2,
         build,
         {**roles_of(files), **shipped_templates(files, options)},
-        {**asdict(options), **weights_behind(options.encoder)},
+        {**asdict(options), **behind(ENCODERS, options.encoder)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, options.encoder),
     )
@@ -65,7 +65,7 @@ def embed_stage(source: EmbedSource, options: EmbedOptions, *, name: str = "vect
         1,
         lambda work: embed_table(work, source, encoder),
         source.inputs,
-        {**source.options, "encoder": encoder, **weights_behind(encoder)},
+        {**source.options, "encoder": encoder, **behind(ENCODERS, encoder)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, ENCODERS, encoder),
     )

@@ -7,24 +7,20 @@ from pathlib import Path
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.services.image_client import ImageService, check_image_price
-from culturekit.generation.services.image_services import IMAGE_SERVICES
 from culturekit.generation.services.paid_runner import buy_images
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.money.asking_price import check_asking
+from culturekit.pipeline.planning.paid_images import plan_images, price_of_each, service_of
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
+from culturekit.stages.asking import Asking
 from culturekit.stages.stage import Stage
 
-__all__ = ["paid_images_stage", "service_of"]
+__all__ = ["paid_images_stage"]
 
 DEFAULTS = LlmOptions()
 OF_THE_WAY = ("rpm", "tpm", "price", "image_price", "image_tokens", "timeout", "api_key")
 """Options that decide no image, so that a run goes on when they are changed."""
-
-
-def service_of(backend: str, plan: ImagePlan) -> ImageService:
-    """Make the client of a paid backend; nothing is sent."""
-    return IMAGE_SERVICES.make(backend, size=plan.size)
 
 
 def paid_images_stage(
@@ -48,6 +44,13 @@ def paid_images_stage(
         {"images": seed},
         packages=("msgspec", "numpy", "pillow", "polars"),
         before=partial(check_buying, client),
+        asking=Asking(
+            backend,
+            "images",
+            free=False,
+            each=partial(price_of_each, backend, plan, batch=llm.batch),
+            plan=lambda out, _: plan_images(prompts, plan, backend=backend, seed=seed, out=out, batch=llm.batch),
+        ),
     )
 
 

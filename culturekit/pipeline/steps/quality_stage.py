@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from culturekit.families.family import kept
+from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
-from culturekit.families.handles.weights_behind import check_ready, weights_behind
 from culturekit.index.raters.score_pictures import QualityOptions, score_pictures
 from culturekit.index.scorers import SCORERS
 from culturekit.records.work import Outcome, Work
@@ -46,7 +46,7 @@ def quality_stage(given: QualityReads, options: QualityOptions, *, name: str = "
         2,
         run,
         roles_of(given),
-        {**kept(options), **weights_behind(scorer)},
+        {**kept(options), **behind(SCORERS, scorer)},
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, SCORERS, scorer),
     )

@@ -1,6 +1,7 @@
 """Every scores table of a run, row by row, by the check of its stage; what nothing here recomputes is said to be so."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 from culturekit.errors import UsageError
@@ -56,7 +57,7 @@ BY_MEANS = frozenset(
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""
 
-OUTSIDE: Registry[Check] = Registry("check", [])
+OUTSIDE: Registry[Check] = Registry("check", [], point="check")
 """Checks that other packages bring: the entry point `check.KIND`."""
 
 
@@ -85,7 +86,13 @@ def check_of(kind: str) -> Check | str | None:
     if kind not in OUTSIDE.names():
         return f"no check of {kind} is installed"
     try:
-        check: Check = OUTSIDE.load(kind, Callable)  # type: ignore[arg-type]
+        check: Check = OUTSIDE.load(kind)
+        plugin = OUTSIDE.find(kind).plugin
     except UsageError as error:
         return str(error)
-    return check
+
+    def held(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+        with plugin.blamed() if plugin else nullcontext():
+            check(tree, stage, rows, ledger)
+
+    return held

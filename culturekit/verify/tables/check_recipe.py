@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from culturekit.stages.roles import IMAGES, SCORES, shows_nothing
+from culturekit.stages.roles import AUDITED_ANSWERS, IMAGES, SCORES, shows_nothing
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import RECIPE, RunTree
 
@@ -49,9 +49,10 @@ def differences(tree: RunTree, recipe: dict[str, Any]) -> Iterator[tuple[str, ob
             yield "the list of models", f"{model} among them", ", ".join(models)
     scores = manifests.get(SCORES.folder())
     asked = recipe.get("scores") or {}
+    audited = recipe.get("audit") or AUDITED_ANSWERS.folder() in manifests
     if scores is not None:
         for key in sorted(set(asked) & set(scores.options)):
-            if key == "other_orders" and recipe.get("audit"):
+            if key == "other_orders" and audited:
                 if scores.options[key] not in (asked[key], [*asked[key], CORRECTED_ORDER]):
                     yield "scores.other_orders", scores.options[key], asked[key]
             elif asked[key] != scores.options[key]:

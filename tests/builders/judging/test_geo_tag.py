@@ -8,8 +8,8 @@ import pytest
 from culturekit.builders.judging.geo_tag import TagReads, tag_images
 from culturekit.builders.judging.geo_tag_question import GeoTag
 from culturekit.llm.client import Reply, Request
-from culturekit.llm.reading.schema_targets import TARGETS
-from culturekit.llm.reading.schemas import check_shape
+from culturekit.llm.reading.schema_targets import TARGETS, Target
+from culturekit.llm.reading.schemas import check_shape, schema_of
 from culturekit.records.schemas import CSPACE, DROPS, JUDGMENTS, MATCHES
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
@@ -151,5 +151,7 @@ def test_without_a_space_the_names_stay_as_said_and_the_notes_say_so(work: Work,
     assert outcome.notes["reconciling"] == {"no space given": 1}
 
 
-def test_the_reply_can_be_asked_for_from_everyone() -> None:
-    check_shape(GeoTag, *TARGETS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_reply_can_be_asked_for_from_everyone(target: Target) -> None:
+    check_shape(GeoTag, target)
+    assert set(schema_of(GeoTag, target)["properties"]) == set(GeoTag.__struct_fields__)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,6 +75,7 @@ def text(value: object) -> object:
     return " ".join(value) if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(before=space_of, after=space_of, order=st.randoms())
 def test_rows_differ_as_dictionaries_do(before: list[Row], after: list[Row], order: object) -> None:

@@ -101,6 +101,7 @@ def test_the_same_folder_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None:
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
+@pytest.mark.endtoend
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
     root = fill(tmp_path / "pics", [f"p{1 + number % 4}__{number}.png" for number in range(450)])
     table = prompts(tmp_path)

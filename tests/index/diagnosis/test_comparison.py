@@ -76,6 +76,10 @@ def test_a_row_that_is_left_out_is_not_found(seed: int) -> None:
     rows = np.arange(len(vectors))
     found = ranked_by_search(scope, vectors, ByHand(world), count=2, left_out=rows)
     agree(found, ranked_by_blocks(scope, vectors, count=2, left_out=rows), 2)
+    likeness = vectors @ vectors.T
+    np.fill_diagonal(likeness, -np.inf)
+    np.testing.assert_allclose(found.scores[:, 0], likeness.max(axis=1), atol=1e-6)
+    assert (found.scores[:, 0] < ranked_by_search(scope, vectors, ByHand(world), count=2).scores[:, 0]).any()
 
 
 def test_more_rows_are_asked_for_where_one_artifact_fills_the_first() -> None:

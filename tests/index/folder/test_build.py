@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.handles.weights_behind import weights_behind
+from culturekit.families.handles.behind_specs import behind
+from culturekit.index.encoders import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for
 from culturekit.index.folder.index_folder import OpenIndex, open_index
 from culturekit.pipeline.run_stage import run_stage
@@ -154,7 +155,7 @@ def test_other_weights_at_the_same_place_are_another_result(tmp_path: Path) -> N
     weights = tmp_path / "model"
     weights.mkdir()
     (weights / "model.safetensors").write_bytes(b"one")
-    first = weights_behind(f"transformers:{weights}")
+    first = behind(ENCODERS, f"transformers:{weights}")
     (weights / "model.safetensors").write_bytes(b"two")
-    assert first != weights_behind(f"transformers:{weights}")
-    assert weights_behind("embedded") == {}
+    assert first != behind(ENCODERS, f"transformers:{weights}")
+    assert behind(ENCODERS, "embedded") == {}

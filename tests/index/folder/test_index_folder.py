@@ -94,6 +94,7 @@ def test_the_order_in_which_rows_came_leaves_no_trace(folder: Path, tmp_path: Pa
     other.mkdir()
     rows = pl.DataFrame([ROWS[place] for place in order], schema=["channel", "artifact_id", "source"], orient="row")
     write_index(other, rows, unit(len(ROWS))[order], artifacts().reverse())
+    assert (other / "vectors.npy").exists()
     for path in other.iterdir():
         assert path.read_bytes() == (folder / path.name).read_bytes()
 

@@ -115,6 +115,7 @@ def test_the_batch_schema_is_what_googles_own_type_takes() -> None:
     assert read.properties["sources"].items.properties["year"].nullable is True
 
 
+@pytest.mark.endtoend
 def test_the_same_bytes_in_every_process() -> None:
     script = (
         "import json; from tests.llm.reading.test_schemas import Described; "

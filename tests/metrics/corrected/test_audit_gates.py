@@ -1,5 +1,6 @@
 """One set of rules for all kernels: each of these audits was corrected before, and the answer was wrong."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -11,10 +12,17 @@ from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, marks_of
 from culturekit.metrics.statistics.intervals import Interval
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
 KERNELS = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.5, 0.5, 0.0), (1 / 3, 1 / 3, 1 / 3)]
 ARTIFACT_KERNELS = [weights for weights in KERNELS if weights[2] > 0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imputed() -> Iterator[None]:
+    """What is refused does not depend on how near the numbers come."""
+    with few_rounds():
+        yield
 
 
 class Audited:

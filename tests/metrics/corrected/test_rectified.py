@@ -127,6 +127,7 @@ def test_a_mapping_without_error_is_imputed_as_it_is() -> None:
     assert imputed.shares.sum(axis=1) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_chains_of_different_seeds_tell_the_same() -> None:
     world = Differing(2, prompts=24, each=40)
     values = [

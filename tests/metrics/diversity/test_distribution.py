@@ -66,7 +66,7 @@ def test_mean_cosine_at_its_ends_and_whatever_the_lengths() -> None:
     [
         (lambda: distribution(LABELS, level="city"), "level must be 'continent' or 'country' or 'artifact'"),
         (lambda: distribution([], level="country"), "labels must be at least one"),
-        (lambda: distribution([("a", "b", 0.5)], level="artifact"), "each artifact label must be a text"),  # type: ignore[list-item]
+        (lambda: distribution([("a", "b", 0.5)], level="artifact"), "each artifact label must be a text"),  # type: ignore[arg-type]
         (lambda: mean_cosine(np.ones(3)), "vectors must be a matrix with at least one cell; found 'shape (3,)'"),
         (lambda: mean_cosine(np.ones((0, 3))), "vectors must be a matrix with at least one cell"),
         (lambda: mean_cosine([[1, 0], [0, 0]]), "vectors[1] must be finite, and a vector other than zero"),

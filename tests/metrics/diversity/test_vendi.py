@@ -213,9 +213,32 @@ def test_spelling_is_ignored_unless_it_is_asked_for() -> None:
     assert vendi([("", "", "Straße"), ("", "", "STRASSE")]) == 1
 
 
+def test_plain_labels_stand_for_all_levels() -> None:
+    plain = ["a", "b", "b", None, None]
+    triples = [(label, label, label) for label in plain]
+    for weights in ((0, 0, 1), (0.2, 0.3, 0.5)):
+        for missing in ("distinct", "equal"):
+            expected = vendi(triples, weights=weights, missing=missing)
+            assert vendi(plain, weights=weights, missing=missing) == expected
+    assert vendi(np.array(["a", "b"])) == vendi([1, 2]) == pytest.approx(2)
+
+
+def test_frames_of_pandas_are_taken() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [("Asia", "JP", "obi"), ("Asia", "JP", None), ("Europe", None, "kilt")]
+    frame = pandas.DataFrame(rows, columns=["continent", "country", "artifact"])
+    assert vendi(frame, weights=(0.2, 0.3, 0.5)) == vendi(rows, weights=(0.2, 0.3, 0.5))
+
+
+def test_a_wrong_argument_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="q must be a number above 0"):
+        vendi(["a"], q=0)
+
+
 def test_whole_numbers_are_labels_too() -> None:
     assert vendi([(1, 2, 3), (1, 2, 4), (1, 2, 4)]) == vendi([("a", "b", "c"), ("a", "b", "d"), ("a", "b", "d")])
-    assert vendi([(1, 1, 1), (1, 1, "1")]) == pytest.approx(2)
+    mixed: list[tuple[int, int, int | str]] = [(1, 1, 1), (1, 1, "1")]
+    assert vendi(mixed) == pytest.approx(2)
 
 
 def test_one_item_counts_as_one() -> None:
@@ -250,12 +273,12 @@ ONE = [("Asia", "JP", "sushi")]
         (lambda: vendi(ONE, weights=(None, 0, 1)), "weights must be three numbers"),  # type: ignore[arg-type]
         (lambda: vendi(ONE, missing="same"), "missing must be 'distinct' or 'equal'; found 'same'"),  # type: ignore[arg-type]
         (lambda: vendi([*ONE, ("Asia", "JP")]), "labels[1] must be a triple (continent, country, artifact)"),
-        (lambda: vendi(["abc"]), "labels[0] must be a triple"),
-        (lambda: vendi([*ONE, None]), "labels[1] must be a triple"),  # type: ignore[list-item]
-        (lambda: vendi([("Asia", "JP", 0.5)]), "each artifact label must be a text, a whole number or None; found 0.5"),  # type: ignore[list-item]
-        (lambda: vendi([("Asia", "JP", [])]), "each artifact label must be a text"),  # type: ignore[list-item]
+        (lambda: vendi("abc"), "labels must be a sequence of labels or of triples"),
+        (lambda: vendi([*ONE, None]), "labels[1] must be a triple"),  # type: ignore[arg-type]
+        (lambda: vendi([("Asia", "JP", 0.5)]), "each artifact label must be a text, a whole number or None; found 0.5"),  # type: ignore[arg-type]
+        (lambda: vendi([("Asia", "JP", [])]), "each artifact label must be a text"),  # type: ignore[arg-type]
         (lambda: vendi(pl.DataFrame({"country": ["JP"]})), "labels must be a frame with the columns continent"),
-        (lambda: vendi(pl.DataFrame({"country": ["JP"]}).lazy()), "labels must be a sequence of triples"),  # type: ignore[arg-type]
+        (lambda: vendi(pl.DataFrame({"country": ["JP"]}).lazy()), "labels must be a sequence of labels or of triples"),  # type: ignore[arg-type]
     ],
 )
 def test_an_argument_that_breaks_its_rule_is_named(call: Callable[[], float], message: str) -> None:

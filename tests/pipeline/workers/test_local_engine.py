@@ -2,6 +2,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -102,6 +103,7 @@ def test_an_error_of_an_item_reaches_the_caller_as_it_was() -> None:
         list(engine.map(refuse, range(4)))
 
 
+@pytest.mark.endtoend
 def test_a_killed_worker_costs_its_item_and_nothing_else(tmp_path: Path) -> None:
     with LocalEngine(2) as engine:
         markers = [tmp_path / str(n) for n in range(3)]
@@ -122,25 +124,34 @@ def test_an_item_that_kills_every_worker_ends_the_run_with_its_name() -> None:
         list(engine.map(die_always, [77]))
 
 
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[LocalEngine]:
+    """A worker that outlives what goes wrong with an item."""
+    with LocalEngine(1) as engine:
+        yield engine
+
+
 @pytest.mark.parametrize("how", ["panic", "polars", "system"])
-def test_what_the_system_refuses_a_worker_reaches_the_caller_as_that(how: str) -> None:
-    with LocalEngine(1) as engine, pytest.raises(OSError, match="No space left on device") as caught:
-        list(engine.map(fail, [how]))
+def test_what_the_system_refuses_a_worker_reaches_the_caller_as_that(one_worker: LocalEngine, how: str) -> None:
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        list(one_worker.map(fail, [how]))
     assert caught.value.errno == 28
     assert caught.value.filename == ("/somewhere/part" if how == "system" else None)
 
 
 @pytest.mark.parametrize(("how", "words"), [("plugin", "box:80 is far away"), ("plain", "box is off")])
-def test_other_failures_of_the_outside_cross_with_their_words(how: str, words: str) -> None:
-    with LocalEngine(1) as engine, pytest.raises((UpstreamUnavailable, ConnectionError), match=words):
-        list(engine.map(fail, [how]))
+def test_other_failures_of_the_outside_cross_with_their_words(one_worker: LocalEngine, how: str, words: str) -> None:
+    with pytest.raises((UpstreamUnavailable, ConnectionError), match=words):
+        list(one_worker.map(fail, [how]))
 
 
+@pytest.mark.endtoend
 def test_workers_that_the_system_ends_are_no_mistake_of_ours() -> None:
     with LocalEngine(1) as engine, pytest.raises(UpstreamUnavailable, match="77, ended by SIGKILL"):
         list(engine.map(die_always, [77]))
 
 
+@pytest.mark.endtoend
 def test_an_item_of_many_pages_is_named_by_its_beginning() -> None:
     with LocalEngine(1) as engine, pytest.raises(CultureKitError) as error:
         list(engine.map(die_of_text, ["a long story " * 10_000]))
@@ -155,6 +166,7 @@ def test_workers_do_arithmetic_on_one_thread_and_the_parent_keeps_its_own() -> N
     assert dict(os.environ) == before
 
 
+@pytest.mark.endtoend
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     import subprocess
@@ -185,6 +197,7 @@ def wait_for(condition: "object") -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.endtoend
 def test_after_an_error_no_worker_is_left_at_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not this one"), LocalEngine(2) as engine:
         list(engine.map(refuse_beside_a_lingerer, [tmp_path / "refuser", tmp_path / "lingerer"]))

@@ -1,24 +1,31 @@
-"""The files that a SPEC points to, as part of what a stage depends on."""
+"""What stands behind a SPEC, as part of what a stage depends on: the files that it points to, and plugins."""
 
 from pathlib import Path
 from typing import Any
 
 from culturekit.errors import UsageError
+from culturekit.index.encoders import ENCODERS
 from culturekit.registry import Registry, parse_spec
 from culturekit.storage.digests import digest_file, digest_tree
 
-__all__ = ["check_ready", "weights_behind"]
+__all__ = ["behind", "check_ready"]
 
 PATHS = ("/", "./", "../", "~")
 """How the path of a file begins, which a name of the hub never does."""
 
 
-def weights_behind(spec: str) -> dict[str, str]:
-    """Hash the weights that a SPEC points to, so that others at the same place give another result.
+def behind(registry: Registry[Any], spec: str) -> dict[str, object]:
+    """Say what decides the answers of a SPEC besides its words: weights, and what another package brings.
 
     The target of a SPEC may be a SPEC itself, as in `clipscore:transformers:FOLDER`.
     """
-    target = parse_spec(spec).target
+    parsed = parse_spec(spec)
+    inner = {} if parsed.name != "clipscore" or registry is ENCODERS else ENCODERS.brought_by(parsed.target)
+    return {**weights_of(parsed.target), **inner, **registry.decided_by(parsed)}
+
+
+def weights_of(target: str) -> dict[str, str]:
+    """Hash the weights that the target of a SPEC points to, so that others at the same place give another result."""
     for path in (Path(target), Path(target.partition(":")[2])):
         if path != Path() and path.is_dir():
             return {"weights": digest_tree(path)[0]}

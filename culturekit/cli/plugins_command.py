@@ -1,0 +1,87 @@
+"""`culturekit plugins`: what other packages bring, and what of it does not work."""
+
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+from culturekit.errors import UsageError
+from culturekit.plugins import POINTS, Plugin, Point, installed
+
+__all__ = ["plugins_command"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Something that a package brings, and why it does not work; empty where it does."""
+
+    plugin: Plugin
+    problem: str
+
+
+def plugins_command(
+    kinds: Annotated[bool, typer.Option("--kinds", help="List instead what another package can bring.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List what other packages bring: kind, name, package, version, and what fails; ends with 1 if something does."""
+    if kinds:
+        show_kinds(as_json)
+        return
+    listed = looked_at(installed())
+    if as_json:
+        print(json.dumps([{**asdict(one.plugin), "problem": one.problem} for one in listed]))
+    elif not listed:
+        print("no other package brings anything; culturekit plugins --kinds lists what one can bring")
+    else:
+        rows = [(one.plugin.kind, one.plugin.name, one.plugin.package, one.plugin.version) for one in listed]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        for row, one in zip(rows, listed, strict=True):
+            cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            print(f"{'FAILS' if one.problem else 'ok':<5}  {cells}  {one.plugin.place}")
+            if one.problem:
+                print(f"{'':<7}{one.problem}")
+    if any(one.problem for one in listed):
+        raise typer.Exit(1)
+
+
+def show_kinds(as_json: bool) -> None:
+    """Say what another package can bring."""
+    if as_json:
+        print(json.dumps([asdict(point) for point in POINTS]))
+        return
+    for point in POINTS:
+        print(f"{point.kind}.NAME".ljust(18) + f"{point.brings}\n{'':<18}{point.contract}")
+
+
+def looked_at(plugins: Sequence[Plugin]) -> list[Listed]:
+    """Import everything, and say of each what is wrong."""
+    points = {point.kind: point for point in POINTS}
+    names = [(one.kind, one.name) for one in plugins]
+    return [Listed(one, problem_of(one, points, alone=names.count((one.kind, one.name)) == 1)) for one in plugins]
+
+
+def problem_of(plugin: Plugin, points: dict[str, Point], *, alone: bool) -> str:
+    """Say why nobody can use something; empty where it works, as far as an import tells."""
+    point = points.get(plugin.kind)
+    if point is None or not plugin.name:
+        return f"there is no kind {plugin.kind!r}; expected KIND.NAME, of the kinds {', '.join(points)}"
+    if not alone:
+        return f"another package brings the {plugin.kind} {plugin.name} too; remove one of them"
+    module, _, name = point.registry.partition(":")
+    registry = getattr(importlib.import_module(module), name)
+    if plugin.name in registry.entries:
+        return f"culturekit has a {registry.kind} {plugin.name!r} of its own, which is used; choose another name"
+    try:
+        if plugin.kind == "metric":
+            from culturekit.families.listing import family_named
+
+            family_named(plugin.name)
+        else:
+            registry.load(plugin.name)
+    except UsageError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,130 @@
+"""The audit of a finished run, in the run's folder: drawn once, answered in browsers, and taken in by the next run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import msgspec
+
+from culturekit.annotate.answer_desk import AnswerDesk, open_desk
+from culturekit.annotate.answer_journal import SUFFIX, AnswerJournal
+from culturekit.annotate.audit_answers import AUDIT
+from culturekit.annotate.export import ExportOptions
+from culturekit.annotate.quotas import Quotas
+from culturekit.config.recipe import Recipe
+from culturekit.config.recipe_parts import Audit
+from culturekit.defaults import SHORTLIST
+from culturekit.errors import UsageError
+from culturekit.families.handles.inputs import Files
+from culturekit.families.to_audit import ToAuditOptions, ToAuditReads, draw_audit_sample
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
+from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
+from culturekit.records.work import Engine, Progress
+from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.stages.run import Run
+from culturekit.storage.locks import hold
+from culturekit.storage.manifest import JOURNAL, read_manifest
+
+__all__ = ["AuditSize", "audit_desk", "journal_of", "with_answers"]
+
+POOL = "people"
+"""Whose answers these are, unless the recipe names the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSize:
+    """How many images of each model are looked at, and by how many people each; None for what is usual or drawn."""
+
+    images: int | None = None
+    people: int | None = None
+
+
+class RecordedAudit(msgspec.Struct):
+    """The part of a recipe that says whose answers it takes."""
+
+    file: str | None = None
+
+
+class RecordedRecipe(msgspec.Struct):
+    """The part of a recipe record that an audit needs."""
+
+    seed: int = 0
+    audit: RecordedAudit | None = None
+
+
+@contextmanager
+def audit_desk(root: Path, size: AuditSize, *, engine: Engine, progress: Progress) -> Iterator[AnswerDesk]:
+    """Draw the audit of a run unless it is drawn, and open the desk that takes its answers, alone in the folder.
+
+    Raises:
+        UsageError: there is no such run, it takes other answers, or its audit was drawn in another size.
+    """
+    run = folders_of(root)
+    record = msgspec.json.decode((root / RECIPE_RECORD).read_bytes(), type=RecordedRecipe)
+    if record.audit is not None and record.audit.file is not None:
+        raise UsageError(
+            "this run takes the answers of a file", where=str(root), found=f"audit.file: {record.audit.file}",
+            hint="Leave it out of the recipe, and run that again, to have people answer here.",
+        )  # fmt: skip
+    with hold(root / f".{roles.TO_AUDIT.folder()}.serving.lock"):
+        if read_manifest(run.folder(roles.TO_AUDIT)) is None:
+            draw(run, size, seed=record.seed, engine=engine, progress=progress)
+        else:
+            check_size(run, size)
+        with AnswerJournal(journal_of(run)) as journal:
+            yield open_desk(run.folder(roles.TO_AUDIT), journal)
+
+
+def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progress: Progress) -> None:
+    """Draw images of all models, and make their form."""
+    matches, images = list(run.tables(roles.MATCHES).values()), list(run.tables(roles.IMAGES).values())
+    options = ToAuditOptions(seed=seed) if size.images is None else ToAuditOptions(size.images, seed=seed)
+    sample, form = run.folder(roles.AUDITED_SAMPLE), run.folder(roles.TO_AUDIT)
+    stage = draw_audit_sample(ToAuditReads(Files(matches)), options)
+    run_stage(stage, sample, engine=engine, progress=progress, replace=True)
+    quotas = Quotas() if size.people is None else Quotas(size.people)
+    files = ExportFiles(
+        images, run.table(roles.PROMPTS), sample=run.table(roles.AUDITED_SAMPLE), cspace=run.table(roles.CSPACE),
+        matches=matches, gold=known_pictures(run),
+    )  # fmt: skip
+    stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
+    run_stage(stage, form, engine=engine, progress=progress, replace=True)
+
+
+def known_pictures(run: RunFolders) -> Path | None:
+    """Name the references where they say what they show: among the others, they tell how often raters are right."""
+    references = run.references()
+    known = references is not None and "truth_artifact_id" in references and references.height >= ExportOptions().gold
+    return run.table(roles.REFERENCES) if known else None
+
+
+def check_size(run: RunFolders, size: AuditSize) -> None:
+    """Refuse to change the size of an audit that is drawn: its answers would be about something else."""
+    sample, form = run.manifest(roles.AUDITED_SAMPLE), run.manifest(roles.TO_AUDIT)
+    drawn = AuditSize(sample.options["images"], form.options["quotas"]["inside"])
+    for each in fields(size):
+        wanted, there = getattr(size, each.name), getattr(drawn, each.name)
+        if wanted not in (None, there):
+            raise UsageError(
+                "the audit of this run is drawn already", where=str(run.folder(roles.TO_AUDIT)),
+                expected=f"--{each.name} {there}, or nothing", found=f"--{each.name} {wanted}",
+                hint=f"For another audit, move this folder and {roles.AUDITED_SAMPLE.folder()} away, answers and all.",
+            )  # fmt: skip
+
+
+def journal_of(run: Run) -> Path:
+    """Name the file of the answers: where a form is replaced, it stays."""
+    return run.folder(roles.TO_AUDIT) / JOURNAL / f"answers{SUFFIX}"
+
+
+def with_answers(recipe: Recipe, run: Run) -> Recipe:
+    """Take in what people answered in the folder of a run, in place of simulated raters; a file of answers leads."""
+    audit, journal = recipe.audit or Audit(), journal_of(run)
+    if audit.file is not None or not journal.is_file() or not journal.stat().st_size:
+        return recipe
+    stage = import_stage(run.folder(roles.TO_AUDIT), [journal], pool=audit.pool or POOL)
+    said = {"file": str(run.add(stage, roles.AUDITED_ANSWERS)), "sample": str(run.table(roles.AUDITED_SAMPLE))}
+    return recipe.model_copy(update={"audit": audit.model_copy(update=said)})

@@ -1,0 +1,248 @@
+"""What other packages bring: the points where they can, what is installed, and who is named when it fails.
+
+A package names what it brings as entry points `KIND.NAME` of the group `culturekit.plugins`.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from culturekit.errors import CultureKitError, MissingDependency, PluginFailure, UsageError
+
+__all__ = ["PLUGIN_GROUP", "POINTS", "Plugin", "Point", "installed", "plugins_of"]
+
+PLUGIN_GROUP = "culturekit.plugins"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A kind of thing that other packages can bring.
+
+    Attributes:
+        kind: what the name of an entry point begins with.
+        registry: where the things of this kind are found by name.
+        brings: what the entry point names: a function `make(spec)` of something, or the thing itself.
+        contract: what it must be.
+        earlier: other words for the kind, which older packages use.
+    """
+
+    kind: str
+    registry: str
+    brings: str
+    contract: str
+    earlier: tuple[str, ...] = ()
+
+
+POINTS = (
+    Point(
+        "encoder", "culturekit.index.encoders:ENCODERS", "make(spec) of an encoder of pictures, of texts, or of both",
+        "culturekit.index.encoder:ImageEncoder, TextEncoder",
+    ),
+    Point(
+        "backend", "culturekit.generation.backends:BACKENDS", "make(spec) of a text-to-image model",
+        "culturekit.generation.backend:ImageBackend, HeldBackend",
+    ),
+    Point(
+        "judge", "culturekit.llm.clients.clients:CLIENTS", "make(spec) of a language model, paid or in this process",
+        "culturekit.llm.client:Client, FreeClient", ("client", "language model client"),
+    ),
+    Point(
+        "quality", "culturekit.index.scorers:SCORERS", "make(spec) of a scorer of how good pictures are",
+        "culturekit.index.raters.quality:QualityScorer", ("quality scorer",),
+    ),
+    Point(
+        "measure", "culturekit.index.spread.pair_measures:PAIR_MEASURES", "make(spec) of how far pictures are apart",
+        "culturekit.index.spread.pair_measure:PairMeasure", ("measure of pairs",),
+    ),
+    Point(
+        "popularity", "culturekit.builders.popularity:SOURCES", "make(spec) of how well known artifacts are",
+        "culturekit.builders.popularity:PopularitySource", ("popularity source",),
+    ),
+    Point(
+        "search", "culturekit.index.search.search:ENGINES", "make(spec, vectors=, order=) of an exact search",
+        "culturekit.index.search.search_found:Searcher",
+    ),
+    Point(
+        "engine", "culturekit.pipeline.workers.engines:ENGINES", "make(spec, workers=, folder=) of who does the work",
+        "culturekit.records.work:Engine",
+    ),
+    Point("metric", "culturekit.families.listing:KNOWN", "a family of scores", "culturekit.families.family:Family"),
+    Point(
+        "check", "culturekit.verify.scores.check_scores:OUTSIDE", "check(tree, stage, rows, ledger) of scores",
+        "culturekit.verify.scores.check_scores:Check",
+    ),
+    Point(
+        "recipe", "culturekit.config.kinds:RECIPES", "a kind of recipe", "culturekit.config.kinds:RecipeKind",
+        ("kind of recipe",),
+    ),
+)  # fmt: skip
+"""Every kind there is."""
+
+KINDS = {word: point.kind for point in POINTS for word in (point.kind, *point.earlier)}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One thing that another package brings.
+
+    Attributes:
+        kind: one of POINTS, or else the word that the package uses, which is none of them.
+        name: under which it is asked for.
+        place: `module:name`.
+        package: that brings it, as pip knows it, with its version.
+    """
+
+    kind: str
+    name: str
+    place: str
+    package: str = ""
+    version: str = ""
+
+    def __str__(self) -> str:
+        """Name it, and who brings it."""
+        return f"the {self.kind} {self.name} of {self.brought_by}"
+
+    @property
+    def brought_by(self) -> str:
+        """The package, with its version."""
+        return f"the package {self.package} {self.version}".rstrip() if self.package else "an unknown package"
+
+    def load(self) -> Any:  # noqa: ANN401 - whatever the package brings
+        """Import what it names.
+
+        Raises:
+            UsageError: its package fails while it is imported, or lacks what it needs.
+        """
+        module, _, name = self.place.partition(":")
+        how = "cannot be imported"
+        with self.blamed(how):
+            try:
+                found = importlib.import_module(module)
+                for part in name.split("."):
+                    found = getattr(found, part)
+            except OSError as error:  # a library that it loads is not there
+                raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+            return found
+
+    def options(self) -> type | None:
+        """Give the dataclass that options of a SPEC have to fit: the attribute `options` of its function, if any."""
+        stated = getattr(self.load(), "options", None)
+        if stated is None or (isinstance(stated, type) and is_dataclass(stated)):
+            return stated
+        raise self.failure(
+            "has options that are no dataclass", expected="make.options = a dataclass", found=repr(stated)
+        )
+
+    @contextmanager
+    def blamed(self, how: str = "failed", *, passing: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+        """Say that it was the plugin that failed, in its own words.
+
+        What culturekit or the system explains passes, as does what its kind may raise, `passing`.
+
+        Raises:
+            PluginFailure: the plugin raised anything else.
+            MissingDependency: it imports what is not installed.
+        """
+        explained: tuple[type[BaseException], ...] = (*passing, OSError, MemoryError)
+        try:
+            yield
+        except explained:
+            raise
+        except ModuleNotFoundError as error:
+            if not error.name or error.name.partition(".")[0] == self.top:
+                raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+            raise MissingDependency(
+                f"{self} needs the package {error.name}, which is not installed", where=self.place,
+                hint=f"Install it, or see what the installation of {self.package or 'its package'} says of it.",
+            ) from error  # fmt: skip
+        except CultureKitError as error:
+            if type(error) is not CultureKitError:
+                raise
+            raise self.failure(f"{how}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
+
+    def raised(self, error: BaseException) -> bool:
+        """Tell whether an error comes out of the code of its package, and not of what that calls."""
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return bool(frames) and frames[-1].f_globals.get("__name__", "").partition(".")[0] == self.top
+
+    @property
+    def top(self) -> str:
+        """What is imported: the outermost package of its code."""
+        return self.place.partition(":")[0].partition(".")[0]
+
+    def failure(self, how: str, *, expected: str = "", found: str = "") -> PluginFailure:
+        """Make the error that names the plugin."""
+        return PluginFailure(
+            f"{self} {how}", where=self.place, expected=expected, found=found,
+            hint="Mend that package, or remove it: culturekit itself is not at fault.",
+        )  # fmt: skip
+
+    def made_of(self) -> dict[str, str]:
+        """Give what tells this plugin from another state of itself: the version it states, or its code."""
+        module = self.place.partition(":")[0]
+        with self.blamed("cannot be imported"):
+            modules = [importlib.import_module(name) for name in dict.fromkeys((module, self.top))]
+        stated = next((found for one in modules if isinstance(found := getattr(one, "__version__", None), str)), None)
+        return {"version": stated} if stated else {"code": digest_of_code(module)}
+
+
+def installed() -> list[Plugin]:
+    """List what other packages bring, in alphabetical order; nothing of it is imported."""
+    found = set()
+    for point in entry_points(group=PLUGIN_GROUP):
+        word, _, name = point.name.partition(".")
+        about = (point.dist.name, point.dist.version) if point.dist else ("", "")
+        found.add(Plugin(KINDS.get(word, word), name, point.value, *about))
+    return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place))
+
+
+def plugins_of(kind: str) -> dict[str, Plugin]:
+    """Give the plugins of a kind by their names.
+
+    Raises:
+        UsageError: two packages bring one name.
+    """
+    named: dict[str, Plugin] = {}
+    for one in installed():
+        if one.kind != kind or not one.name:
+            continue
+        if one.name in named:
+            both = f"{named[one.name].brought_by} and {one.brought_by}"
+            raise UsageError(f"two packages bring the {kind} {one.name}", found=both, hint="Remove one of them.")
+        named[one.name] = one
+    return named
+
+
+def digest_of_code(module: str) -> str:
+    """Hash the files of the package that a module is in, or the file of a module that is in none."""
+    whole = hashlib.sha256()
+    for name, path in files_of(module):
+        whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def files_of(module: str) -> Iterator[tuple[str, Path]]:
+    """Give the files by their names; a namespace, which packages share, is not looked into."""
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        found = importlib.util.find_spec(name)
+        if found is None or found.origin is None:
+            continue
+        origin = Path(found.origin)
+        if not found.submodule_search_locations:
+            yield origin.name, origin
+            return
+        for path in sorted(origin.parent.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(origin.parent).as_posix(), path
+        return

@@ -1,0 +1,127 @@
+"""The audit of a run in its own folder: drawn once, answered by people, taken in by the next run."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.annotate.answer_desk import AnswerDesk
+from culturekit.config.load import load_recipe
+from culturekit.config.recipe import Recipe
+from culturekit.errors import FolderInUse, UsageError
+from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.served_audit import AuditSize, audit_desk, journal_of
+from culturekit.pipeline.steps.report_stage import folders_of
+from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, MATCHES
+from culturekit.stages.run import Run
+from culturekit.storage.tables import read_table
+from culturekit.verify.verify_run import verify_run
+from tests.annotate.projects import Answers
+from tests.annotate.serving import answer_sheet
+from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
+
+SIZE = AuditSize(30, 1)
+
+
+def desk_of(root: Path, size: AuditSize = SIZE) -> AbstractContextManager[AnswerDesk]:
+    return audit_desk(root, size, engine=HereEngine(), progress=HeardProgress())
+
+
+def truth_of(root: Path) -> dict[str, Answers]:
+    """Give what truthful people answer about each image of a run."""
+    tables = [read_table(path, MATCHES) for path in sorted(root.glob("truth-*/matches.parquet"))]
+    countries = dict(pl.concat(tables).select("image_id", "country").iter_rows())
+    shown = {image: {"shows": "country", "country": code} for image, code in countries.items() if code is not None}
+    return {image: shown.get(image, {"shows": "none"}) for image in countries}
+
+
+def answered(root: Path) -> None:
+    truth = truth_of(root)
+    with desk_of(root) as desk:
+        while answer_sheet(desk, root / "to-audit", "ana", truth):
+            pass
+        assert desk.answered == desk.wanted
+
+
+def run_again(recipe: Recipe, root: Path, until: str | None = None) -> dict[str, Any]:
+    with HereEngine() as engine:
+        done = run_recipe(recipe, root, engine=engine, progress=HeardProgress(), until=until)
+    return {stage.name: stage.manifest for stage in done}
+
+
+def test_an_audit_is_drawn_once_of_all_models_and_goes_on(run_copy: Path) -> None:
+    with desk_of(run_copy) as desk:
+        assert desk.together == f"0 of {desk.wanted} answers by 0 people"
+        with pytest.raises(FolderInUse), desk_of(run_copy):
+            pass
+    drawn = read_table(run_copy / "audited-sample/audit_sample.parquet", AUDIT_SAMPLE)
+    assert dict(drawn.group_by("model").len().iter_rows()) == {"broad": 24, "empty": 24, "narrow": 24}
+    before = (run_copy / "to-audit/manifest.json").read_bytes()
+    with desk_of(run_copy, AuditSize()) as desk:
+        desk.begin({"annotator": "ana"})
+    assert (run_copy / "to-audit/manifest.json").read_bytes() == before
+    with pytest.raises(UsageError, match=r"drawn already; expected --people 1, or nothing, found --people 2"):
+        desk_of(run_copy, AuditSize(30, 2)).__enter__()
+    with pytest.raises(UsageError, match=r"--images 30, or nothing, found --images 40"):
+        desk_of(run_copy, AuditSize(40)).__enter__()
+
+
+def test_a_run_that_takes_answers_of_a_file_is_refused(run_copy: Path) -> None:
+    record = run_copy / "recipe.json"
+    record.write_text(record.read_text(encoding="utf-8").replace('"audit":null', '"audit":{"file":"a.parquet"}'))
+    with pytest.raises(UsageError, match=r"takes the answers of a file; found audit.file: a.parquet"):
+        desk_of(run_copy).__enter__()
+
+
+def test_answers_stand_in_for_simulated_raters_but_not_for_a_file(run_copy: Path, tmp_path: Path) -> None:
+    simulated = load_recipe(SMALL, ["audit={}"])
+    assert "audit-broad" in {stage.name for stage in stages_of(simulated, run_copy)}
+    journal = journal_of(Run(run_copy))
+    journal.parent.mkdir(parents=True)
+    journal.touch()
+    assert "audit-broad" in {stage.name for stage in stages_of(simulated, run_copy)}
+    journal.write_bytes(b"{}\n")
+    stages = {stage.name: stage for stage in stages_of(simulated, run_copy)}
+    assert "audit-broad" not in stages
+    assert stages["audited-answers"].inputs["export-0"] == journal
+    assert stages["scores"].inputs["audits"] == run_copy / "audited-answers/audits.parquet"
+    assert stages["scores"].inputs["sample"] == run_copy / "audited-sample/audit_sample.parquet"
+    (tmp_path / "own.parquet").touch()
+    of_file = load_recipe(SMALL, [f"audit={{file: {tmp_path}/own.parquet}}"])
+    stages = {stage.name: stage for stage in stages_of(of_file, run_copy)}
+    assert stages["scores"].inputs["audits"] == tmp_path / "own.parquet"
+    assert "audited-answers" not in stages
+
+
+def test_the_next_run_takes_the_answers_in(run_copy: Path, small_recipe: Recipe) -> None:
+    answered(run_copy)
+    taken = run_again(small_recipe, run_copy, until="audited-answers")["audited-answers"]
+    assert (taken.counts["quarantine"], taken.options["pool"]) == (0, "people")
+    audits = read_table(run_copy / "audited-answers/audits.parquet", AUDITS)
+    truth, shown = truth_of(run_copy), audits.filter(~pl.col("gold"))
+    assert shown.height == 72
+    assert all(row["country"] == truth[row["image_id"]].get("country") for row in shown.iter_rows(named=True))
+    gold = audits.filter("gold")
+    assert gold.height >= 10
+    assert (gold["country"] == gold["known_country"]).all()
+
+
+@pytest.mark.endtoend
+def test_from_a_finished_run_to_a_corrected_report(tmp_path: Path) -> None:
+    recipe, root = load_recipe(SMALL, ["images.repeats=5"]), tmp_path / "run"
+    run_again(recipe, root)
+    answered(root)
+    done = run_again(recipe, root)
+    assert {"audited", "ranks"} <= set(done)
+    rows = pl.read_parquet(root / "scores/scores.parquet").filter(
+        pl.col("params").str.json_path_match("$.labels") == "corrected"
+    )
+    assert set(rows["model"]) == {"broad", "empty", "narrow"}
+    told = folders_of(root).scores().filter(metric="vs", kernel="country", concept="art")
+    values = {(row["labels"], row["model"]): row["value"] for row in told.iter_rows(named=True)}
+    assert values["mapped", "empty"] > values["mapped", "narrow"]
+    assert values["corrected", "empty"] == pytest.approx(1 / 8, abs=0.02)
+    assert "corrected" in (root / "report/report.html").read_text(encoding="utf-8")
+    assert verify_run(root).findings == ()

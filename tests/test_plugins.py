@@ -1,0 +1,322 @@
+"""Packages of others, working and broken: what is listed, what is refused, and who is named."""
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from culturekit.builders.filtering.verdicts import FilterReply
+from culturekit.builders.judging.image_questions import ImageQuestion
+from culturekit.errors import MissingDependency, PluginFailure, UsageError
+from culturekit.families.handles.behind_specs import behind
+from culturekit.generation.backend import ImageRequest
+from culturekit.generation.backends import BACKENDS
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.encoder import ImageEncoder, TextEncoder
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.raters.score_pictures import QualityOptions
+from culturekit.index.scorers import SCORERS
+from culturekit.llm.client import FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.index_stages import embed_stage
+from culturekit.pipeline.steps.judge_stage import judge_stage
+from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
+from culturekit.plugins import POINTS, installed
+from culturekit.stages.stage import Stage
+from tests.command_line import culturekit
+from tests.outside_packages import PLUGINS, forget, write_package
+
+KINDS = {"greys": "encoder", "flags": "backend", "echo": "judge", "light": "quality"}
+PICTURES = [np.full((8, 8, 3), shade, np.uint8) for shade in (10, 200)]
+REQUESTS = [
+    ImageRequest(f"p{seed}", "a flag", None, seed, 0, 0, None, None, None, width=16, height=8) for seed in (1, 2)
+]
+QUESTION = Request("judge", "Keep?", {"id": "Q1"}, FilterReply)
+
+ASKED: dict[str, Callable[[], Any]] = {
+    "greys": lambda: ENCODERS.make("greys").encode_images(PICTURES),  # type: ignore[attr-defined]
+    "flags": lambda: BACKENDS.make("flags").generate(REQUESTS),
+    "echo": lambda: CLIENTS.make("echo").ask(QUESTION),  # type: ignore[union-attr]
+    "light": lambda: SCORERS.make("light").score(PICTURES),
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "site"
+    forget(*KINDS)
+
+
+def write(site: Path, name: str, monkeypatch: pytest.MonkeyPatch, old: str = "", new: str = "", word: str = "") -> Path:
+    """Install one of the packages, with a change to its code."""
+    text = (PLUGINS / f"{name}.py").read_text(encoding="utf-8")
+    assert old in text
+    points = {f"{word or KINDS[name]}.{name}": f"{name}:make"}
+    return write_package(site, name, points, text.replace(old, new, 1) if old else text, monkeypatch)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_package_that_keeps_its_promise_is_listed_and_used(
+    name: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(site, name, monkeypatch)
+    assert len(ASKED[name]().text if name == "echo" else ASKED[name]()) >= 2
+    answer = culturekit("plugins", "--json")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert json.loads(answer.stdout) == [
+        {
+            "kind": KINDS[name], "name": name, "package": name, "version": "1.0", "place": f"{name}:make",
+            "problem": "",
+        }
+    ]  # fmt: skip
+    assert culturekit("plugins").stdout.split() == ["ok", KINDS[name], name, name, "1.0", f"{name}:make"]
+
+
+def test_what_is_held_is_still_what_it_was(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KINDS:
+        write(site, name, monkeypatch)
+    encoder = ENCODERS.make("greys?floor=2")
+    assert isinstance(encoder, ImageEncoder)
+    assert not isinstance(encoder, TextEncoder)
+    assert (encoder.identity.name, encoder.floor) == ("greys", 2.0)  # type: ignore[attr-defined]
+    assert isinstance(CLIENTS.make("echo"), FreeClient)
+    assert BACKENDS.make("flags").version == "flags 1"
+    assert [one.name for one in installed()] == ["flags", "greys", "echo", "light"]
+
+
+ENCODES = "        return self.encode_prepared([self.prepare(picture) for picture in pictures])"
+PAINTS = "        return [Picture(self.painted(request), seed_honoured=True) for request in requests]"
+ANSWERS = """        return Reply(json.dumps({"id": request.data["id"], "verdict": "keep"}))"""
+SCORES = "        return np.array(pictures, np.float64)"
+UNPICKLABLE = "        class Gone(Exception):\n            pass\n        raise Gone('out of paint')"
+
+BROKEN = [
+    ("greys", '    caveat = ""\n', "", "is no ImageEncoder; expected identity, caveat, batch_size, prepare, "
+     "encode_prepared, encode_images, found Greys without caveat"),
+    ("greys", "keepdims=True), np.float32)", "keepdims=True), np.float64)",
+     "answers encode_images with something else; expected float32 (2, 3), found float64 (2, 3)"),
+    ("greys", ENCODES, f"{ENCODES}[:1]",
+     "answers encode_images with something else; expected float32 (2, 3), found float32 (1, 3)"),
+    ("greys", "np.stack(pictures)", "np.stack(pictures) * np.nan",
+     "answers encode_images with something else; expected finite numbers, found numbers that are not finite"),
+    ("greys", "bands / np.linalg.norm(bands, axis=1, keepdims=True)", "bands * 0 + 1",
+     "answers encode_images with something else; expected vectors of length 1, found one of length 1.732"),
+    ("greys", ENCODES, "        raise ValueError('cuda exploded')",
+     "failed at encode_images: ValueError: cuda exploded"),
+    ("greys", "encode_images(self, pictures: Sequence[NDArray[np.uint8]])", "encode_images(self, pictures, size)",
+     "cannot be asked to encode_images: missing a required argument: 'size'; expected encode_images(pictures), "
+     "found encode_images(pictures, size)"),
+    ("greys", 'EncoderIdentity("greys", "none", "1", "bands", "float32", 3)', '"greys"',
+     "has something else as identity; expected EncoderIdentity, found str 'greys'"),
+    ("greys", "    return Greys(", "    raise KeyError('weights')\n    return Greys(", "failed: KeyError: 'weights'"),
+    ("flags", "def generate(", "def paint(", "is no ImageBackend; expected version, knows_truth, generate, found Flags "
+     "without generate"),
+    ("flags", PAINTS, f"{PAINTS}[1:]", "answers generate with something else; expected a list of 2 replies, found 1"),
+    ("flags", "3), np.uint8)", "3), np.float32)",
+     "answers generate with something else; expected uint8 (8, 16, 3), found float32 (8, 16, 3)"),
+    ("flags", "request.height or 32, request.width or 32", "32, 32",
+     "answers generate with something else; expected uint8 (8, 16, 3), found uint8 (32, 32, 3)"),
+    ("flags", PAINTS, UNPICKLABLE, "failed at generate: Gone: out of paint"),
+    ("flags", PAINTS, "        return [None for _ in requests]",
+     "answers generate with something else; expected a Picture or a Failure, found NoneType None"),
+    ("flags", '"flags 1"', "1", "has something else as version; expected str or NoneType, found int 1"),
+    ("echo", "def ask(", "def say(", "is no FreeClient; expected model, caveat, ask, found Echo without ask"),
+    ("echo", "Reply(json.dumps({", "(json.dumps({",
+     """answers ask with something else; expected a Reply, found str '{"id": "Q1", "verdict": "keep"}'"""),
+    ("echo", ANSWERS, "        raise RuntimeError('no voice')", "failed at ask: RuntimeError: no voice"),
+    ("echo", ANSWERS, "        raise SystemExit('enough')", "failed at ask: SystemExit: enough"),
+    ("echo", '"echo-1"', "None", "has something else as model; expected str, found NoneType None"),
+    ("light", SCORES, "        return list(pictures)",
+     "answers score with something else; expected float64 (2,), found list"),
+    ("light", SCORES, "        return np.array(pictures, np.float64) / 0 * 0",
+     "answers score with something else; expected finite numbers, found numbers that are not finite"),
+    ("light", SCORES, f"{SCORES}[:1]", "answers score with something else; expected float64 (2,), found float64 (1,)"),
+    ("light", "    batch_size = 8\n", "", "is no QualityScorer; expected name, caveat, needs_prompts, parameters, "
+     "batch_size, prepare, score_prepared, score, found Light without batch_size"),
+    ("light", SCORES, "        raise ValueError('too dark')", "failed at score: ValueError: too dark"),
+]  # fmt: skip
+"""A package, what is changed in it, and what is said."""
+
+
+@pytest.mark.parametrize(("name", "old", "new", "said"), BROKEN)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_package_that_breaks_its_promise_is_named(
+    name: str, old: str, new: str, said: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(site, name, monkeypatch, old, new)
+    with pytest.raises(PluginFailure) as caught:
+        answer = ASKED[name]()
+        _ = BACKENDS.make(name).version if name == "flags" else CLIENTS.make(name).model if name == "echo" else answer
+        _ = ENCODERS.make(name).identity if name == "greys" else answer
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        f"{name}:make: the {KINDS[name]} {name} of the package {name} 1.0 {said}. "
+        "Mend that package, or remove it: culturekit itself is not at fault."
+    )
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_package_that_lacks_another_names_it(
+    name: str, early: bool, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(site, name, monkeypatch)
+    head, make, body = path.read_text().partition("def make(")
+    path.write_text("import nowhere_to_be_found\n" + head + make + body if early else
+                    head + make + body.replace("    return", "    import nowhere_to_be_found\n    return"))  # fmt: skip
+    with pytest.raises(MissingDependency) as caught:
+        ASKED[name]()
+    assert str(caught.value) == (
+        f"{name}:make: the {KINDS[name]} {name} of the package {name} 1.0 needs the package nowhere_to_be_found, "
+        f"which is not installed. Install it, or see what the installation of {name} says of it."
+    )
+
+
+LISTED = {
+    "x = (\n": "cannot be imported: SyntaxError: '(' was never closed (echo.py, line 1)",
+    "import nowhere_to_be_found\n": "needs the package nowhere_to_be_found, which is not installed",
+    "": "cannot be imported: AttributeError: module 'echo' has no attribute 'make'",
+    "make = 3\n": "is something else than its kind; expected a function, found int",
+    "raise OSError('no such device')\n": "no such device",
+}
+
+
+@pytest.mark.parametrize("text", LISTED)
+def test_what_cannot_be_imported_is_listed_with_the_reason(
+    text: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_package(site, "echo", {"judge.echo": "echo:make"}, text, monkeypatch)
+    answer = culturekit("plugins")
+    assert answer.returncode == 1
+    assert "FAILS  judge  echo  echo  1.0  echo:make" in answer.stdout
+    assert LISTED[text] in answer.stdout
+
+
+def test_names_that_nobody_can_use_are_listed_with_the_reason(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"encodr.greys": "greys:make", "encoder.embedded": "greys:make", "quality.light": "light:make"}
+    for name in ("greys", "light"):
+        write_package(site, name, points, (PLUGINS / f"{name}.py").read_text(), monkeypatch)
+    problems = {one["name"]: one["problem"] for one in json.loads(culturekit("plugins", "--json").stdout)}
+    assert problems["greys"].startswith("there is no kind 'encodr'; expected KIND.NAME, of the kinds encoder, backend")
+    assert problems["light"] == "another package brings the quality light too; remove one of them"
+    assert problems["embedded"].startswith("another package")
+    with pytest.raises(UsageError, match=r"two packages bring the quality light; found the package greys 1.0 and the"):
+        SCORERS.make("light")
+
+
+def test_a_name_of_ours_stays_ours(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_package(site, "greys", {"encoder.embedded": "greys:make"}, (PLUGINS / "greys.py").read_text(), monkeypatch)
+    (listed,) = json.loads(culturekit("plugins", "--json").stdout)
+    assert listed["problem"] == "culturekit has a encoder 'embedded' of its own, which is used; choose another name"
+    assert ENCODERS.make("embedded").identity.name == "embedded"
+
+
+@pytest.mark.parametrize(("name", "word"), [("echo", "client"), ("echo", "language model client"),
+                                            ("light", "quality scorer")])  # fmt: skip
+def test_earlier_words_for_a_kind_are_still_read(
+    name: str, word: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(site, name, monkeypatch, word=word)
+    ASKED[name]()
+    (listed,) = json.loads(culturekit("plugins", "--json").stdout)
+    assert (listed["kind"], listed["problem"]) == (KINDS[name], "")
+
+
+def test_every_registry_has_its_point() -> None:
+    """What `--kinds` says is what there is."""
+    for point in POINTS:
+        module, _, name = point.registry.partition(":")
+        assert getattr(__import__(module, fromlist=[name]), name).point == point.kind
+        module, _, names = point.contract.partition(":")
+        for each in names.split(", "):
+            assert hasattr(__import__(module, fromlist=[each]), each)
+    assert [one["kind"] for one in json.loads(culturekit("plugins", "--kinds", "--json").stdout)] == [
+        point.kind for point in POINTS
+    ]
+
+
+def images(run: Path) -> Path:
+    """The images of one model."""
+    return run / "images-broad/images.parquet"
+
+
+def test_its_options_are_checked_before_anything_runs(
+    site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path, tmp_path: Path
+) -> None:
+    write(site, "greys", monkeypatch)
+    words = ("index", "embed", "--images", images(small_run), "--out", tmp_path / "vectors", "--encoder")
+    answer = culturekit(*words, "greys?flor=2")
+    assert answer.returncode == 2
+    assert "greys has no option flor; expected floor. Did you mean 'floor'?" in " ".join(answer.stderr.split())
+    assert not (tmp_path / "vectors").exists()
+
+
+LIGHT = ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))
+STAGES: dict[str, Callable[[Path], Stage]] = {
+    "greys": lambda run: embed_stage(EmbedSource(images(run)), EmbedOptions("greys")),
+    "flags": lambda run: generate_stage(
+        run / "prompts/prompts.parquet", ImagePlan(), backend="flags", model="flags", seed=0
+    ),
+    "echo": lambda run: judge_stage(
+        images(run), [ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))], "echo"
+    ),
+    "light": lambda run: quality_stage(QualityReads(images(run)), QualityOptions("light")),
+}
+SAYS = {
+    "greys": ('"1", "bands"', '"2", "bands"'), "flags": ('"flags 1"', '"flags 2"'), "echo": ('"echo-1"', '"echo-2"'),
+    "light": ('"version": 1', '"version": 2'),
+}  # fmt: skip
+"""What each says of itself, and will say."""
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_changed_package_makes_another_stage(
+    name: str, site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path
+) -> None:
+    def options(text: str) -> Mapping[str, object]:
+        path.write_text(text)
+        forget(name)
+        importlib.invalidate_caches()
+        return STAGES[name](small_run).options
+
+    path = write(site, name, monkeypatch)
+    text, stated = path.read_text(), "__version__ = '7'\n"
+    first = options(text)
+    assert options(text) == first
+    assert options(f"{text}# another comment\n") != first, "without a version the code is what tells"
+    seventh = options(text + stated)
+    assert seventh[f"{KINDS[name]}_plugin"]["version"] == "7"  # type: ignore[index]
+    assert options(f"{text}{stated}# another comment\n") == seventh
+    assert options(text + stated.replace("7", "8")) != seventh
+    assert options(text.replace(*SAYS[name]) + stated) != seventh, "what it says of itself tells, too"
+
+
+def test_ours_leave_the_keys_of_stages_alone(small_run: Path) -> None:
+    paths = list(small_run.glob("*/manifest.json"))
+    assert paths
+    for path in paths:
+        assert not [key for key in json.loads(path.read_text())["options"] if key.endswith("_plugin")]
+    assert behind(ENCODERS, "embedded") == behind(SCORERS, "embedded") == {}
+
+
+@pytest.mark.endtoend
+@pytest.mark.parametrize("error", ["ValueError('cuda exploded')", "type('Odd', (Exception,), {})('cuda exploded')"])
+def test_what_fails_in_a_worker_is_named_and_costs_no_apology(
+    error: str, site: Path, monkeypatch: pytest.MonkeyPatch, small_run: Path, tmp_path: Path
+) -> None:
+    write(site, "flags", monkeypatch, PAINTS, f"        raise {error}")
+    answer = culturekit(
+        "generate", "--prompts", small_run / "prompts/prompts.parquet", "--backend", "flags",
+        "--out", tmp_path / "images", in_workers=True,
+    )  # fmt: skip
+    assert answer.returncode == 2
+    said = " ".join(answer.stderr.split())
+    assert "the backend flags of the package flags 1.0 failed at generate" in said
+    assert "cuda exploded" in said
+    assert "mistake in culturekit" not in said
