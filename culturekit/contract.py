@@ -9,7 +9,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from culturekit.plugins import Plugin
 
-__all__ = ["Broken", "Contract", "broken_by", "hold", "maker_of", "shown"]
+__all__ = ["Broken", "Contract", "broken_by", "hold", "maker_of", "shown", "state_of"]
+
+STATE = 16
+"""Letters that tell the states of a plugin apart."""
 
 
 class Broken(Exception):
@@ -42,8 +45,8 @@ class Contract:
 
     Attributes:
         shapes: protocols, of which it must have all members of at least one.
-        answers: by method, what looks at an answer, given the thing, the answer and what was asked, and gives it on;
-            `hold` refuses it.
+        answers: by method or value, what looks at an answer, given the thing, the answer and what was asked, and gives
+            it on; `hold` refuses it.
         raises: what a method may raise as an answer.
         says: what the thing says of itself that decides what comes of it.
     """
@@ -84,6 +87,7 @@ class Held:
     def __init__(self, thing: object, plugin: Plugin) -> None:
         """Keep the thing, and who made it."""
         self._thing, self._plugin = thing, plugin
+        self._state = ""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what no contract speaks of
         """Give what the thing has besides."""
@@ -94,6 +98,15 @@ def maker_of(thing: object) -> Plugin:
     """Give the plugin that made something that is held."""
     plugin: Plugin = thing._plugin  # type: ignore[attr-defined]
     return plugin
+
+
+def state_of(thing: Any) -> str:  # noqa: ANN401 - something that is held
+    """Say in which state the plugin is that made something, as a version or the beginning of a hash."""
+    if not thing._state:
+        ((kind, text),) = maker_of(thing).made_of().items()
+        thing._state = f"{kind} {text[:STATE]}"
+    state: str = thing._state
+    return state
 
 
 def members(shape: type) -> list[str]:
@@ -124,7 +137,9 @@ def passed(name: str, promised: object, contract: Contract, plugin: Plugin) -> p
                 f"has something else as {name}", expected=" or ".join(kind.__name__ for kind in kinds),
                 found=shown(found),
             )  # fmt: skip
-        return found if kinds or not callable(found) else called(self, found, name, contract)
+        if callable(found) and not kinds:
+            return called(self, found, name, contract)
+        return contract.answers[name](self, found) if kinds and name in contract.answers else found
 
     return property(member)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from culturekit.errors import CultureKitError, MissingDependency, PluginFailure, UsageError
 
-__all__ = ["PLUGIN_GROUP", "POINTS", "Plugin", "Point", "installed", "plugins_of"]
+__all__ = ["PLUGIN_GROUP", "POINTS", "Plugin", "Point", "failure_within", "installed", "plugins_of"]
 
 PLUGIN_GROUP = "culturekit.plugins"
 
@@ -203,6 +203,12 @@ def installed() -> list[Plugin]:
         about = (point.dist.name, point.dist.version) if point.dist else ("", "")
         found.add(Plugin(KINDS.get(word, word), name, point.value, *about))
     return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place))
+
+
+def failure_within(error: BaseException) -> PluginFailure | None:
+    """Name the plugin whose code raised an error that nothing held; None where it is not of a plugin."""
+    plugin = next((one for one in installed() if one.raised(error)), None)
+    return plugin.failure(f"failed: {type(error).__name__}: {error}") if plugin else None
 
 
 def plugins_of(kind: str) -> dict[str, Plugin]:

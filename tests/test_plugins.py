@@ -27,11 +27,12 @@ from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.judge_stage import judge_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
-from culturekit.plugins import POINTS, installed
+from culturekit.plugins import POINTS, digest_of_code, installed
 from culturekit.stages.stage import Stage
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
 
+SMALL = Path(__file__).parent / "fixtures/small.yaml"
 KINDS = {"greys": "encoder", "flags": "backend", "echo": "judge", "light": "quality"}
 PICTURES = [np.full((8, 8, 3), shade, np.uint8) for shade in (10, 200)]
 REQUESTS = [
@@ -84,6 +85,7 @@ def test_what_is_held_is_still_what_it_was(site: Path, monkeypatch: pytest.Monke
     encoder = ENCODERS.make("greys?floor=2")
     assert isinstance(encoder, ImageEncoder)
     assert not isinstance(encoder, TextEncoder)
+    assert encoder.identity.revision == f"1, code {digest_of_code('greys')[:16]}", "no index mixes states of a package"
     assert (encoder.identity.name, encoder.floor) == ("greys", 2.0)  # type: ignore[attr-defined]
     assert isinstance(CLIENTS.make("echo"), FreeClient)
     assert BACKENDS.make("flags").version == "flags 1"
@@ -213,7 +215,7 @@ def test_names_that_nobody_can_use_are_listed_with_the_reason(site: Path, monkey
 def test_a_name_of_ours_stays_ours(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_package(site, "greys", {"encoder.embedded": "greys:make"}, (PLUGINS / "greys.py").read_text(), monkeypatch)
     (listed,) = json.loads(culturekit("plugins", "--json").stdout)
-    assert listed["problem"] == "culturekit has a encoder 'embedded' of its own, which is used; choose another name"
+    assert listed["problem"] == "the encoder embedded of culturekit itself is used; choose another name"
     assert ENCODERS.make("embedded").identity.name == "embedded"
 
 
@@ -258,6 +260,32 @@ def test_its_options_are_checked_before_anything_runs(
 
 
 LIGHT = ImageQuestion("see", "light", "Is it light?", answers=("yes", "no"))
+WRONG_SPECS = {
+    "references: {backend: simulated, per_artifact: 3}": (
+        "references: {backend: simulated, per_artifact: 3}\nencoder: 'greys?flor=2'",
+        "greys has no option flor; expected floor. Did you mean 'floor'?",
+    ),
+    "{name: broad, backend: simulated}": (
+        "{name: broad, backend: 'flags?shade=2'}", "flags takes no target and no options; found shade",
+    ),
+    "concepts: [art]": (
+        "concepts: [art]\njudge: 'echo:loud'", "echo takes no target and no options; found loud",
+    ),
+}  # fmt: skip
+"""In a recipe: what is replaced, by what, and what is said."""
+
+
+@pytest.mark.parametrize("old", WRONG_SPECS)
+def test_its_options_are_checked_by_plan(old: str, site: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in KINDS:
+        write(site, name, monkeypatch)
+    text, (new, said) = SMALL.read_text(encoding="utf-8"), WRONG_SPECS[old]
+    assert old in text
+    (tmp_path / "recipe.yaml").write_text(text.replace(old, new), encoding="utf-8")
+    answer = culturekit("plan", tmp_path / "recipe.yaml")
+    assert (answer.returncode, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
+
+
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "greys": lambda run: embed_stage(EmbedSource(images(run)), EmbedOptions("greys")),
     "flags": lambda run: generate_stage(

@@ -39,6 +39,7 @@ class AnswerDesk:
         journal: where answers are kept.
         holders: who was given each sheet.
         counts: how many people answered each task.
+        aside: what else those who answer are told of the whole.
     """
 
     page: str
@@ -50,6 +51,7 @@ class AnswerDesk:
     journal: AnswerJournal
     holders: dict[str, set[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    aside: str = ""
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,8 @@ class AnswerDesk:
     def together(self) -> str:
         """Say how far everybody has come."""
         people = len(self.people)
-        return f"{self.answered:,} of {self.wanted:,} answers by {people} {'person' if people == 1 else 'people'}"
+        who = "person" if people == 1 else "people"
+        return f"{self.answered:,} of {self.wanted:,} answers by {people} {who}{self.aside}"
 
     def begin(self, asked: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
         """Give somebody the sheet to go on with, and what they answered of it; None where nothing is left for them."""

@@ -10,6 +10,7 @@ import polars as pl
 from culturekit.annotate.answer_rows import meanings_of
 from culturekit.annotate.exported_answers import KeyRow
 from culturekit.annotate.exported_json import Answered
+from culturekit.annotate.offered_answers import FIRST
 from culturekit.annotate.scheme import Scheme
 from culturekit.builders.country_names import country_code
 from culturekit.builders.folded_names import folded
@@ -25,6 +26,9 @@ AUDIT = "audit"
 GOLD = ("gold", "known_artifact_id", "known_country", "known_continent")
 """The columns of audits that had gold items."""
 
+MAPPED = ("offered_first", "as_mapped")
+"""The columns of audits whose form knew what images were mapped to."""
+
 MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_LIST}
 """What options of the first question mean where no place is named; a form that has only `none` tells nothing apart."""
 
@@ -39,6 +43,7 @@ def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: st
     lies_in = {country: min(each, key=lambda name: (-each[name], name)) for country, each in votes.items()}
     settled = [{**row, "continent": lies_in.get(row["country"], row["continent"])} for row in rows]
     optional = ["none_means", *(GOLD if any(row["gold"] for row in rows) else ())]
+    optional += MAPPED if any(row["offered_first"] is not None for row in rows) else ()
     schema = AUDITS.schema | {name: AUDITS.optional[name].dtype for name in optional}
     return pl.DataFrame(settled, schema=schema).unique(AUDITS.key, keep="first", maintain_order=True)
 
@@ -65,7 +70,18 @@ def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None)
         "none_of_these": nowhere,
         "none_means": MEANS.get(shows) if nowhere and apart else None,
         "gold": gold,
+        **offered_mapped(row, said),
         **{f"known_{name}": known.get(name) for name in ("artifact_id", "country", "continent")},
+    }
+
+
+def offered_mapped(row: KeyRow, said: Mapping[str, str]) -> dict[str, bool | None]:
+    """Tell whether what an image was mapped to was listed first, and whether it was chosen; None if not known."""
+    listed = orjson.loads(row["options"]).get("artifacts", {}).values()
+    places = {offer["mapped"] for offer in listed if "mapped" in offer}
+    return {
+        "offered_first": FIRST in places if places else None,
+        "as_mapped": "mapped" in said if places else None,
     }
 
 

@@ -5,23 +5,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import polars as pl
+from pydantic import Field
 
 from culturekit.annotate.bare_pictures import BarePicture, copy_bare
 from culturekit.annotate.blinding import project_id
 from culturekit.annotate.form import form_page
 from culturekit.annotate.items import Item
 from culturekit.annotate.label_studio import label_studio_tasks, template
-from culturekit.annotate.prolific import prolific_links
+from culturekit.annotate.prolific import check_address, prolific_links
 from culturekit.annotate.quotas import Quotas, shares
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Part, Project, Task, make_parts
 from culturekit.errors import UsageError
 from culturekit.records.schemas import ANNOTATION_KEY, DROPS
 from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import write_table
 
@@ -39,27 +41,30 @@ EVERYBODY_AT_HOME = Quotas()
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How items become tasks.
-
-    Attributes:
-        quotas: how many annotators of which regions judge an item.
-        per_sheet: at most so many items stand in one sheet.
-        checks: attention checks in each sheet.
-        repeats: items that each sheet asks twice, of every three at most one.
-        gold: gold items in each sheet, where there are any.
-        pictures_at: where Label Studio finds the pictures.
-        form_at: the address of the form for Prolific; empty for no links.
-        completion: the address that ends a Prolific study.
-    """
+    """How items become tasks."""
 
     quotas: Quotas = EVERYBODY_AT_HOME
-    per_sheet: int = 40
-    checks: int = 2
-    repeats: int = 3
-    gold: int = 10
-    pictures_at: str = "/data/local-files/?d=pictures/"
-    form_at: str = ""
-    completion: str = ""
+    per_sheet: Annotated[int, Field(ge=1, le=1000, description="Most items of one sheet.")] = 40
+    checks: Annotated[int, Field(ge=0, le=20, description="Attention checks in each sheet.")] = 2
+    repeats: Annotated[
+        int, Field(ge=0, le=100, description="Items that each sheet asks twice; of three items at most one.")
+    ] = 3
+    gold: Annotated[
+        int,
+        Field(ge=10, le=1000, description="Such pictures in each sheet, where --gold is given."),
+        Typed("gold-per-sheet"),
+    ] = 10
+    pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
+        "/data/local-files/?d=pictures/"
+    )
+    form_at: Annotated[str, Field(description="Web address of the form; writes links for Prolific.")] = ""
+    completion: Annotated[str, Field(description="Web address that ends a Prolific study.")] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an address that is none."""
+        for name, address in (("--form-at", self.form_at), ("--completion", self.completion)):
+            if address:
+                check_address(address, name=name)
 
 
 def plan_project(

@@ -29,9 +29,10 @@ class FormServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, desk: AnswerDesk, *, port: int = 0, saved: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, desk: AnswerDesk, *, port: int = 0) -> None:
         """Listen on a port, or on any that is free."""
-        self.desk, self.saved, self.token = desk, saved, secrets.token_urlsafe(24)
+        self.saved: Callable[[], None] = lambda: None
+        self.desk, self.token = desk, secrets.token_urlsafe(24)
         super().__init__((LOOPBACK, port), FormHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the library has it
@@ -91,6 +92,9 @@ class FormHandler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if host in HERE and hmac.compare_digest(token.encode(), self.server.token.encode()):
             return name
+        if self.path == "/favicon.ico":
+            self.give(HTTPStatus.NO_CONTENT, b"", "image/png")
+            return None
         self.refuse(HTTPStatus.FORBIDDEN, "Open the address that `culturekit annotate serve` printed, all of it.")
         return None
 

@@ -12,7 +12,10 @@ from culturekit.annotate.tasks import Offer
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 
-__all__ = ["OF_SPACE", "own_offers", "space_offers", "wanted_lists"]
+__all__ = ["FIRST", "OF_SPACE", "own_offers", "space_offers", "wanted_lists"]
+
+FIRST, LATER = "first", "later"
+"""Where the list of an item holds what its picture was mapped to."""
 
 OF_SPACE = ("artifacts", "countries", "continents")
 """The lists that come from a cultural space."""
@@ -31,7 +34,7 @@ def space_offers(
     """Offer each item artifacts of its concept, and all countries and continents.
 
     The artifacts are those that the picture was mapped to, filled up with others drawn from the concept, in a drawn
-    order: what the mapping says cannot be told from the list.
+    order. By chance the nearest one stands first or later, so that what raters make of the first can be seen.
 
     Args:
         items: what is judged.
@@ -118,11 +121,18 @@ def shortlist(
     chosen = set(likely) | set(others[: max(length - len(likely), 0)])
     listed = [place for place in places if place[0] in chosen]
     rng.shuffle(listed)
+    nearest = likely[0] if likely and item.known is None and len(chosen) > 1 else None
+    first = bool(generator(seed, "first", item.item_id).integers(2))
+    if nearest is not None and (listed[0][0] == nearest) != first:
+        other = next(number for number, place in enumerate(listed) if (place[0] == nearest) == first)
+        listed[0], listed[other] = listed[other], listed[0]
+    of_nearest = {"mapped": FIRST if first else LATER}
     return [
         Offer(
             f"a{number}",
             f"{name} ({country_name})",
-            {"choice": artifact, "artifact_id": artifact, "country": country, "continent": continent},
+            {"choice": artifact, "artifact_id": artifact, "country": country, "continent": continent}
+            | (of_nearest if artifact == nearest else {}),
         )
         for number, (artifact, name, country, country_name, continent) in enumerate(listed, start=1)
     ]

@@ -8,18 +8,17 @@ from culturekit.annotate.tasks import Part
 from culturekit.errors import UsageError
 from culturekit.storage.spreadsheet_cells import csv_text
 
-__all__ = ["checked_address", "prolific_links"]
+__all__ = ["check_address", "prolific_links"]
 
 FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 COLUMNS = ("sheet", "annotator_region", "items", "places", "url")
 
 
-def checked_address(address: str, *, name: str) -> str:
-    """Accept the address of a page on the web."""
+def check_address(address: str, *, name: str) -> None:
+    """Refuse what is no address of a page on the web."""
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.netloc or any(c.isspace() or c in "<>\"'" for c in address):
         raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))
-    return address
 
 
 def prolific_links(parts: Sequence[Part], form_at: str) -> bytes:

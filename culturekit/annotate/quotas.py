@@ -9,6 +9,7 @@ from pydantic import Field
 from culturekit.annotate.blinding import drawn
 from culturekit.annotate.items import Item
 from culturekit.errors import UsageError
+from culturekit.stages.stage_command import Typed
 
 __all__ = ["ANYWHERE", "Quotas", "Share", "shares"]
 
@@ -18,17 +19,17 @@ ANYWHERE = "anywhere"
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """How many annotators judge an item.
+    """How many annotators judge an item."""
 
-    Attributes:
-        inside: of the item's own region.
-        outside: of other regions.
-        regions: where annotators are found; empty for the regions that items have.
-    """
-
-    inside: Annotated[int, Field(ge=0, le=50)] = 3
-    outside: Annotated[int, Field(ge=0, le=50)] = 0
-    regions: tuple[str, ...] = ()
+    inside: Annotated[
+        int, Field(ge=0, le=50, description="Annotators of an item's own region."), Typed("in-region")
+    ] = 3
+    outside: Annotated[int, Field(ge=0, le=50, description="Annotators of other regions."), Typed("out-of-region")] = 0
+    regions: Annotated[
+        tuple[str, ...],
+        Field(description="Where annotators are found; repeatable. [the regions of the items]"),
+        Typed("region", gather=lambda names: tuple(sorted(set(names)))),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,10 @@ def main() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # libraries in Rust panic with what is no Exception
+        from culturekit.plugins import failure_within
         from culturekit.storage.system_errors import outside_failure
 
-        if failure := outside_failure(error):
+        if failure := outside_failure(error) or failure_within(error):
             leave(f"error: {failure}", failure.exit_code)
         import traceback
 

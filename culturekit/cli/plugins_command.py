@@ -74,7 +74,7 @@ def problem_of(plugin: Plugin, points: dict[str, Point], *, alone: bool) -> str:
     module, _, name = point.registry.partition(":")
     registry = getattr(importlib.import_module(module), name)
     if plugin.name in registry.entries:
-        return f"culturekit has a {registry.kind} {plugin.name!r} of its own, which is used; choose another name"
+        return f"the {registry.kind} {plugin.name} of culturekit itself is used; choose another name"
     try:
         if plugin.kind == "metric":
             from culturekit.families.listing import family_named

@@ -13,7 +13,16 @@ from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.stages import run_one
-from culturekit.families.family import Declared, dataclasses_of, declared, declared_as, is_group, options_in, options_of
+from culturekit.families.family import (
+    SEVERAL,
+    Declared,
+    dataclasses_of,
+    declared,
+    declared_as,
+    is_group,
+    options_in,
+    options_of,
+)
 from culturekit.families.handles.inputs import Input
 from culturekit.llm.answers import LlmOptions
 from culturekit.stages.stage_command import AskingCommand, StageCommand
@@ -141,7 +150,7 @@ def one_of(each: Declared) -> Any:  # noqa: ANN401 - any type
         return Path
     if each.typed.read or each.typed.gather:
         return str
-    return get_args(each.kind)[0] if get_origin(each.kind) is tuple else each.kind
+    return get_args(each.kind)[0] if get_origin(each.kind) in SEVERAL else each.kind
 
 
 def is_handle(each: Declared) -> bool:

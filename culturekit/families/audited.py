@@ -21,7 +21,7 @@ from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import ONCE, answers_of, samples_of
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.audit_gates import audited_answers, marks_of
 from culturekit.metrics.corrected.audited_shares import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
@@ -128,9 +128,9 @@ def score_audited(
                 except UsageError as error:
                     reasons[error.problem] += 1
             for one in parts:
-                rows += rows_of([one], level, options, concept=one["concept"][0])
+                rows += rows_of([one], level, options, audits, concept=one["concept"][0])
             if len(parts) == len(concepts) > 1:
-                rows += rows_of(parts, level, options, concept=None)
+                rows += rows_of(parts, level, options, audits, concept=None)
     if not rows and required:
         raise UsageError("no audit says what images show", found="; ".join(reasons))
     return scored(rows, left_out={f"{REFUSED}{why}": count for why, count in sorted(reasons.items())})
@@ -153,13 +153,15 @@ def seen_images(
 
 
 def rows_of(
-    parts: Sequence[pl.DataFrame], level: str, options: AuditedOptions, *, concept: str | None
+    parts: Sequence[pl.DataFrame], level: str, options: AuditedOptions, audits: pl.DataFrame, *, concept: str | None
 ) -> Iterator[Row]:
     """Write what the audit of some concepts says at one level."""
     sizes = [part.height for part in parts]
     looked = [part.drop_nulls("nothing") for part in parts]
     n, model = sum(sizes), parts[0]["model"][0]
     told = {"level": level, "audited": sum(part.height for part in looked), "confidence": options.confidence}
+    marks = {mark for part in parts for mark in marks_of(part, audits, options.pool, options.design)}
+    told |= {"marked": sorted(marks)} if marks else {}
 
     def row(metric: str, answer: AuditedShare, label: str | None = None, **more: object) -> Row:
         interval = Interval(answer.value, answer.low, answer.high, n, "these")

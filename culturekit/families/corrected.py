@@ -15,11 +15,11 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import (
+    ANCHORED,
     DESIGN_UNKNOWN,
     NONE_UNDIVIDED,
     ONE_RATER,
     answers_about,
-    gold_of,
     marks_of,
     unplaced_answers,
 )
@@ -61,6 +61,8 @@ class Correction:
 NO_CORRECTION = Correction()
 
 MARKS = {
+    ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
+    "images are left out of corrected scores.",
     ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
     DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
     NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "
@@ -179,9 +181,10 @@ def corrected(
         )
 
     answer, own = by(audits, key), answers_about(images, audits, correction.pool)
+    others = audits.join(images.select("image_id"), on="image_id", how="anti")
     supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
     return answer, {
-        name: by(pl.concat([answers, gold_of(audits)], how="diagonal"), f"{key}\0{name}").value
+        name: by(pl.concat([answers, others], how="diagonal"), f"{key}\0{name}").value
         for name, answers in supposed.items()
         if answers is not None
     }

@@ -1,7 +1,7 @@
 """What a family of scores declares: its metrics, the stage that scores them, and options that are said once."""
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
@@ -10,12 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from culturekit.families.handles.inputs import Files, Input
+from culturekit.families.handles.inputs import Files
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.catalog import CATALOG, Metric
 from culturekit.stages.stage_command import PLAIN, StageCommand, Typed
 
 __all__ = [
+    "SEVERAL",
     "Confidence",
     "Correction",
     "Declared",
@@ -57,6 +58,9 @@ class Family(StageCommand):
     check: str = ""
 
 
+SEVERAL = (tuple, Sequence)
+"""Kinds of a field that is typed any number of times."""
+
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -91,7 +95,7 @@ class Declared:
         """Whether an option takes any number of values, or of files."""
         if self.typed.once:
             return False
-        repeated = bool(self.typed.others or self.typed.gather) or get_origin(self.kind) is tuple
+        repeated = bool(self.typed.others or self.typed.gather) or get_origin(self.kind) in SEVERAL
         return repeated or (isinstance(self.kind, type) and issubclass(self.kind, Files))
 
     @property
@@ -160,7 +164,7 @@ def options_of(group: Declared) -> Iterator[Declared]:
 
 def is_group(each: Declared) -> bool:
     """Tell whether a field holds options of its own."""
-    return is_dataclass(each.kind) and not (isinstance(each.kind, type) and issubclass(each.kind, Input))
+    return isinstance(each.kind, type) and is_dataclass(each.kind) and any(True for _ in options_in(each.kind))
 
 
 def check_options(options: object) -> None:

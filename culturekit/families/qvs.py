@@ -86,7 +86,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        13 if given.audits else 8,  # corrected rows have other limits since 13; the others are as they were
+        14 if given.audits else 8,  # corrected rows have other limits since 14; the others are as they were
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

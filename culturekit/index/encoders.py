@@ -1,11 +1,12 @@
 """The encoders that culturekit knows by name."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from culturekit.contract import Contract, hold
-from culturekit.index.encoder import Encoder, ImageEncoder, TextEncoder, Vectors
+from culturekit.contract import Contract, hold, state_of
+from culturekit.index.encoder import Encoder, EncoderIdentity, ImageEncoder, TextEncoder, Vectors
 from culturekit.registry import Entry, Registry
 
 __all__ = ["ENCODERS"]
@@ -27,9 +28,14 @@ def vectors(encoder: Encoder, answer: object, asked: Sequence[object]) -> Vector
     return found
 
 
+def identified(encoder: Encoder, identity: EncoderIdentity) -> EncoderIdentity:
+    """Let the state of the plugin be part of what never mixes in one index."""
+    return replace(identity, revision=f"{identity.revision}, {state_of(encoder)}")
+
+
 ENCODER = Contract(
     (ImageEncoder, TextEncoder),
-    answers={"encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
+    answers={"identity": identified, "encode_prepared": vectors, "encode_images": vectors, "encode_texts": vectors},
     says=lambda encoder: {"identity": encoder.identity.as_options()},
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from culturekit.metrics.corrected.audit_gates import anchoring_seen, unanchored
 from culturekit.records.none_of_these import NO_CULTURE
 from culturekit.records.schemas import AUDITS
 from culturekit.storage.tables import read_table
@@ -81,8 +82,9 @@ def people_behind(folder: Path, score: Mapping[str, Any], matches: pl.DataFrame)
     nearest = matches.filter(pl.col("rank") == 1)
     roles = [role for role in sorted(manifest_of(folder).inputs) if role.partition("-")[0] in {"audit", "audits"}]
     said = pl.concat([read_table(upstream(folder, role), AUDITS) for role in roles], how="diagonal")
-    said = said.join(nearest.select("image_id"), on="image_id", how="semi").sort("image_id", "annotator")
     said = said if told.pool is None else said.filter(pool=told.pool)
+    said = unanchored(said) if anchoring_seen(said) else said
+    said = said.join(nearest.select("image_id"), on="image_id", how="semi").sort("image_id", "annotator")
     answers: dict[str, tuple[Answer, ...]] = {}
     for row in said.iter_rows(named=True):
         answers[row["image_id"]] = (*answers.get(row["image_id"], ()), answer_of(row, level))

@@ -82,7 +82,7 @@ def truthful(project: Path) -> Any:
         offered = orjson.loads(row["options"])["artifacts"]
         codes = [code for code, what in offered.items() if what["country"] == country]
         if person == 1 and codes:
-            return {"shows": "artifact", "artifact": codes[0]}
+            return {"shows": "artifact", "artifact": codes[-1]}  # whatever stands first
         return {"shows": "country", "country": country}
 
     return answer
@@ -108,14 +108,33 @@ def test_from_a_sample_to_a_corrected_score(tmp_path: Path, files: ExportFiles) 
     assert scores["value"].is_between(0, 1).all()
 
 
-def test_the_mapped_artifact_is_offered_among_others_and_not_in_front(tmp_path: Path, files: ExportFiles) -> None:
+def test_chance_offers_the_mapped_artifact_first_or_later_and_answers_say_which(
+    tmp_path: Path, files: ExportFiles
+) -> None:
     export(tmp_path / "project", files, "audit", shortlist=8)
-    places = []
-    for row in key_of(tmp_path / "project").values():
+    key, first, places = key_of(tmp_path / "project"), {}, set()
+    for row in key.values():
         offered = orjson.loads(row["options"])["artifacts"]
         assert len(offered) == 8
-        places.append([what["choice"] for what in offered.values()].index(f"Q0{MAPPED[row['item_id']]}"))
-    assert len(set(places)) > 4
+        place = [what["choice"] for what in offered.values()].index(f"Q0{MAPPED[row['item_id']]}")
+        first[row["item_id"]] = place == 0
+        places.add(place)
+    assert len(places) > 5
+    assert 20 < sum(first.values()) < 40
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        row = key[data["task"]]
+        if row["kind"] == "check":
+            return dict(orjson.loads(row["expected"]))
+        chosen = 1 + int(row["item_id"][2:]) % 2
+        return {"shows": "artifact", "artifact": f"a{chosen}"}
+
+    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(studio_tasks(tmp_path / "project"), (1,), answer)))
+    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
+    assert dict(audits.select("image_id", "offered_first").iter_rows()) == first
+    for row in audits.iter_rows(named=True):
+        assert row["as_mapped"] == (row["artifact_id"] == f"Q0{MAPPED[row['image_id']]}")
 
 
 def test_a_sample_keeps_the_others_out(tmp_path: Path, files: ExportFiles) -> None:

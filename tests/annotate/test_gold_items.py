@@ -105,6 +105,7 @@ def test_answers_to_them_stand_beside_what_they_show_and_hold_the_rater(tmp_path
         assert row["known_country"] == ("JP" if GOLD[row["image_id"]] else None)
         assert row["known_continent"] == ("Asia" if GOLD[row["image_id"]] else None)
     assert audits.filter(~pl.col("gold"))["known_country"].null_count() == len(IMAGES)
+    assert gold["offered_first"].null_count() == gold.height  # nothing was mapped to what stands first
     ratings = pl.read_parquet(tmp_path / "rated/annotations.parquet")
     assert set(ratings["item_id"]) == set(IMAGES)
     options = QvsOptions(kernels=((0.0, 1.0, 0.0),))

@@ -11,7 +11,7 @@ from culturekit.cli.described import described_at
 from tests.command_line import culturekit
 
 TWICE = {
-    "a command": (("score", "audit-sample", "--matches", "a", "--matches", "b", "--out", "c"), "--matches"),
+    "a command": (("score", "audit-sample", "--matches", "a", "--out", "b", "--out", "c"), "--out"),
     "a command of a family": (("score", "spread", "--size", "4", "--size", "8"), "--size"),
     "a command of a group": (("prompts", "build", "cube", "--out", "a", "--cspace", "b", "--out", "c"), "--out"),
     "a short name and the long one": (("score", "audit-sample", "--n", "20", "--n=30"), "--n"),

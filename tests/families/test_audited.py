@@ -72,6 +72,7 @@ def test_one_concept_has_wilsons_limits_and_an_audit_without_error_is_not_certai
     drawn = audit_sample(matches, n=40, rng=np.random.default_rng(0))["image_id"].to_list()
     shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
     scores = score_audited(matches, audits_of({image: shown[image] for image in drawn})).scores
+    assert scores["params"].str.contains('"one rater"').all()
     right = scores.filter(pl.col("metric") == "mapping_accuracy", pl.col("params").str.contains('"country"')).to_dicts()
     low, high = proportion_confint(40, 40, method="wilson")
     assert (right[0]["value"], right[0]["ci_low"], right[0]["ci_high"]) == pytest.approx((1.0, low, high))

@@ -1,5 +1,6 @@
 """The audit of a run in its own folder: drawn once, answered by people, taken in by the next run."""
 
+import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from culturekit.annotate.answer_desk import AnswerDesk
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import FolderInUse, UsageError
+from culturekit.pipeline.narrowing import Narrowing
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import AuditSize, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
@@ -106,6 +108,31 @@ def test_the_next_run_takes_the_answers_in(run_copy: Path, small_recipe: Recipe)
     gold = audits.filter("gold")
     assert gold.height >= 10
     assert (gold["country"] == gold["known_country"]).all()
+
+
+def test_intervals_are_told_after_every_thirty_answers_and_name_no_model_to_those_who_answer(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("culturekit.metrics.corrected.audit_gates.FEWEST_AUDITED", 20)
+    truth, told = truth_of(run_copy), list[str]()
+    with desk_of(run_copy) as desk:
+        narrowing = Narrowing(folders_of(run_copy), desk, HereEngine(), told.append)
+        narrowing.heard()
+        assert told == []
+        while answer_sheet(desk, run_copy / "to-audit", "ana", truth):
+            pass
+        narrowing.heard()
+        narrowing.looking.acquire()
+        assert told[0] == f"after {desk.wanted} answers, corrected diversity (country kernel):"
+        assert [line.split(",")[0].strip() for line in told[1:4]] == ["broad", "empty", "narrow"]
+        assert re.search(r"answers by 1 person; the widest of 3 intervals is 0\.\d{3}$", desk.together)
+
+
+def test_intervals_that_answers_cannot_carry_are_told_with_the_reason(run_copy: Path) -> None:
+    told = list[str]()
+    with desk_of(run_copy) as desk:
+        Narrowing(folders_of(run_copy), desk, HereEngine(), told.append).end()
+        assert (desk.aside, "kernels not corrected: no audited image" in told[1]) == ("", True)
 
 
 @pytest.mark.endtoend

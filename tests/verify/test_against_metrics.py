@@ -238,8 +238,8 @@ def test_raters_who_cannot_tell_or_name_a_country_outside_the_space(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("raters", [1, 3])
-def test_raters_whom_gold_items_hold(tmp_path: Path, raters: int) -> None:
-    world = World(tmp_path)
+def test_raters_whom_gold_items_hold_and_the_form_draws(tmp_path: Path, raters: int) -> None:
+    world = World(tmp_path, repeats=9)
     path = world.audits(raters, 0.95)
     gold = filled(AUDITS, [
         {"image_id": f"gold-{number}", "pool": "us", "annotator": f"r{rater}", "none_of_these": False,
@@ -247,12 +247,16 @@ def test_raters_whom_gold_items_hold(tmp_path: Path, raters: int) -> None:
          "known_country": "JP" if number % 8 else "IN", "known_continent": "Asia", "drawing": None, "none_means": None}
         for number in range(12) for rater in range(raters)
     ])  # fmt: skip
-    change_table(path, lambda table: pl.concat([table, gold], how="diagonal").select(*AUDITS.columns, *AUDITS.optional))
-    answer = world.verified(QvsOptions(KERNELS[1:]), audits=path, correction=Correction(seed=3))
+    first = pl.col("image_id").rank("dense") % 2 == 0
+    known = {"offered_first": pl.when(~pl.col("gold").fill_null(value=False)).then(first), "as_mapped": first}
+    columns = [*AUDITS.columns, *AUDITS.optional]
+    change_table(path, lambda table: pl.concat([table, gold], how="diagonal").with_columns(**known).select(columns))
+    answer = world.verified(QvsOptions(KERNELS[1:4]), audits=path, correction=Correction(seed=3))
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
     assert len(corrected) > 10
     assert not any("one rater" in verdict.params for verdict in corrected)
+    assert all("anchored answers left out" in verdict.params for verdict in corrected)
 
 
 @pytest.mark.slow

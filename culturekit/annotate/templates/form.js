@@ -234,7 +234,7 @@
     try {
       await work();
     } catch (error) {
-      at(problem).textContent = error instanceof TypeError ? "The server does not answer, and nothing was saved. Try again once it runs." : error.message;
+      at(problem).textContent = error instanceof TypeError ? "The server does not answer, and this answer is not saved. Once it runs again, open the address that it prints: all others are there." : error.message;
     } finally {
       waiting = false;
     }

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv
 
 from culturekit.defaults import CONFIDENCE
 
@@ -114,6 +113,8 @@ def first_levels(accepted: NDArray[np.int64], max_error: float, level: float) ->
 
 def tail(errors: float, accepted: float, rate: float) -> float:
     """Give the chance of so few errors or fewer where a share of `rate` errs."""
+    from scipy.special import betainc
+
     if accepted <= 0 or errors >= accepted:
         return 1.0
     return float(betainc(accepted - errors, errors + 1, 1 - rate))
@@ -123,6 +124,8 @@ def error_bounds(
     errors: float, accepted: float, *, clustering: float = 1.0, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """Give the exact two-sided interval of an error rate (Clopper-Pearson), references counted by their worth."""
+    from scipy.special import betaincinv
+
     errors, accepted = errors / clustering, accepted / clustering
     side = (1 - confidence) / 2
     lower = 0.0 if errors == 0 else float(betaincinv(errors, accepted - errors + 1, side))

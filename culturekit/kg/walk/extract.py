@@ -11,8 +11,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
@@ -180,6 +178,9 @@ def count_loops(walked: Walk) -> Mapping[str, int]:
     `self_loops` are nodes stated to be below themselves, `cycles` groups of two or more nodes that are each below
     every other, and `nodes_in_cycles` the nodes in such groups. A walk passes each of them once per root.
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     parents, children = walked.class_edges
     both = (walked.traits[children] & WALKED) != 0
     parents, children = parents[both], children[both]

@@ -139,7 +139,7 @@ def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: We
     seen_mean = max(difference + trust * everywhere, 0.0)
     total = variance + trust**2 * variance_over_images(mapped, weights=weights)
     more = (1 + raters.right**-2) / 2
-    erring = seen_mean * math.hypot(more - 1, raters.doubt / raters.right**3)
+    erring = seen_mean * math.hypot(more - 1, 2 * raters.doubt / raters.right**3)
     return PairMean(min(more * seen_mean, 1.0), more**2 * total, erring, both.height)
 
 

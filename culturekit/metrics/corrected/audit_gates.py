@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import check_choice
-from culturekit.metrics.corrected.audit_design import Design, check_even_draw, check_response
+from culturekit.metrics.corrected.audit_design import Design, check_design
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 
 __all__ = [
+    "ANCHORED",
     "DESIGN_UNKNOWN",
     "FEWEST_AUDITED",
     "FEWEST_GOLD",
@@ -20,11 +20,14 @@ __all__ = [
     "NOTHING",
     "ONE_RATER",
     "TakenAnswers",
+    "anchoring_seen",
     "answers_about",
     "audited_answers",
     "gold_of",
     "marks_of",
+    "refuse_disagreement",
     "told_apart",
+    "unanchored",
     "unplaced_answers",
 ]
 
@@ -48,6 +51,18 @@ FEWEST_GOLD = 10
 
 NOTHING = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
+
+ANCHORED_CHANCE = 0.2
+"""How often raters whom nothing anchors are taken to be anchored: to leave out half of the answers costs width alone.
+
+Raters who take over three in ten wrong labels that stand first are seen in 73 to 82 of 100 audits of four models; at a
+chance of .05 in 43 to 51."""
+
+FEWEST_COMPARED = 15
+"""Images of each half below which nobody can see whether raters keep to what the form lists first."""
+
+ANCHORED = "anchored answers left out"
+"""What is said beside numbers of raters who keep to the mapped label where the form lists it first."""
 
 ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
 """What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
@@ -95,10 +110,12 @@ def audited_answers(
         UsageError: the audit cannot carry a correction of this kernel.
     """
     told = told_apart(one_pool(audit, pool))
+    anchored = anchoring_seen(told)
     found = told.join(nearest.select("image_id"), on="image_id", how="semi")
     if found.is_empty():
         raise UsageError("no audited image is among the matches", expected="audits of images of this model")
     placed = placed_answers(found, weights)
+    placed = unanchored(placed) if anchored else placed
     audited = placed["image_id"].unique()
     if audited.len() < FEWEST_AUDITED:
         raise UsageError(
@@ -106,15 +123,32 @@ def audited_answers(
         )
     check_agreement(placed)
     gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
-    check_choice("design", design, ("drawn", "unknown"))
-    if design == "unknown":
-        if sample is not None:
-            raise UsageError("a sample is given, so the design is known", expected="a sample, or an unknown design")
-        return TakenAnswers(placed, gold)
-    if sample is not None:
-        check_response(nearest, found, sample)
-    check_even_draw(nearest, found["image_id"].unique())
+    check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
+
+
+def anchoring_seen(audit: pl.DataFrame) -> bool:
+    """Tell whether people name what an image was mapped to more often where the form lists it first.
+
+    Chance put it first for half of the images; an image counts as the mean of the answers to it.
+    """
+    from scipy.special import ndtr
+
+    if not {"offered_first", "as_mapped"} <= set(audit.columns):
+        return False
+    told = audit.drop_nulls(["offered_first", "as_mapped"])
+    each = told.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
+    halves = [each.filter(offered_first=first)["as_mapped"].to_numpy() for first in (False, True)]
+    if min(map(len, halves)) < FEWEST_COMPARED:
+        return False
+    more = float(halves[1].mean() - halves[0].mean())
+    error = sum(float(half.var(ddof=1)) / len(half) for half in halves) ** 0.5
+    return more > 0 and float(ndtr(-more / max(error, 1e-9))) < ANCHORED_CHANCE
+
+
+def unanchored(answers: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the answers about images of which the form listed first what they were mapped to."""
+    return answers.filter(~pl.col("offered_first").fill_null(value=False))
 
 
 def gold_of(audit: pl.DataFrame) -> pl.DataFrame:
@@ -148,7 +182,11 @@ def check_agreement(placed: pl.DataFrame) -> None:
     """Refuse raters of whose answers to one image too few pairs agree."""
     times = placed.group_by("image_id", "label").len()
     pairs = times.group_by("image_id").agg(same=(pl.col("len") * (pl.col("len") - 1)).sum(), people=pl.col("len").sum())
-    same, asked = int(pairs["same"].sum()), int((pairs["people"] * (pairs["people"] - 1)).sum())
+    refuse_disagreement(int(pairs["same"].sum()), int((pairs["people"] * (pairs["people"] - 1)).sum()))
+
+
+def refuse_disagreement(same: int, asked: int) -> None:
+    """Refuse raters of so many pairs of answers to one item, of which too few agree."""
     if same < LOWEST_AGREEMENT * asked:
         raise UsageError(
             "the raters disagree too often for their audit to correct anything",
@@ -168,8 +206,15 @@ def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design
     gold = gold_of(audit)
     times = {name: gold.filter(annotator=name).height for name in answers["annotator"].unique()}
     alone = bool(times) and not (twice > 1).any() and min(times.values()) < FEWEST_GOLD
+    kept_to = anchoring_seen(audit if pool is None else audit.filter(pool=pool))
+    anchored = kept_to and unanchored(answers).height < answers.height
     undivided = (told_apart(answers)["none_of_these"] & told_apart(answers)["none_means"].is_null()).any()
-    return [ONE_RATER] * alone + [DESIGN_UNKNOWN] * (design == "unknown") + [NONE_UNDIVIDED] * undivided
+    return (
+        [ANCHORED] * anchored
+        + [ONE_RATER] * alone
+        + [DESIGN_UNKNOWN] * (design == "unknown")
+        + [NONE_UNDIVIDED] * undivided
+    )
 
 
 def told_apart(answers: pl.DataFrame) -> pl.DataFrame:

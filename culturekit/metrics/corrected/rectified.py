@@ -171,9 +171,10 @@ def without_errors(y: Array, even: Array, found: Findings) -> tuple[Array, float
     """Take out of what people saw what their errors add, and give the variance that is left of those.
 
     Wrong answers fall between as often as labels occur, which changes no share, and evenly on all labels, which adds
-    `even`: half of that is taken out. It errs as far as the half, and as little is known of how often people are right.
+    `even`: half of that is taken out. It errs as far as the half and, wherever wrong answers fall, by what is not known
+    of how often people are right.
     """
     wrong = 1 - found.right
-    half = float(even.mean()) / 2
-    error = wrong * half / found.right, (float(y.mean()) - half) / found.right**2 * found.doubt
+    seen, most = float(y.mean()), float(even.mean())
+    error = wrong * most / 2 / found.right, max(abs(seen), abs(seen - most)) / found.right**2 * found.doubt
     return (y - wrong * even / 2) / found.right, error[0] ** 2 + error[1] ** 2

@@ -116,9 +116,10 @@ def no_interval(target: Target) -> Interval:
 
 
 def statistic_row(
-    metric: str, *, model: str, benchmark: str, answer: Interval, params: Mapping[str, object], **place: str | None
-) -> Row:
-    """Write one score; a limit that is not known is null."""
+    metric: str, *, model: str, benchmark: str, answer: Interval, params: Mapping[str, object], unit: str | None = None,
+    **place: str | None,
+) -> Row:  # fmt: skip
+    """Write one score; a limit that is not known is null. The unit of a metric of ours is in the catalogue."""
     return {
         "metric": metric,
         "model": model,
@@ -129,7 +130,7 @@ def statistic_row(
         "ci_low": None if math.isnan(answer.low) else answer.low,
         "ci_high": None if math.isnan(answer.high) else answer.high,
         "n": answer.n,
-        "unit": CATALOG[metric].unit,
+        "unit": unit or CATALOG[metric].unit,
     }
 
 

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_forecast import audit_forecast, images_for
@@ -15,6 +17,7 @@ from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDITS
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
+from culturekit.stages.stage_command import Seed
 from culturekit.storage.tables import read_table
 
 __all__ = ["AuditPlan", "AuditWish", "as_data", "audit_plan", "audit_plan_lines"]
@@ -25,23 +28,21 @@ ASSUMED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class AuditWish:
-    """What is wanted of an audit.
+    """What is wanted of an audit."""
 
-    Attributes:
-        width: of the interval of each model, over its concepts.
-        kernel: of which diversity, a name without artifacts.
-        accuracy: of the mapping; None takes that of the run's diagnosis.
-        per_hour: answers that one person gives in an hour.
-        people: who label every image.
-        seed: of what is simulated.
-    """
-
-    width: float
-    kernel: str = "country"
-    accuracy: float | None = None
-    per_hour: float = 200.0
-    people: int = 3
-    seed: int = 0
+    width: Annotated[
+        float, Field(ge=0.001, le=1, description="Of the interval of each model's corrected diversity.")
+    ] = 0.05
+    kernel: Annotated[str, Field(description="Diversity that is meant: country, continent or hierarchical.")] = (
+        "country"
+    )
+    accuracy: Annotated[
+        float | None,
+        Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's diagnosis, else 0.8]"),
+    ] = None
+    per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = 200.0
+    people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = 3
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import orjson
 import polars as pl
+from pydantic import Field
 
 from culturekit.annotate.audit_answers import AUDIT
 from culturekit.annotate.bare_pictures import BarePicture
@@ -63,25 +64,25 @@ CAVEAT = "The ratings are by simulated people, who know what the simulated model
 
 @dataclass(frozen=True, slots=True)
 class ExportFiles:
-    """The files that tasks are made of.
+    """The files that tasks are made of."""
 
-    Attributes:
-        images: tables of images, such as one per model.
-        prompts: the texts that images were made for.
-        items: rows that name several images each, Parquet or CSV.
-        sample: the images to judge; all, without it.
-        cspace: artifacts, countries and continents to choose from.
-        matches: tables of what images were mapped to, for the artifacts each is offered.
-        gold: pictures of which it is known what they show.
-    """
-
-    images: Sequence[Path]
-    prompts: Path | None = None
-    items: Path | None = None
-    sample: Path | None = None
-    cspace: Path | None = None
-    matches: Sequence[Path] = ()
-    gold: Path | None = None
+    images: Annotated[Sequence[Path], Field(description="Table of images; repeat it, such as for each model.")]
+    prompts: Annotated[Path | None, Field(description="What the images were made for.")] = None
+    items: Annotated[
+        Path | None, Field(description="Items that show several images or have fields of their own: Parquet or CSV.")
+    ] = None
+    sample: Annotated[Path | None, Field(description="Only these images: what `score audit-sample` wrote.")] = None
+    cspace: Annotated[Path | None, Field(description="Artifacts, countries and continents to choose from.")] = None
+    matches: Annotated[
+        Sequence[Path], Field(description="What the images were mapped to; decides which artifacts are offered.")
+    ] = ()
+    gold: Annotated[
+        Path | None,
+        Field(
+            description="Pictures known to show what `truth_artifact_id` says (null: no culture), put among those of "
+            "an audit to see how often raters are right."
+        ),
+    ] = None
 
     @property
     def inputs(self) -> dict[str, Path]:
@@ -114,7 +115,10 @@ def export_stage(
     if files.gold is None:
         del settings["gold"]  # forms without gold items are known without it
     inputs = {**files.inputs, "scheme": scheme_file(scheme)}
-    return Stage(name, "annotate-export", 2, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars"))
+    version = 3 if loaded.name == AUDIT else 2  # lists of audits are ordered otherwise since 3
+    return Stage(
+        name, "annotate-export", version, run, inputs, settings, {"tasks": seed}, packages=("pillow", "polars")
+    )
 
 
 def import_stage(project: Path, exports: Sequence[Path], *, pool: str | None, name: str = "ratings") -> Stage:

@@ -1,10 +1,10 @@
 """A shard as a task for a worker elsewhere: what is to be done, and what came of it, errors included."""
 
-import copy
 import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -91,7 +91,7 @@ def sendable(error: BaseException) -> Exception:
     """Give an error in a form that crosses process borders; what the system refused stays just that."""
     sent = system_error(error) or error
     try:
-        copy.deepcopy(sent)  # made anew from its parts, as on the other side
+        ForkingPickler.loads(ForkingPickler.dumps(sent))  # made anew from its parts, as on the other side
     except Exception:
         return outside_failure(error) or CultureKitError(f"a shard failed: {type(error).__name__}: {error}")
     return sent if isinstance(sent, Exception) else CultureKitError(f"a shard failed: {type(error).__name__}: {error}")

@@ -33,13 +33,15 @@ AUDITS = declare(
     image_id str, pool str, annotator str, artifact_id str?, country str?, continent str?, none_of_these bool
     """,
     optional="""
-    drawing str?, none_means str?, gold bool?, known_artifact_id str?, known_country str?, known_continent str?
+    drawing str?, none_means str?, gold bool?, known_artifact_id str?, known_country str?, known_continent str?,
+    offered_first bool?, as_mapped bool?
     """,
 )
 """What people of a pool say an image shows; `none_of_these` is an answer. `none_means` says which: `no culture shown`,
 `cannot tell`, or `not in the list` (then the continent may be known); null where the form did not tell these apart.
 `drawing` names the drawn sample that they were asked about. Answers about `gold` pictures, which are none of a model's,
-stand beside what these are known to show, `known_` labels, all null for no culture."""
+stand beside what these are known to show, `known_` labels, all null for no culture. `offered_first` says that the form
+listed first what the image was mapped to, `as_mapped` that this was the answer; null where the form did not know."""
 
 ANNOTATIONS = declare(
     "annotations",

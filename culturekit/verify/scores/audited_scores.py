@@ -11,6 +11,8 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.corrected_scores import told_apart
+from culturekit.verify.scores.rater_errors import anchored, marks_of
 from culturekit.verify.scores.score_rows import compare_row
 
 __all__ = ["check_audited"]
@@ -55,10 +57,18 @@ def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
     said = pl.concat(tables["audit"], how="diagonal")
     pool = stage.manifest.options.get("pool")
     said = said if pool is None else said.filter(pl.col("pool") == pool)
+    kept = said.filter(~pl.col("offered_first").fill_null(value=False)) if anchored(said) else said
+    gold = said.filter(pl.col("gold").fill_null(value=False)) if "gold" in said else said.clear()
+    unknown = stage.manifest.options.get("design") == "unknown"
     known: dict[tuple[str, str | None, str], Part] = {}
     for row in rows:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
-            check_row(stage.name, row, (matches, said), known, ledger)
+            told = {}
+            if "marked" in row["about"]:  # scores of earlier versions have no marks
+                own = [told_apart(said).join(images, on="image_id", how="semi") for images in spoken_of(row, matches)]
+                drawn = any(kept.join(part, on="image_id", how="semi").height < part.height for part in own)
+                told["marked"] = marks_of(own, gold, drawn=drawn, unknown=unknown)
+            check_row(stage.name, row, (matches, kept), known, ledger, told)
 
 
 def check_row(
@@ -67,17 +77,15 @@ def check_row(
     tables: tuple[pl.DataFrame, pl.DataFrame],
     known: dict[tuple[str, str | None, str], Part],
     ledger: Ledger,
+    marks: Mapping[str, object],
 ) -> None:
     """Count one share again."""
-    model, level = row["model"], row["about"]["level"]
-    own = tables[0].filter(pl.col("model") == model)
-    every = own["concept"].unique().sort().to_list()
-    concepts = [row["concept"]] if row["concept"] is not None or every == [None] else every
-    for concept in concepts:
-        if (model, concept, level) not in known:
-            images = own.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
-            known[model, concept, level] = part_of(images, tables[1], COLUMNS[level])
-    parts = [known[model, concept, level] for concept in concepts]
+    parts, level = [], row["about"]["level"]
+    for images in spoken_of(row, tables[0]):
+        key = (row["model"], images["concept"][0], level)
+        if key not in known:
+            known[key] = part_of(images, tables[1], COLUMNS[level])
+        parts.append(known[key])
     confidence = float(row["about"]["confidence"])
     if row["metric"] == "shown_share":
         answer = helped(parts, row["group"], confidence)
@@ -88,8 +96,16 @@ def check_row(
             [part.size for part in parts],
             confidence,
         )
-    told: dict[str, object] = {"audited": sum(len(part.looked) for part in parts)}
+    told: dict[str, object] = {"audited": sum(len(part.looked) for part in parts), **marks}
     compare_row(folder, row, answer, sum(part.size for part in parts), HOW, ledger, said=told)
+
+
+def spoken_of(row: Mapping[str, Any], matches: pl.DataFrame) -> list[pl.DataFrame]:
+    """Give the images that a share is of, concept by concept: its own, or all of its model."""
+    own = matches.filter(pl.col("model") == row["model"])
+    every = own["concept"].unique().sort().to_list()
+    concepts = [row["concept"]] if row["concept"] is not None or every == [None] else every
+    return [own.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String))) for concept in concepts]
 
 
 def part_of(images: pl.DataFrame, said: pl.DataFrame, column: str) -> Part:

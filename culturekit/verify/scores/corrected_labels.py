@@ -160,7 +160,8 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean,
         unseen += len(held) / audited * (images * slopes.max(axis=1)).sum() / total
     half, wrong = evenly.mean() / 2, 1 - counts.right
     erring = (wrong * half / counts.right) ** 2
-    erring += ((people.mean() - half) / counts.right**2 * counts.doubt) ** 2
+    furthest = max(abs(people.mean()), abs(people.mean() - 2 * half))
+    erring += (furthest / counts.right**2 * counts.doubt) ** 2
     people = (people - wrong / 2 * evenly) / counts.right
     spread = float(((expected - expected.mean()) ** 2).mean())
     both = float(((people - people.mean()) * (expected - expected.mean())).sum()) / (audited - 1)

@@ -124,7 +124,7 @@ def corrected_mean(
     before = max(difference + trust * mean, 0.0)
     both = raters.right**2
     drawn = (variance + trust**2 * of_images) * ((1 + 1 / both) / 2) ** 2
-    erring = before * math.hypot((1 / both - 1) / 2, raters.doubt / (both * raters.right))
+    erring = before * math.hypot((1 / both - 1) / 2, 2 * raters.doubt / (both * raters.right))
     return min(before * (1 + 1 / both) / 2, 1.0), drawn, erring
 
 

@@ -1,7 +1,6 @@
 """Corrected VS and qVS, worked out again from matches and audits with the draws of the stated seed."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,16 +11,16 @@ from culturekit.verify.scores.averages import Answer, Mean, mean, t_answer
 from culturekit.verify.scores.corrected_labels import CorrectionOf, corrected_labels
 from culturekit.verify.scores.corrected_pairs import corrected_pairs
 from culturekit.verify.scores.labelled_images import DiversityTables
+from culturekit.verify.scores.rater_errors import anchored, marks_of
 from culturekit.verify.scores.score_rows import close, compare_row, wrong_row
 from culturekit.verify.scores.supposed_answers import SUPPOSED, answers_if
 from culturekit.verify.scores.vendi import kernel_name, order_of
 
-__all__ = ["check_corrected"]
+__all__ = ["check_corrected", "told_apart"]
 
 HOW = "from matches and audits: labels imputed again with the draws of the stated seed, chances of all kinds of batches"
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
-FEWEST_GOLD = 10
 
 
 class CorrectedScores:
@@ -32,6 +31,7 @@ class CorrectedScores:
         self.tables, self.seed, self.unknown = tables, seed, design == "unknown"
         self.nearest = pl.concat(list(tables.mapped)) if tables.mapped else pl.DataFrame()
         self.found: dict[tuple[Any, ...], tuple[Answer, int]] = {}
+        self.drawn: dict[str | None, bool] = {}
 
     def images(self, model: str, concept: str | None) -> pl.DataFrame:
         """Give the nearest matches of a model and concept."""
@@ -62,7 +62,8 @@ class CorrectedScores:
                 float(about["confidence"]), self.seed, row["model"], concept, supposed,
             )  # fmt: skip
             correct = corrected_pairs if of.weights[2] > 0 and of.q == 2 else corrected_labels
-            self.found[key] = correct(images, pl.concat([said, gold], how="diagonal"), of)
+            kept = self.kept(said, about["pool"])
+            self.found[key] = correct(images, pl.concat([kept, gold], how="diagonal"), of)
         return self.found[key]
 
     def audits(self, pool: str | None) -> pl.DataFrame:
@@ -76,22 +77,22 @@ class CorrectedScores:
         """Give what they said of some images."""
         return self.audits(pool).join(images.select("image_id"), on="image_id", how="semi")
 
+    def kept(self, said: pl.DataFrame, pool: str | None) -> pl.DataFrame:
+        """Leave out images of which the form listed first what they are mapped to, if that drew people."""
+        if pool not in self.drawn:
+            self.drawn[pool] = anchored(self.audits(pool))
+        return said.filter(~pl.col("offered_first").fill_null(value=False)) if self.drawn[pool] else said
+
     def gold(self, pool: str | None) -> pl.DataFrame:
         """Give what they said of gold items."""
         audits = self.audits(pool)
         return audits.filter(pl.col("gold").fill_null(value=False)) if "gold" in audits else audits.clear()
 
     def marks(self, images: pl.DataFrame, about: Mapping[str, Any]) -> list[str]:
-        """Say what stands beside a number: the design is unknown, or an image has one rater, with few gold items."""
-        found = set()
-        for part in images.partition_by("concept"):
-            said = self.said(part, about["pool"])
-            answers, gold = Counter(said["image_id"]), Counter(self.gold(about["pool"])["annotator"])
-            if answers and max(answers.values()) == 1 and min(gold[rater] for rater in said["annotator"]) < FEWEST_GOLD:
-                found.add("one rater")
-            if said.filter("none_of_these", pl.col("none_means").is_null()).height:
-                found.add("none not told apart")
-        return sorted(found | ({"design unknown"} if self.unknown else set()))
+        """Say what stands beside a number."""
+        parts = [self.said(part, about["pool"]) for part in images.partition_by("concept")]
+        drawn = any(self.kept(part, about["pool"]).height < part.height for part in parts)
+        return marks_of(parts, self.gold(about["pool"]), drawn=drawn, unknown=self.unknown)
 
     def answer(self, row: Mapping[str, Any], supposed: str = "") -> tuple[Answer, int, pl.DataFrame]:
         """Correct what a row speaks of: a concept, or all concepts, each counted by its number of prompts."""

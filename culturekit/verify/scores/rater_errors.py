@@ -1,13 +1,15 @@
 """How often people are right, by gold items and by what others say of the same images, worked out answer by answer."""
 
 import math
+import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import polars as pl
 
-__all__ = ["NONE", "Answers", "Gold", "Raters", "gold_of", "raters_of"]
+__all__ = ["NONE", "Answers", "Gold", "Raters", "anchored", "gold_of", "marks_of", "raters_of"]
 
 NONE = "(none of these)"
 
@@ -18,6 +20,7 @@ Gold: TypeAlias = Mapping[str, tuple[int, int]]
 """Rater -> gold items answered, and those answered rightly."""
 
 ROUNDS, SETTLED = 200, 1e-9
+FEWEST_GOLD, FEWEST_COMPARED, CHANCE = 10, 15, 0.2
 BEFORE_RIGHT, BEFORE = 9.0, 10.0
 """Right answers, and answers, that each rater is taken to have given before any is seen."""
 
@@ -40,6 +43,37 @@ def gold_of(audits: pl.DataFrame, column: str) -> Gold:
             asked, right = found.get(row["annotator"], (0, 0))
             found[row["annotator"]] = asked + 1, right + (label == (row[f"known_{column}"] or NONE))
     return found
+
+
+def anchored(audits: pl.DataFrame) -> bool:
+    """Tell whether what images were mapped to is named more often where the form lists it first than chance allows."""
+    if "offered_first" not in audits:
+        return False
+    answers: dict[tuple[bool, str], list[bool]] = {}
+    for image, first, same in audits.select("image_id", "offered_first", "as_mapped").drop_nulls().iter_rows():
+        answers.setdefault((first, image), []).append(same)
+    halves = [[statistics.fmean(own) for (half, _), own in answers.items() if half == first] for first in (True, False)]
+    if min(map(len, halves)) < FEWEST_COMPARED:
+        return False
+    more = statistics.fmean(halves[0]) - statistics.fmean(halves[1])
+    error = math.sqrt(math.fsum(statistics.variance(half) / len(half) for half in halves))
+    return more > 0 and more > statistics.NormalDist().inv_cdf(1 - CHANCE) * max(error, 1e-9)
+
+
+def marks_of(parts: Sequence[pl.DataFrame], gold: pl.DataFrame, *, drawn: bool, unknown: bool) -> list[str]:
+    """Say what stands beside a number of some parts: what nobody can check of design or raters, or what was left out.
+
+    One rater an image is marked who answered fewer than ten gold items.
+    """
+    found = {"anchored answers left out": drawn, "design unknown": unknown}
+    held = Counter(gold["annotator"])
+    for said in parts:
+        answers = Counter(said["image_id"])
+        if answers and max(answers.values()) == 1 and min(held[rater] for rater in said["annotator"]) < FEWEST_GOLD:
+            found["one rater"] = True
+        if said.filter("none_of_these", pl.col("none_means").is_null()).height:
+            found["none not told apart"] = True
+    return sorted(mark for mark, holds in found.items() if holds)
 
 
 def raters_of(answers: Answers, gold: Gold, labels: Sequence[str]) -> Raters:

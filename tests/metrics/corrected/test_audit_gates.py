@@ -10,7 +10,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER, marks_of
+from culturekit.metrics.corrected.audit_gates import ANCHORED, DESIGN_UNKNOWN, ONE_RATER, anchoring_seen, marks_of
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
@@ -198,6 +198,43 @@ def test_what_gold_items_tell_of_one_rater_moves_and_widens_every_kernel(weights
     )
     assert worse.value < better.value < bare.value  # wrong answers make diversity
     assert worse.high - worse.low > better.high - better.low > bare.high - bare.low
+
+
+def listed(world: Audited, *, drawn: float) -> pl.DataFrame:
+    """List first what half of the images are mapped to; of these some part of the wrongly mapped is taken over."""
+    rng = np.random.default_rng(7)
+    mapped = dict(world.matches.select("image_id", "country").iter_rows())
+    first = {image: bool(rng.integers(2)) for image in world.audit["image_id"]}
+    said = {
+        image: mapped[image] if first[image] and rng.random() < drawn else world.truth[image]
+        for image in world.audit["image_id"]
+    }
+    return audits_of(said).with_columns(
+        offered_first=pl.Series(list(first.values())),
+        as_mapped=pl.Series([said[image] == mapped[image] for image in said]),
+    )
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+def test_raters_who_keep_to_what_is_listed_first_count_only_where_it_was_not(
+    weights: tuple[float, float, float],
+) -> None:
+    world = Audited(n=300)
+    anchored = listed(world, drawn=0.9)
+    others = anchored.filter(~pl.col("offered_first"))
+    assert marks_of(world.matches, anchored, None, "drawn") == [ANCHORED, ONE_RATER]
+    assert world.corrected(anchored, weights, sample=world.sample) == world.corrected(others, weights)
+    free = listed(world, drawn=0.0)
+    assert marks_of(world.matches, free, None, "drawn") == [ONE_RATER]
+    assert world.corrected(free, weights) == world.corrected(world.audit, weights)
+
+
+def test_few_answers_of_each_half_show_no_anchoring() -> None:
+    half = [True, False] * 14
+    few = pl.DataFrame({"image_id": [str(n) for n in range(28)], "offered_first": half, "as_mapped": half})
+    assert not anchoring_seen(few)
+    more = pl.concat([few, few.head(2).with_columns(image_id=pl.col("image_id") + "b")])
+    assert anchoring_seen(more)
 
 
 def test_an_audit_without_any_error_is_not_certain_of_artifacts() -> None:

@@ -90,6 +90,13 @@ def refuse_beside_a_lingerer(folder: Path) -> None:
     raise UsageError("not this one")
 
 
+def raise_local(_: int) -> None:
+    class Gone(Exception):
+        """Nobody else can import it."""
+
+    raise Gone("out of paint")
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_the_order_of_the_items(workers: int) -> None:
     with LocalEngine(workers) as engine:
@@ -101,6 +108,11 @@ def test_results_come_in_the_order_of_the_items(workers: int) -> None:
 def test_an_error_of_an_item_reaches_the_caller_as_it_was() -> None:
     with LocalEngine(2) as engine, pytest.raises(UsageError, match="item: not two"):
         list(engine.map(refuse, range(4)))
+
+
+def test_an_error_that_cannot_cross_reaches_the_caller_in_its_words() -> None:
+    with LocalEngine(1) as engine, pytest.raises(CultureKitError, match="a shard failed: Gone: out of paint"):
+        list(engine.map(raise_local, [0]))
 
 
 @pytest.mark.endtoend

@@ -1,0 +1,93 @@
+"""The entropy of what the images of a prompt show, divided by the largest there could be.
+
+GeoDiv asks a vision model about attributes of each image, and takes the normalised entropy of its answers. Here the
+mapping answers: which artifact, country or continent an image shows.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.families.family import Confidence, Family, kept
+from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.inputs import Files, roles_of
+from culturekit.metrics.catalog import Metric
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, value_rows
+from culturekit.metrics.statistics.intervals import interval
+from culturekit.records.schemas import MATCHES
+from culturekit.records.work import Work
+from culturekit.stages.stage import Stage
+
+ENTROPY = Metric(
+    name="geodiv_entropy",
+    title="Evenness of what the images of a prompt show",
+    formula="mean over prompts and repeats of H / ln k: H of the shares of labels, k labels shown by any model",
+    low=0,
+    high=1,
+    direction="higher",
+    unit="share",
+    paper="after GeoDiv: entropy of the answers about an image's attributes, normalised",
+    inputs=("matches: model, concept, prompt_id, repeat, rank, abstained, and a column of labels",),
+    pitfalls=("Few images cannot spread over many labels: compare models with as many images a repeat.",),
+)
+CELL = ["model", "concept", "prompt_id", "repeat"]
+
+
+@dataclass(frozen=True, slots=True)
+class GeodivReads:
+    """What images were mapped to."""
+
+    matches: Annotated[Files, Field(description="Table of matches; repeat it for more than one.")]
+
+
+@dataclass(frozen=True, slots=True)
+class GeodivOptions:
+    """Which labels are counted, and how sure to be."""
+
+    level: Annotated[
+        Literal["artifact_id", "country", "continent"], Field(description="Column of matches that says what is shown.")
+    ] = "country"
+    confidence: Confidence = CONFIDENCE
+
+
+def geodiv(given: GeodivReads, options: GeodivOptions, *, name: str = "scores") -> Stage:
+    """Score how evenly the images of a prompt spread over what they could show."""
+
+    def score(_: Work) -> Scored:
+        return score_geodiv(given.matches.together(MATCHES), options)
+
+    return family_stage("geodiv", roles_of(given), kept(options), score, name=name)
+
+
+def score_geodiv(matches: pl.DataFrame, options: GeodivOptions) -> Scored:
+    """Score every model on each concept; the values are the evenness of each repeat of a prompt."""
+    nearest = matches.filter(rank=1)
+    seen = nearest.filter(~pl.col("abstained")).drop_nulls([*CELL, options.level])
+    even = (
+        seen.group_by(*CELL, options.level).len().group_by(CELL)
+        .agg(value=pl.col("len").entropy(), images=pl.col("len").sum()).sort(CELL)
+    )  # fmt: skip
+    rows: list[Row] = []
+    values: list[pl.DataFrame] = []
+    for (model, concept), cells in even.group_by("model", "concept", maintain_order=True):
+        labels = max(2, seen.filter(concept=concept)[options.level].n_unique())
+        cells = cells.with_columns(pl.col("value").abs() / math.log(labels), item=pl.format("{}/{}", *CELL[2:]))
+        answer = interval(
+            cells["value"].to_numpy(), prompts=cells["prompt_id"].to_list(), repeats=cells["repeat"].to_list(),
+            confidence=options.confidence,
+        )  # fmt: skip
+        place = {"metric": ENTROPY.name, "model": str(model), "benchmark": "geodiv", "concept": str(concept)}
+        params = {"level": options.level, "labels": labels}
+        answer = replace(answer, n=int(cells["images"].sum()))
+        rows.append(statistic_row(**place, answer=answer, params=params, unit=ENTROPY.unit))
+        values.append(value_rows(place, params, cells.select("item", "prompt_id", "repeat", "value")))
+    return scored(rows, values, left_out={"images that show nothing for sure": nearest.height - seen.height})
+
+
+GEODIV = Family(
+    geodiv, metrics=(ENTROPY,), example="--matches matches/matches.parquet --out geodiv", check="score-geodiv"
+)
