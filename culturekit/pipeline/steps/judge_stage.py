@@ -38,7 +38,7 @@ class JudgeOptions:
             description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
             "[LOW, HIGH]; dimension and prompt_id where wanted."
         ),
-        Typed(read=load_questions),
+        Typed(read=load_questions, once=True),
     ]
     judge: Annotated[
         str,
