@@ -196,7 +196,7 @@ def test_a_lane_that_fails_names_the_package(
     assert old in HELD
     with pytest.raises(MemoryError if said is None else PluginFailure) as caught:
         lane_answers(HELD.replace(old, new + "\n        yield" if said is None else new), site, monkeypatch)
-    assert said is None or f"the backend theirs of the package theirs 1.0 " in str(caught.value)
+    assert said is None or "the backend theirs of the package theirs 1.0 " in str(caught.value)
     assert said is None or said in str(caught.value)
 
 
