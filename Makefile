@@ -23,6 +23,9 @@ SEED ?= $(shell date +%s)
 # Tests start many interpreters: compiled once and kept, modules cost each of them and the next run nothing.
 unexport PYTHONDONTWRITEBYTECODE
 
+# There is a process for each core: arithmetic on more threads only gets in its own way.
+test-fast test test-all test-thorough: export OMP_NUM_THREADS = 1
+
 test-fast: .venv/env
 	$(PYTEST) $(QUICK:%=tests/%)
 

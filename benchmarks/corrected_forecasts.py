@@ -35,7 +35,7 @@ from culturekit.metrics.corrected.audit_forecast import audit_forecast
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 
 KERNEL, PILOT = "country", 60
-ASKED = ("1 x 400", "3 x 400", "24 x 40", "150 x 8", "12 x 20-400", "errors to neighbours", "few labels", "1 x 20,000")
+ASKED = ("1 x 400", "3 x 400", "24 x 40")
 
 
 def forecasts(name: str, model: int, images: int) -> tuple[float, float]:

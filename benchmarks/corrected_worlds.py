@@ -19,7 +19,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -393,14 +393,20 @@ def main() -> int:
             if asked_for.journal:
                 with asked_for.journal.open("a", encoding="utf-8") as file:
                     file.writelines(json.dumps(asdict(one)) + "\n" for one in told)
-    asked_of = {(name, kernel): None for name in WORLDS for kernel in STANDARD_KERNELS}
-    rows = {each: [one for one in answers if (one.world, one.kernel) == each] for each in asked_of}
+    rows = []
+    for kernel in STANDARD_KERNELS:
+        told = [one for one in answers if one.kernel == kernel]
+        each = {name: [one for one in told if one.world == name] for name in WORLDS}
+        rows += [row_of(name, kernel, those) for name, those in each.items() if those]
+        runs_of_all = {place: number for number, place in enumerate({(one.world, one.run): None for one in told})}
+        together = [replace(one, run=runs_of_all[one.world, one.run]) for one in told]
+        rows += [row_of("all of these", kernel, together)] if told else []
     part = asked_for.world or asked_for.kernel or not (asked_for.full or asked_for.journal)
     record(
         f"corrected_worlds{'_part' if part else ''}",
         title=f"Corrected diversity in many worlds, 95 % intervals, five models, {AUDITED} audited images each",
         command=" ".join(["python benchmarks/corrected_worlds.py", *sys.argv[1:]]),
-        table=[list(HEAD), *(row_of(*each, told) for each, told in rows.items() if told)],
+        table=[list(HEAD), *rows],
     )
     return 0
 

@@ -9,6 +9,7 @@ LONG = (
     ("installed_size.py",),
     ("statistics_coverage.py",),
     ("ahead_coverage.py",),
+    ("judged_coverage.py",),
     ("realism_coverage.py",),
     ("embedding.py",),
     ("interval_coverage.py",),

@@ -8,6 +8,7 @@ from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import existing_file, existing_project
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.families.family import rules_of
+from culturekit.families.judged import JudgedOptions
 from culturekit.families.meta import MetaOptions
 from culturekit.metrics.scoring.rating_pools import PoolsBy
 from culturekit.storage.yaml_model import StrictModel
@@ -27,7 +28,8 @@ class Annotations(StrictModel):
     `prompts` are drawn that name a country, and of each model the first image of each is judged, by `in_region` people
     of the country and `out_of_region` others. Pools are never merged, and with `only` the others are left out. `keep`
     names flags whose answers count all the same. The share of annotators who chose one of `choices` is a rating that
-    metrics are held against.
+    metrics are held against. `judged` names the question that asks people what the judges of `faithfulness` were asked:
+    their scores are then put right by what people at home say.
     """
 
     scheme: str = "cube"
@@ -41,6 +43,7 @@ class Annotations(StrictModel):
     only: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     choices: tuple[str, ...] = ("yes",)
+    judged: JudgedOptions | None = None
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = CONFIDENCE
     resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
 

@@ -114,6 +114,8 @@ def without_people(recipe: RecipeFields) -> Iterator[str]:
         return
     if annotated.simulated is not None and unknown:
         yield f"annotations.simulated: people know only what simulated models drew, not {unknown}"
+    if annotated.judged is not None and recipe.faithfulness is None:
+        yield "annotations.judged puts judges right, and there are none: give faithfulness"
     if not annotated.files and not {"cube", "within-country"} & set(recipe.images.kinds):
         yield (
             "annotations asks people whether images show their country, but images.kinds has no prompts that name "

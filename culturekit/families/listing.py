@@ -27,6 +27,7 @@ FAMILIES = {
     "agreement": "culturekit.families.agreement:AGREEMENT",
     "audit-sample": "culturekit.families.to_audit:TO_AUDIT",
     "audited": "culturekit.families.audited:AUDITED",
+    "judged": "culturekit.families.judged:JUDGED",
     "distribution": "culturekit.families.distribution:DISTRIBUTION",
     "task1": "culturekit.families.task1:TASK_1",
     "task2": "culturekit.families.task2:TASK_2",

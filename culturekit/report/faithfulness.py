@@ -10,6 +10,7 @@ from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES, SCORES
 from culturekit.report.faithfulness_differences import Apart, faithfulness_differences
 from culturekit.report.faithfulness_judges import Judge, judges_in, scorers_of, title_of
 from culturekit.report.figures import Figure, figure_in
+from culturekit.report.judged import JudgedScores, judged_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.storage.manifest import Manifest
@@ -97,6 +98,7 @@ class Faithfulness:
     unasked: int
     missing: tuple[str, ...]
     differences: tuple[Apart, ...] = ()
+    judged: JudgedScores | None = None
 
 
 NO_ANSWERS = (
@@ -124,7 +126,10 @@ def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | No
     missing += [] if counts is None else list(unscored(counts, metrics))
     worst, best, unasked = questions_failed(run, models)
     differences = tuple(faithfulness_differences(run, models))
-    return Faithfulness(instruments, tuple(judges_in(run, models)), worst, best, unasked, tuple(missing), differences)
+    return Faithfulness(
+        instruments, tuple(judges_in(run, models)), worst, best, unasked, tuple(missing), differences,
+        judged_in(run, models),
+    )  # fmt: skip
 
 
 def unscored(counts: pl.DataFrame, metrics: set[str]) -> Iterator[str]:

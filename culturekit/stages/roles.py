@@ -69,7 +69,7 @@ SHOWN, SCORES, SCORES_BY = (
     Role("scores", "scores"),
     Role("scores-by-{variant}", "scores"),
 )
-RANKS, AUDITED = Role("ranks", "scores"), Role("audited", "scores")
+RANKS, AUDITED, JUDGED = Role("ranks", "scores"), Role("audited", "scores"), Role("judged", "scores")
 COMPARISON, ROUTES, STABILITY = Role("comparison", "scores"), Role("routes", "scores"), Role("stability", "scores")
 
 QUESTIONS, ANSWERS = Role("questions", "questions"), Role("answers-{model}", "judgments")

@@ -4,6 +4,7 @@ from culturekit.report.faithfulness import Faithfulness, Instrument, LookedAt, Q
 from culturekit.report.faithfulness_differences import Apart
 from culturekit.report.faithfulness_judges import Judge
 from culturekit.report.figures import Figure
+from culturekit.report.judged import JudgedLine, JudgedScores
 
 __all__ = ["faithfulness"]
 
@@ -20,4 +21,7 @@ def faithfulness(*models: str) -> Faithfulness:
     judge = Judge("answers", "seer-1", "openai at http://127.0.0.1:1/v1, wording 1a2b3c4d", "not known", "It errs.", "")
     apart = Apart("DSG", "seer-1", models[0], models[-1], Figure(0.1, -0.1, 0.3, 12, 1), 0.2, 2, 1)
     missing = ("No scorer compared image and text.",)
-    return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, missing, (apart,))
+    alone, right = Figure(0.7, 0.68, 0.72, 400, 3), Figure(0.41, 0.35, 0.47, 400, 2)
+    marked = (JudgedLine(models[0], "art", "DSG", "seer-1", alone, right, 120, 0.8, "in-region", "one rater"),)
+    judged = JudgedScores(marked, "belongs yes", {"people marked too few items": 3})
+    return Faithfulness((dsg, clip), (judge,), (line,), (line,), 2, missing, (apart,), judged)

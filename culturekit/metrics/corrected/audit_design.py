@@ -8,9 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
+from culturekit.metrics.arguments import check_choice
 from culturekit.storage.digests import digest
 
-__all__ = ["Design", "check_even_draw", "check_response", "drawing_of"]
+__all__ = ["FARTHEST", "Design", "check_design", "check_response", "distance", "drawing_of", "not_even"]
 
 Design: TypeAlias = Literal["drawn", "unknown"]
 """How the audited images were chosen: drawn evenly, which is checked, or in a way that nobody knows."""
@@ -28,6 +29,9 @@ REDRAWN = 1999
 
 FARTHEST = 4.0
 """Standard errors by which the scores of audited images may lie above or below those of all images."""
+
+LABEL = "mapped labels"
+"""What the country of an image is, where nothing else is said."""
 
 HINT = "Ask about the images that audit_sample drew, and about all of them."
 
@@ -82,11 +86,33 @@ def check_response(nearest: pl.DataFrame, answers: pl.DataFrame, sample: pl.Data
             )
 
 
-def check_even_draw(nearest: pl.DataFrame, answered: pl.Series) -> None:
+def check_design(
+    images: pl.DataFrame, answers: pl.DataFrame, sample: pl.DataFrame | None, design: Design, *, label: str = LABEL
+) -> None:
+    """Refuse answers about images that are no even draw, unless nobody knows how they were chosen.
+
+    Args:
+        images: all images: image_id, prompt_id, country, and score where it is known how clear each case is.
+        answers: image_id, and `drawing` where the form knew it.
+        sample: AUDIT_SAMPLE: which images people were asked about.
+        design: `unknown` looks at no draw; what comes of it is to be marked.
+        label: what the column country holds.
+    """
+    check_choice("design", design, ("drawn", "unknown"))
+    if design == "unknown":
+        if sample is not None:
+            raise UsageError("a sample is given, so the design is known", expected="a sample, or an unknown design")
+        return
+    if sample is not None:
+        check_response(images, answers, sample)
+    check_even_draw(images, answers["image_id"].unique(), label=label)
+
+
+def check_even_draw(nearest: pl.DataFrame, answered: pl.Series, *, label: str = LABEL) -> None:
     """Refuse an audit that met prompts, mapped labels or clear cases far less evenly than a random draw would."""
     told = nearest.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
     rng = np.random.default_rng(0)  # of the yardstick alone: the same audit is always judged alike
-    for column, name in (("prompt_id", "prompts"), ("country", "mapped labels")):
+    for column, name in (("prompt_id", "prompts"), ("country", label)):
         parts = told.group_by(column).agg(images=pl.len(), met=pl.col("answered").sum()).sort(column)
         if uneven(parts["images"].to_numpy().astype(np.int64), parts["met"].to_numpy().astype(np.int64), rng):
             least = parts.with_columns(rate=pl.col("met") / pl.col("images")).sort("rate", column)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.errors import UsageError
-from culturekit.metrics.arguments import check_choice
-from culturekit.metrics.corrected.audit_design import Design, check_even_draw, check_response
+from culturekit.metrics.corrected.audit_design import Design, check_design
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 
@@ -26,6 +25,7 @@ __all__ = [
     "audited_answers",
     "gold_of",
     "marks_of",
+    "refuse_disagreement",
     "told_apart",
     "unanchored",
     "unplaced_answers",
@@ -123,14 +123,7 @@ def audited_answers(
         )
     check_agreement(placed)
     gold = gold_answers(told, placed["annotator"], closest_level(weights)[1])
-    check_choice("design", design, ("drawn", "unknown"))
-    if design == "unknown":
-        if sample is not None:
-            raise UsageError("a sample is given, so the design is known", expected="a sample, or an unknown design")
-        return TakenAnswers(placed, gold)
-    if sample is not None:
-        check_response(nearest, found, sample)
-    check_even_draw(nearest, found["image_id"].unique())
+    check_design(nearest, found, sample, design)
     return TakenAnswers(placed, gold)
 
 
@@ -189,7 +182,11 @@ def check_agreement(placed: pl.DataFrame) -> None:
     """Refuse raters of whose answers to one image too few pairs agree."""
     times = placed.group_by("image_id", "label").len()
     pairs = times.group_by("image_id").agg(same=(pl.col("len") * (pl.col("len") - 1)).sum(), people=pl.col("len").sum())
-    same, asked = int(pairs["same"].sum()), int((pairs["people"] * (pairs["people"] - 1)).sum())
+    refuse_disagreement(int(pairs["same"].sum()), int((pairs["people"] * (pairs["people"] - 1)).sum()))
+
+
+def refuse_disagreement(same: int, asked: int) -> None:
+    """Refuse raters of so many pairs of answers to one item, of which too few agree."""
     if same < LOWEST_AGREEMENT * asked:
         raise UsageError(
             "the raters disagree too often for their audit to correct anything",

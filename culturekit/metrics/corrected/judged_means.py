@@ -6,7 +6,7 @@ is used on. A ratio of two sums is the same of y - ratio * per, the terms that i
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.metrics.arguments import argument_error, finite_vector
 from culturekit.metrics.statistics.clustering import Keys, check_confidence
+from culturekit.metrics.statistics.intervals import Interval, Target
 
 __all__ = ["FEWEST_ERRORS", "FOLDS", "JudgedMean", "judged_mean"]
 
@@ -34,19 +35,15 @@ class JudgedMean:
     """What people would say of all units on average.
 
     Attributes:
-        value: with its limits `low` and `high`.
-        n: how many units there are.
-        people: how many of them people marked.
-        judged: what the judge alone says.
+        corrected: the mean with its limits; `n` counts all units.
+        judged: what the judge alone says, with limits that know nothing of its errors.
+        alone: what people alone say; `n` counts the units that they marked.
         trust: how far the judge counts, from 0 to 1; the lambda of PPI++.
     """
 
-    value: float
-    low: float
-    high: float
-    n: int
-    people: int
-    judged: float
+    corrected: Interval
+    judged: Interval
+    alone: Interval
     trust: float
 
 
@@ -83,7 +80,7 @@ def judged_mean(
 
     Example:
         >>> found = ck.judged_mean([1, 1, 0, 1, 1, 0, 1, 1] * 5, [1, 0, 0, 1, 1, 0, None, None] * 5)
-        >>> round(found.value, 2), round(found.judged, 2), found.people
+        >>> round(found.corrected.value, 2), round(found.judged.value, 2), found.alone.n
         (0.58, 0.75, 30)
     """
     check_confidence(confidence)
@@ -96,7 +93,8 @@ def judged_mean(
     drawn = np.where(asked, units.weights, 0.0)
     drawn[asked] /= positive("chances", chances, len(said), where=asked)[asked]
     cluster = np.arange(len(said)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
-    return estimate(units, drawn / drawn.sum(), parts_of(cluster, asked, folds), cluster, confidence)
+    limits = Limits(cluster, "these" if clusters is None else "population", confidence)
+    return estimate(units, drawn / drawn.sum(), parts_of(cluster, asked, folds), limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +107,24 @@ class Units:
     people_per: Values
     asked: NDArray[np.bool_]
     weights: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How limits are put around a mean: by which clusters, int64 (n,), for which target, and how sure."""
+
+    cluster: NDArray[np.int64]
+    target: Target
+    confidence: float
+
+    def around(self, value: float, added: Values, units: NDArray[np.bool_], *, missed: float = 0.0) -> Interval:
+        """Put limits around a value to which each unit adds something, float64 (n,); `units` are those that vary."""
+        from scipy.special import stdtrit
+
+        k = len(np.unique(self.cluster[units]))
+        squares = float(np.square(np.bincount(self.cluster, weights=added)).sum())
+        margin = float(stdtrit(k - 1, (1 + self.confidence) / 2)) * math.sqrt(k / (k - 1) * squares + missed**2)
+        return Interval(value, value - margin, value + margin, int(units.sum()), self.target)
 
 
 def denominators(per: tuple[ArrayLike, ArrayLike] | None, n: int, asked: NDArray[np.bool_]) -> tuple[Values, Values]:
@@ -145,39 +161,36 @@ def parts_of(cluster: NDArray[np.int64], asked: NDArray[np.bool_], folds: int) -
     return np.asarray(np.searchsorted(marked, cluster) % folds)
 
 
-def estimate(
-    units: Units, drawn: Values, fold: NDArray[np.int64], cluster: NDArray[np.int64], confidence: float
-) -> JudgedMean:
+def estimate(units: Units, drawn: Values, fold: NDArray[np.int64], limits: Limits) -> JudgedMean:
     """Put the judge right.
 
     Args:
         units: what was said of them.
         drawn: float64, (n,): the weight of each unit among those that people marked, 0 for the others.
         fold: int64, (n,): which part a unit is in.
-        cluster: int64, (n,): the number of its cluster.
-        confidence: of the interval.
+        limits: around all means.
     """
-    asked, weights = units.asked, units.weights
+    asked, weights, every = units.asked, units.weights, np.ones(len(drawn), bool)
     people, per = np.where(asked, units.people, 0.0), np.where(asked, units.people_per, 0.0)
     first = divided(float(drawn @ people), float(drawn @ per))
-    trusts = np.empty(len(weights))
+    terms = people - first * per, units.judged - first * units.judged_per
+    trusts = np.empty(len(drawn))
     for number in np.unique(fold):
-        learnt = np.where(fold == number, 0.0, drawn) if len(np.unique(fold)) > 1 else drawn
-        terms = people - first * per, units.judged - first * units.judged_per
+        learnt = np.where(fold == number, 0.0, drawn) if fold.any() else drawn
         trusts[fold == number] = trust_in(*terms, learnt / learnt.sum(), weights, float(weights[asked].sum()))
     over = float(drawn @ put_right(per, units.judged_per, trusts, weights))
     value = divided(float(drawn @ put_right(people, units.judged, trusts, weights)), over)
-    terms = (people - value * per) / over, (units.judged - value * units.judged_per) / over
-    spread = variance_of(*terms, trusts, drawn, units, cluster)
-    missed = float(drawn.max()) * float(np.ptp(terms[0][asked])) if errors_met(units) < FEWEST_ERRORS else 0.0
-    k = len(np.unique(cluster[asked]))
-    from scipy.special import stdtrit
-
-    margin = float(stdtrit(k - 1, (1 + confidence) / 2)) * math.sqrt(k / (k - 1) * spread + missed**2)
+    left = people - value * per, units.judged - value * units.judged_per
+    missed = float(drawn.max() * np.ptp(left[0][asked])) / over if errors_met(units) < FEWEST_ERRORS else 0.0
+    under = float(weights @ units.judged_per)
+    by_judge = divided(float(weights @ units.judged), under)
     rest = float(weights[~asked].sum())
-    alone = divided(float(weights @ units.judged), float(weights @ units.judged_per))
-    trust = float(drawn @ trusts) * (rest if rest > 0 else 1.0)
-    return JudgedMean(value, value - margin, value + margin, len(weights), int(asked.sum()), alone, trust)
+    return JudgedMean(
+        replace(limits.around(value, added_by(*left, trusts, drawn, units) / over, asked, missed=missed), n=len(drawn)),
+        limits.around(by_judge, weights * (units.judged - by_judge * units.judged_per) / under, every),
+        limits.around(first, drawn * terms[0] / (drawn @ per), asked),
+        float(drawn @ trusts) * (rest if rest > 0 else 1.0),
+    )
 
 
 def divided(over: float, under: float) -> float:
@@ -204,17 +217,15 @@ def put_right(people: Values, judged: Values, trusts: Values, weights: Values) -
     return np.asarray(people - trusts * (judged - weights @ judged))
 
 
-def variance_of(
-    people: Values, judged: Values, trusts: Values, drawn: Values, units: Units, cluster: NDArray[np.int64]
-) -> float:
-    """Add the squares of what each cluster adds to the estimate: marked units and the others, each about their mean."""
-    trust = float(drawn @ trusts)
+def added_by(people: Values, judged: Values, trusts: Values, drawn: Values, units: Units) -> Values:
+    """Give what each unit adds to the estimate, float64 (n,): marked units and the others, each about their mean."""
     rectified = put_right(people, judged, trusts, units.weights)
-    added = drawn * (rectified - drawn @ rectified) + units.weights * trust * (judged - units.weights @ judged)
+    added = drawn * (rectified - drawn @ rectified)
+    added += units.weights * float(drawn @ trusts) * (judged - units.weights @ judged)
     for side in (units.asked, ~units.asked):
         if side.any():
             added[side] -= added[side].mean()
-    return float(np.square(np.bincount(cluster, weights=added)).sum())
+    return np.asarray(added)
 
 
 def errors_met(units: Units) -> int:

@@ -12,7 +12,8 @@ from culturekit.config.faithfulness import Faithfulness
 from culturekit.config.recipe import Recipe
 from culturekit.families.faithfulness import faithfulness
 from culturekit.families.handles.image_levels import MeanOptions
-from culturekit.families.handles.inputs import Numbered, ValueTables
+from culturekit.families.handles.inputs import Files, Numbered, ValueTables
+from culturekit.families.judged import JudgedReads, judged
 from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.families.questions import QuestionOptions, QuestionReads
 from culturekit.index.raters.score_pictures import QualityOptions
@@ -108,7 +109,7 @@ def shown(recipe: Recipe, run: Run, wanted: Faithfulness) -> None:
 
 
 def wire_people(recipe: Recipe, run: Run) -> None:
-    """Let people rate images, and hold metrics of single images against them; faithfulness has its own."""
+    """Let people rate images, hold metrics of single images against them, and put judges right by them."""
     asked = recipe.annotations
     rated = None if asked is None else ratings(run, asked, seed=recipe.seed)
     if asked is None or rated is None:
@@ -125,3 +126,7 @@ def wire_people(recipe: Recipe, run: Run) -> None:
         seed=recipe.seed,
     )  # fmt: skip
     run.add(meta(given, options), roles.META)
+    if asked.judged is not None:
+        drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
+        people = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), rated, drawn)
+        run.add(judged(people, asked.judged, required=False), roles.JUDGED)

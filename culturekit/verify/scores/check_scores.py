@@ -12,6 +12,7 @@ from culturekit.verify.scores.audited_scores import check_audited
 from culturekit.verify.scores.comparisons import check_comparisons
 from culturekit.verify.scores.faithfulness_scores import check_faithfulness
 from culturekit.verify.scores.gap_scores import check_gaps
+from culturekit.verify.scores.judged_scores import check_judged
 from culturekit.verify.scores.people_scores import check_agreement, check_meta
 from culturekit.verify.scores.qvs_scores import check_qvs
 from culturekit.verify.scores.rank_scores import check_ranks
@@ -37,6 +38,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-compare": check_comparisons,
     "score-faithfulness": check_faithfulness,
     "score-gaps": check_gaps,
+    "score-judged": check_judged,
     "score-meta": check_meta,
     "score-questions": check_faithfulness,
     "score-qvs": check_qvs,

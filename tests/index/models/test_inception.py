@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.encoder import ImageEncoder
-from culturekit.index.models.inception_resizing import resized
 from culturekit.registry import parse_spec
 from culturekit.torchvision_schemas import mend_torchvision
 
@@ -197,40 +196,6 @@ def test_weights_and_resizing_are_named_in_the_identity(files: dict[bool, Path])
     assert {len(identity.weights) for identity in made} == {64}
     assert encoder(files[False]).identity.weights != made[0].weights
     assert "1008" not in made[0].preprocessing
-
-
-@pytest.mark.parametrize("size", [*SIZES, (598, 598), (300, 298)])
-def test_torchs_resizing_is_torchs(size: tuple[int, int]) -> None:
-    picture = np.random.default_rng(2).integers(0, 256, (*size, 3), np.uint8)
-    planes = torch.from_numpy(picture.transpose(2, 0, 1)[np.newaxis].astype(np.float32))
-    peer = torch.nn.functional.interpolate(planes, size=(299, 299), mode="bilinear", align_corners=False)
-    np.testing.assert_allclose(resized(picture, "torch"), peer[0].permute(1, 2, 0).numpy(), atol=2e-3)
-
-
-def test_tensorflows_resizing_takes_whole_steps_from_the_upper_left() -> None:
-    picture = np.random.default_rng(3).integers(0, 256, (598, 897, 3), np.uint8)
-    assert np.array_equal(resized(picture, "tensorflow"), picture[::2, ::3])
-
-
-def test_clean_resizing_keeps_a_flat_picture_flat_and_within_range() -> None:
-    assert np.unique(resized(np.full((77, 500, 3), 200, np.uint8), "clean")).tolist() == [200]
-    edges = np.random.default_rng(4).integers(0, 2, (90, 90, 3), np.uint8) * np.uint8(255)
-    sharp = resized(edges, "clean")
-    assert (sharp.min(), sharp.max()) == (0, 255)
-    assert len(np.unique(sharp)) > 1000, "nothing is rounded"
-
-
-@pytest.mark.parametrize("size", [(342, 342), (400, 700), (700, 400), (50, 60), (1, 9)])
-def test_cropping_is_torchvisions_transform(size: tuple[int, int]) -> None:
-    if mend_torchvision() in ("absent", "hidden"):
-        pytest.skip("needs torchvision")
-    presets = pytest.importorskip("torchvision.transforms._presets")
-    from PIL import Image
-
-    picture = np.random.default_rng(5).integers(0, 256, (*size, 3), np.uint8)
-    transform = presets.ImageClassification(crop_size=299, resize_size=342, mean=(0, 0, 0), std=(1, 1, 1))
-    peer = transform(Image.fromarray(picture)).permute(1, 2, 0).numpy() * 255
-    np.testing.assert_allclose(resized(picture, "crop"), peer, atol=1e-3)
 
 
 def test_what_is_not_inception_is_refused(files: dict[bool, Path], tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def case(name: str) -> tuple[Values, Values]:
 def test_without_parts_it_is_what_ppi_python_says(name: str) -> None:
     value, low, high = RECORDED[name]
     found = judged_mean(*case(name), folds=1)
-    assert found.value == pytest.approx(value, abs=1e-9)
+    assert found.corrected.value == pytest.approx(value, abs=1e-9)
     # Theirs is normal; ours is t with a variance over n - 1.
     wider = stats.t.ppf(0.975, 59) / stats.norm.ppf(0.975) * math.sqrt(60 / 59)
-    assert found.high - found.value == pytest.approx((high - value) * wider, abs=1e-9)
-    assert found.value - found.low == pytest.approx((value - low) * wider, abs=1e-9)
+    assert found.corrected.high - found.corrected.value == pytest.approx((high - value) * wider, abs=1e-9)
+    assert found.corrected.value - found.corrected.low == pytest.approx((value - low) * wider, abs=1e-9)
     assert (found.trust == 0) == (name == "a judge who knows nothing")
     assert (found.trust == pytest.approx(1)) == (name == "a judge whose scale is too short")
 
@@ -66,39 +66,47 @@ def test_the_trust_of_each_part_is_learnt_from_the_others() -> None:
         both = sum((people[place] - means[0]) * (judged[place] - means[1]) for place in others) / len(others)
         for place in asked[part::5]:
             total += people[place] - both / spread * (judged[place] - middle)
-    assert judged_mean(judged, people).value == pytest.approx(total / 60, abs=1e-12)
+    assert judged_mean(judged, people).corrected.value == pytest.approx(total / 60, abs=1e-12)
 
 
 def test_where_people_marked_everything_the_judge_counts_for_nothing() -> None:
     judged, people, _ = next(tuple(parts) for _, *parts in cases())
     found = judged_mean(judged, people)
     low, high = stats.t.interval(0.95, 239, loc=people.mean(), scale=people.std(ddof=1) / math.sqrt(240))
-    assert (found.value, found.low, found.high) == pytest.approx((people.mean(), low, high), abs=2e-3)
+    assert (found.corrected.value, found.corrected.low, found.corrected.high) == pytest.approx(
+        (people.mean(), low, high), abs=2e-3
+    )
     exact = judged_mean(judged, people, folds=1)
-    assert (exact.value, exact.low, exact.high) == pytest.approx((people.mean(), low, high))
+    assert (exact.corrected.value, exact.corrected.low, exact.corrected.high) == pytest.approx(
+        (people.mean(), low, high)
+    )
 
 
 def test_a_bias_of_the_judge_moves_nothing() -> None:
     judged, people = case("numbers")
     plain, biased = judged_mean(judged, people), judged_mean(judged + 0.3, people)
-    assert (biased.value, biased.low, biased.high) == pytest.approx((plain.value, plain.low, plain.high))
-    assert biased.judged == pytest.approx(plain.judged + 0.3)
+    assert (biased.corrected.value, biased.corrected.low, biased.corrected.high) == pytest.approx(
+        (plain.corrected.value, plain.corrected.low, plain.corrected.high)
+    )
+    assert biased.judged.value == pytest.approx(plain.judged.value + 0.3)
     scaled = judged_mean(5 * judged, 5 * people)
-    assert (scaled.value, scaled.low, scaled.trust) == pytest.approx((5 * plain.value, 5 * plain.low, plain.trust))
+    assert (scaled.corrected.value, scaled.corrected.low, scaled.trust) == pytest.approx(
+        (5 * plain.corrected.value, 5 * plain.corrected.low, plain.trust)
+    )
 
 
 def test_a_judge_who_was_never_seen_to_err_could_have_erred_once() -> None:
     people = np.tile([1.0, 0.0, 1.0], 80)
     seen = np.where(np.arange(240) % 12 < 3, people, np.nan)
     found = judged_mean(people, seen)
-    assert found.value == pytest.approx(2 / 3)
+    assert found.corrected.value == pytest.approx(2 / 3)
     # One error among the 60 images that people saw would have moved their mean by 1/60.
-    assert found.high - found.value > stats.t.ppf(0.975, 59) / 60
+    assert found.corrected.high - found.corrected.value > stats.t.ppf(0.975, 59) / 60
     erring = np.where(np.arange(240) % 12 == 0, 0.0, people)
     by_hand = judged_mean(erring, seen, folds=1)
     rest = people - by_hand.trust / 0.75 * (erring - erring.mean())
     variance = rest[~np.isnan(seen)].var() / 60 + by_hand.trust**2 * erring[np.isnan(seen)].var() / 180
-    assert by_hand.high - by_hand.value == pytest.approx(
+    assert by_hand.corrected.high - by_hand.corrected.value == pytest.approx(
         stats.t.ppf(0.975, 59) * math.sqrt(60 / 59 * variance), rel=0.02
     )
 
@@ -115,8 +123,8 @@ def test_chances_and_weights_bring_back_units_that_people_met_less_often() -> No
         people = np.where(rng.random(1200) < chances, truth, np.nan)
         found.append(judged_mean(judged, people, weights=weights, chances=chances))
     truth_of_all = (400 * 0.8 + 1600 * 0.3) / 2000
-    assert np.mean([one.value for one in found]) == pytest.approx(truth_of_all, abs=0.01)
-    assert 0.91 <= np.mean([one.low <= truth_of_all <= one.high for one in found]) <= 0.985
+    assert np.mean([one.corrected.value for one in found]) == pytest.approx(truth_of_all, abs=0.01)
+    assert 0.91 <= np.mean([one.corrected.low <= truth_of_all <= one.corrected.high for one in found]) <= 0.985
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -129,7 +137,7 @@ def test_units_of_a_prompt_that_are_alike_count_as_one(whole: bool) -> None:
         judged = np.where(rng.random(600) < 0.15, 1.0, truth)
         drawn = np.isin(prompts, rng.choice(60, 30, replace=False)) if whole else rng.random(600) < 0.3
         one = judged_mean(judged, np.where(drawn, truth, np.nan), clusters=prompts)
-        held.append(one.low <= 0.5 <= one.high)
+        held.append(one.corrected.low <= 0.5 <= one.corrected.high)
     assert 0.9 <= np.mean(held) <= 0.99
 
 
@@ -143,12 +151,14 @@ def test_a_ratio_is_of_sums() -> None:
         asked = rng.permutation(500) < 100
         people = np.where(asked, right, np.nan)
         one = judged_mean(by_judge, people, per=(per, np.where(asked, per, np.nan)))
-        held.append(one.low <= truth <= one.high)
-        assert one.judged == pytest.approx(by_judge.sum() / per.sum())
+        held.append(one.corrected.low <= truth <= one.corrected.high)
+        assert one.judged.value == pytest.approx(by_judge.sum() / per.sum())
     assert 0.91 <= np.mean(held) <= 0.985
     plain = judged_mean(by_judge, people)
     again = judged_mean(2 * by_judge, 2 * people, per=(np.full(500, 2.0), np.where(asked, 2.0, np.nan)))
-    assert (again.value, again.low, again.trust) == pytest.approx((plain.value, plain.low, plain.trust))
+    assert (again.corrected.value, again.corrected.low, again.trust) == pytest.approx(
+        (plain.corrected.value, plain.corrected.low, plain.trust)
+    )
 
 
 @pytest.mark.parametrize(

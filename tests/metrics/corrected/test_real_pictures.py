@@ -34,7 +34,7 @@ pytestmark = [
 ]
 
 COUNTRY = (0.0, 1.0, 0.0)
-DRAWS, PROMPTS, IMAGES, AUDITED = 4, 3, 1200, 150
+DRAWS, PROMPTS, IMAGES, AUDITED = 3, 3, 1200, 150
 THINGS = ("Animals & Nature", "Objects")
 MAKERS = ("google", "twitter")
 TRIES = 3

@@ -1,0 +1,293 @@
+"""From what a judge says of all items, and people of a random part of them, to means without the judge's errors."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.errors import UsageError
+from culturekit.families.family import Confidence, Family, check_options, described, kept
+from culturekit.families.family_stage import write_scored
+from culturekit.families.handles.inputs import Files, ValueTables, roles_of
+from culturekit.families.qvs import samples_of
+from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.catalog import CATALOG
+from culturekit.metrics.corrected.audit_design import Design
+from culturekit.metrics.corrected.judged_gates import marked_items, marks_of_answers
+from culturekit.metrics.corrected.judged_means import judged_mean
+from culturekit.metrics.scoring.image_collections import checked
+from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
+from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
+from culturekit.metrics.scoring.value_sets import known_values, parsed
+from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
+from culturekit.records.schemas import ANNOTATIONS
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import Typed
+from culturekit.storage.tables import read_table
+
+__all__ = ["JUDGED", "JudgedOptions", "JudgedReads", "judged", "score_judged"]
+
+Alike: TypeAlias = Literal["items", "prompts", "countries"]
+
+KEY = ("metric", "model", "benchmark", "params", "concept", "country", "group")
+
+REFUSED = "scores of a pool not corrected: "
+"""How the reasons begin for which people's answers put a score right in nothing."""
+
+ROUNDING = 1e-9
+
+NOT_MEANS = ("vs", "qvs")
+"""Metrics whose values are not of items that people could be asked about; `score qvs` corrects them itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedReads:
+    """Values that a judge gave, and what people answered about some of the same items."""
+
+    values: Annotated[ValueTables, Field(description="Table of values beside scores; repeat it for more than one.")]
+    annotations: Annotated[Path, Field(description="What people answered about some of the same items.")]
+    sample: Annotated[
+        Files, Field(description="What was drawn for people: answers about other items are then refused.")
+    ] = Files()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOptions:
+    """Which answers put the judge right, and how."""
+
+    criterion: Annotated[str, Field(description="The question of the form that asks people what the judge was asked.")]
+    scheme: Annotated[str | None, Field(description="Only answers to this form. [all]")] = None
+    choice: Annotated[
+        str | None, Field(description="An answer in words that counts 1, such as yes; all others count 0.")
+    ] = None
+    lowest: Annotated[
+        float | None, Field(description="The lowest rating that people could give, which counts 0. [as it is]")
+    ] = None
+    highest: Annotated[
+        float | None, Field(description="The highest rating that they could give, which counts 1. [as it is]")
+    ] = None
+    metrics: Annotated[
+        tuple[str, ...], Field(description="Only the values of this metric; repeatable. [all]"), Typed("metric")
+    ] = ()
+    alike: Annotated[
+        Alike, Field(description="What weighs the same in a mean: each item, each prompt, or each country.")
+    ] = "items"
+    by: Annotated[PoolsBy, Field(description="What makes a pool of annotators."), Typed("pools")] = "in-region"
+    design: Annotated[
+        Design, Field(description="Answered items were drawn evenly, which is checked; unknown takes others.")
+    ] = "drawn"
+    confidence: Confidence = CONFIDENCE
+
+    def __post_init__(self) -> None:
+        """Refuse a scale with one end, one that is upside down, and one for words."""
+        ends = (self.lowest, self.highest)
+        if (self.lowest is None) != (self.highest is None):
+            raise argument_error("lowest and highest", "both, or none", ends)
+        if self.lowest is not None and self.highest is not None and not self.lowest < self.highest:
+            raise argument_error("lowest", "below highest", ends)
+        if self.lowest is not None and self.choice is not None:
+            raise argument_error("choice", "without lowest and highest: words are no ratings", self.choice)
+
+
+def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", required: bool = True) -> Stage:
+    """Put means of what a judge says right by people who answered about a random part of the same items.
+
+    Where that is not `required`, answers that put nothing right give no scores.
+    """
+    check_options(options)
+
+    def run(work: Work) -> Outcome:
+        people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
+        return write_scored(work, score_judged(given.values.table(), *people, options=options, required=required))
+
+    return Stage(
+        name, "score-judged", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+    )
+
+
+JUDGED = Family(
+    judged,
+    metrics=described("align dsg exag faith hal vqascore"),
+    example="--values scores/values.parquet --annotations annotations.parquet --criterion faithfulness "
+    "--lowest 1 --highest 5 --out judged",
+    check="score-judged",
+)
+
+
+def score_judged(
+    values: pl.DataFrame,
+    annotations: pl.DataFrame,
+    sample: pl.DataFrame | None = None,
+    *,
+    options: JudgedOptions,
+    required: bool = True,
+) -> Scored:
+    """Score what the judge says alone, and put right by each pool of people.
+
+    Args:
+        values: conforms to VALUES; those that stand under countries only make a score over all of these as well.
+        annotations: conforms to ANNOTATIONS: what people say of some of the items.
+        sample: conforms to AUDIT_SAMPLE: which items people were asked about, where that is known.
+        options: which answers, and how.
+        required: refuse answers that put nothing right.
+
+    Raises:
+        UsageError: a table does not conform, people's answers are not on the judge's scale, or nothing could be put
+            right, and that is required.
+    """
+    known, unknown = known_values(values)
+    pools = answers_by_pool(annotations, options)
+    rows: list[Row] = []
+    reasons: Counter[str] = Counter({"values that are no number": unknown})
+    for cell in cells_of(known, options):
+        about = parsed(cell["params"][0])
+        found: list[Row] = []
+        for pool, answers in pools.items():
+            try:
+                found += rows_of(cell, about, pool, answers, sample, options)
+            except UsageError as error:
+                reasons[f"{REFUSED}{error.problem}"] += 1
+        rows += {(row["params"],): row for row in found}.values()
+    if not rows and required:
+        raise UsageError(
+            "people's answers put no score right",
+            expected="answers about a random part of the items of the values",
+            found="; ".join(f"{why} ({count})" for why, count in sorted(reasons.items()) if count) or "no answers",
+        )
+    return scored(rows, left_out=dict(sorted(reasons.items())))
+
+
+def answers_by_pool(annotations: pl.DataFrame, options: JudgedOptions) -> Mapping[str, pl.DataFrame]:
+    """Give each pool's answers to the question as image_id, annotator and value, on the judge's scale."""
+    table = checked(annotations, ANNOTATIONS).filter(criterion=options.criterion)
+    if options.scheme is not None:
+        table = table.filter(scheme=options.scheme)
+    schemes = table["scheme"].unique().sort().to_list()
+    if len(schemes) != 1:
+        raise UsageError(
+            f"answers to the question {options.criterion!r} are to be of one form",
+            expected="a criterion of the annotations" if not schemes else "scheme= with one of them",
+            found=", ".join(schemes) or ", ".join(annotations["criterion"].unique().sort()),
+        )
+    said = table.with_columns(pool=pool_of(options.by), value=number_of(options))
+    own = said.filter(pl.col("value").is_finite()).sort("pool", "item_id", "annotator")
+    if own.is_empty():
+        raise UsageError(
+            f"no answer to {options.criterion!r} counts as a number",
+            expected="ratings, or choice= with the answer that counts 1",
+            found=", ".join(table["choice"].drop_nulls().unique().sort()) or "neither ratings nor choices",
+        )
+    parts = own.select("pool", "annotator", "value", image_id="item_id").partition_by("pool", maintain_order=True)
+    return {part["pool"][0]: part for part in parts}
+
+
+def number_of(options: JudgedOptions) -> pl.Expr:
+    """Say what an answer counts."""
+    if options.choice is not None:
+        return (pl.col("choice") == options.choice).cast(pl.Float64)
+    if options.lowest is None or options.highest is None:
+        return pl.col("value")
+    return (pl.col("value") - options.lowest) / (options.highest - options.lowest)
+
+
+def cells_of(known: pl.DataFrame, options: JudgedOptions) -> Iterator[pl.DataFrame]:
+    """Give the values of each score, with the weight of each item, in the order of their items."""
+    means = with_places(known.filter(~pl.col("metric").is_in(NOT_MEANS)))
+    asked = means.filter(pl.col("metric").is_in(options.metrics)) if options.metrics else means
+    missing = sorted(set(options.metrics) - set(means["metric"]))
+    if missing:
+        raise UsageError(
+            "there are no values of a metric", found=", ".join(missing),
+            expected=" or ".join(means["metric"].unique().sort()),
+        )  # fmt: skip
+    for cell in [*asked.sort(*KEY, "item").partition_by(KEY, maintain_order=True), *over_countries(asked)]:
+        yield weighed(cell.sort("item"), options.alike)
+
+
+def with_places(values: pl.DataFrame) -> pl.DataFrame:
+    """Add the country of each item as `place`, as far as the values of any score say it."""
+    said = values.drop_nulls("country").group_by("model", "item").agg(place=pl.col("country").min())
+    return values.join(said, on=("model", "item"), how="left", maintain_order="left")
+
+
+def over_countries(values: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Put the countries of a score together where it stands under countries only."""
+    score = [name for name in KEY if name != "country"]
+    for part in values.sort(*score).partition_by(score, maintain_order=True):
+        if part["country"].null_count() == 0 and part["country"].n_unique() > 1:
+            yield part.with_columns(country=pl.lit(None, pl.String))
+
+
+def weighed(cell: pl.DataFrame, alike: Alike) -> pl.DataFrame:
+    """Add what each item weighs; of items that weigh alike each weighs 1."""
+    of_prompt = 1 / pl.len().over("place", "unit_id")
+    of_country = of_prompt / pl.col("unit_id").n_unique().over("place")
+    weights: Mapping[Alike, pl.Expr] = {"items": pl.lit(1.0), "prompts": of_prompt, "countries": of_country}
+    return cell.with_columns(weight=weights[alike])
+
+
+def rows_of(
+    cell: pl.DataFrame,
+    about: Mapping[str, object],
+    pool: str,
+    answers: pl.DataFrame,
+    sample: pl.DataFrame | None,
+    options: JudgedOptions,
+) -> Iterator[Row]:
+    """Write one score twice: as the judge has it, and put right by a pool."""
+    items = cell.select("prompt_id", "value", "weight", "unit_id", image_id="item", country="place")
+    told = marked_items(items, answers, sample=sample, design=options.design)
+    low, high = range_of(cell["metric"][0], told)
+    population = about.get("target") == "population"
+    prompts = told.drop_nulls("people")["unit_id"].n_unique()
+    if population and prompts < FEWEST_PROMPTS:
+        raise UsageError("people marked items of too few prompts", expected=str(FEWEST_PROMPTS), found=str(prompts))
+    found = judged_mean(
+        told["value"].to_numpy(),
+        told["people"].fill_null(float("nan")).to_numpy(),
+        weights=told["weight"].to_numpy(),
+        chances=told["chance"].fill_null(1.0).to_numpy(),
+        clusters=told["unit_id"].to_list() if population else None,
+        confidence=options.confidence,
+    )
+    own = answers.join(items.select("image_id"), on="image_id", how="semi")
+    marks = marks_of_answers(own, options.design)
+    told_of = {**about, "target": found.corrected.target, "confidence": options.confidence, "alike": options.alike}
+    people: dict[str, object] = {
+        "criterion": options.criterion, "pool": pool, "pools_by": options.by, "people": found.alone.n,
+        "trust": found.trust, **({"choice": options.choice} if options.choice else {}),
+        **({"marked": marks} if marks else {}),
+    }  # fmt: skip
+    place = {name: cell[name][0] for name in KEY if name != "params"}
+    yield statistic_row(**place, answer=within(found.judged, low, high), params={**told_of, "labels": "judged"})
+    corrected = within(found.corrected, low, high)
+    yield statistic_row(**place, answer=corrected, params={**told_of, **people, "labels": "corrected"})
+
+
+def range_of(metric: str, told: pl.DataFrame) -> tuple[float, float]:
+    """Give the range of a metric; what judge and people say has to lie in it."""
+    if metric not in CATALOG:
+        raise UsageError("a metric of another package has no range that is known here", found=metric)
+    low, high = CATALOG[metric].low, CATALOG[metric].high
+    for column, who in (("value", "what the judge says is"), ("people", "people's ratings are")):
+        said = told[column].drop_nulls().to_numpy()
+        if said.min() < low - ROUNDING or said.max() > high + ROUNDING:
+            raise UsageError(
+                f"{who} not on the scale of the metric",
+                expected=f"from {low:g} to {high:g}",
+                found=f"from {said.min():g} to {said.max():g}",
+                hint="Say which ratings people could give: lowest and highest.",
+            )
+    return low, high
+
+
+def within(answer: Interval, low: float, high: float) -> Interval:
+    """Keep value and limits inside the range of the metric."""
+    value, below, above = (min(max(number, low), high) for number in (answer.value, answer.low, answer.high))
+    return replace(answer, value=value, low=below, high=above)
