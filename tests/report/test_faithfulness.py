@@ -50,6 +50,7 @@ def test_what_people_put_right_stands_beside_what_the_judge_says() -> None:
     assert words[:7] == ["mirage", "art", "DSG", "seer-1", "0.700", "0.680–0.720", "0.410"]
     assert words[-3:] == ["in-region", "one", "rater"]
     assert "3: people marked too few items" in text
+    assert "Every number here that people did not put right is a model" in section()
 
 
 def test_links_of_scores_lead_to_the_images_of_the_model() -> None:
