@@ -1,5 +1,6 @@
 """Packages that bring a measure, a source of popularity, an engine, a search or a kind of recipe, and break them."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from culturekit.builders.filtering.verdicts import FilterReply
 from culturekit.builders.popularity import SOURCES
 from culturekit.errors import PluginFailure
+from culturekit.generation.backend import HeldBackend, ImageRequest
+from culturekit.generation.backends import BACKENDS
 from culturekit.index.search.search import searcher
 from culturekit.index.spread.pair_measures import PAIR_MEASURES
+from culturekit.llm.client import Client, Failure, FreeClient, Request
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.workers.engines import engine_for
 from tests.command_line import culturekit
 from tests.outside_packages import PLUGINS, forget, write_package
@@ -132,3 +138,127 @@ def test_an_error_that_nothing_held_is_still_the_packages(
     assert answer.returncode == 2
     assert "the recipe theirs of the package theirs 1.0 failed: ValueError: nothing is wired" in answer.stderr
     assert "mistake in culturekit" not in answer.stderr
+
+
+HELD = """
+from contextlib import contextmanager
+
+import numpy as np
+
+from culturekit.generation.backend import Picture
+
+
+class Held:
+    version, knows_truth, batch_size = "1", False, 2
+
+    def generate(self, requests):
+        return [Picture(np.zeros((4, 4, 3), np.uint8), seed_honoured=True) for _ in requests]
+
+    @contextmanager
+    def lanes(self, workers):
+        yield [self]
+
+    def release(self):
+        pass
+
+
+def make(spec):
+    return Held()
+"""
+
+
+def lane_answers(text: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    write_package(site, "theirs", {"backend.theirs": "theirs:make"}, text, monkeypatch)
+    backend = BACKENDS.make("theirs")
+    assert isinstance(backend, HeldBackend)
+    with backend.lanes(1) as lanes:
+        return list(lanes[0].generate([ImageRequest("p", "t", None, 1, 0, 0, None, None, None)]))
+
+
+def test_each_lane_of_a_backend_is_held(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(lane_answers(HELD, site, monkeypatch)) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("np.uint8)", "np.int16)", "generate with something else; expected uint8 (height, width, 3), found int16"),
+        ("        return [Picture", "        raise ValueError('cuda exploded')\n        return [Picture",
+         "failed at generate: ValueError: cuda exploded"),
+        ("        yield [self]", "        raise MemoryError", None),
+        ("        yield [self]", "        raise RuntimeError('no device')\n        yield [self]",
+         "failed at lanes: RuntimeError: no device"),
+    ],
+)  # fmt: skip
+def test_a_lane_that_fails_names_the_package(
+    old: str, new: str, said: str | None, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert old in HELD
+    with pytest.raises(MemoryError if said is None else PluginFailure) as caught:
+        lane_answers(HELD.replace(old, new + "\n        yield" if said is None else new), site, monkeypatch)
+    assert said is None or "the backend theirs of the package theirs 1.0 " in str(caught.value)
+    assert said is None or said in str(caught.value)
+
+
+FAR = """
+from types import MappingProxyType
+
+from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Reply
+
+
+class Far:
+    identity, model, caveat, rate = Identity("far", "http://far", "chat", "far-1"), "far-1", "", None
+    options, quota = MappingProxyType({}), Quota()
+
+    def compose(self, request):
+        return Outgoing(b"{}")
+
+    async def send(self, outgoing):
+        return b"yes"
+
+    def read(self, raw):
+        return Reply(raw.decode())
+
+    async def close(self):
+        pass
+
+
+def make(spec):
+    return Far()
+"""
+
+
+def far_answer(text: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    write_package(site, "theirs", {"judge.theirs": "theirs:make"}, text, monkeypatch)
+    client = CLIENTS.make("theirs")
+    assert isinstance(client, Client)
+    assert not isinstance(client, FreeClient)
+    request = Request("judge", "Keep?", {"id": "Q1"}, FilterReply)
+    return client.read(asyncio.run(client.send(client.compose(request)))).text
+
+
+def test_a_model_far_away_is_asked(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert far_answer(FAR, site, monkeypatch) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('b"yes"', '"yes"', "answers send with something else; expected bytes, found str 'yes'"),
+        ('        return b"yes"', "        raise KeyError('choices')", "failed at send: KeyError: 'choices'"),
+        ('Outgoing(b"{}")', 'Outgoing("{}")', "answers compose with something else; expected an Outgoing, with bytes"),
+        ("Reply(raw.decode())", "raw", "answers read with something else; expected a Reply, found bytes b'yes'"),
+    ],
+)
+def test_a_model_far_away_that_fails_names_the_package(
+    old: str, new: str, said: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert old in FAR
+    with pytest.raises(PluginFailure) as caught:
+        far_answer(FAR.replace(old, new), site, monkeypatch)
+    assert f"the judge theirs of the package theirs 1.0 {said}" in str(caught.value)
+
+
+def test_what_a_client_may_raise_passes(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Failure, match="later"):
+        far_answer(FAR.replace('        return b"yes"', '        raise Failure("busy", "later")'), site, monkeypatch)

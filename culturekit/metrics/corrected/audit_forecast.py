@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.corrected.audit_sampling import draw, shared
 from culturekit.metrics.corrected.audited_counts import (
@@ -109,8 +110,8 @@ def audit_forecast(
     matches: pl.DataFrame,
     *,
     weights: Sequence[float],
-    size: int = 8,
-    confidence: float = 0.95,
+    size: int = BATCH_SIZE,
+    confidence: float = CONFIDENCE,
     accuracy: float | None = None,
     pilot: pl.DataFrame | None = None,
     rng: np.random.Generator,

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
 from culturekit.metrics.corrected.artifact_pairs import pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
@@ -44,10 +45,10 @@ def vendi_corrected(
     *,
     weights: Sequence[float],
     q: float = 1.0,
-    size: int = 8,
+    size: int = BATCH_SIZE,
     method: Method = "audit",
     rng: np.random.Generator,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     pool: str | None = None,
     references: pl.DataFrame | None = None,
     sample: pl.DataFrame | None = None,
@@ -128,7 +129,7 @@ def of_one_model(matches: pl.DataFrame) -> pl.DataFrame:
 
 
 def correct_counts(
-    counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = 0.95, rng: np.random.Generator
+    counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = CONFIDENCE, rng: np.random.Generator
 ) -> Interval:
     """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
     none = counts.labels.index(NONE)

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from culturekit.defaults import BATCH_SIZE
 from culturekit.metrics.arguments import check_choice, check_order, check_size
 from culturekit.metrics.diversity.batch_signatures import LARGEST, Signatures, signatures_of
 from culturekit.metrics.diversity.kernels import Weights, counting_levels, several_weights
@@ -48,7 +49,7 @@ class Batches:
 def vendi_batches(
     labels: Labels,
     *,
-    size: int = 8,
+    size: int = BATCH_SIZE,
     weights: Sequence[float] | Sequence[Sequence[float]],
     q: float = 1.0,
     missing: Missing = "distinct",
