@@ -42,11 +42,9 @@ class QuestionFile(StrictModel):
     questions: tuple[ImageQuestion, ...]
 
 
-def load_questions(path: str) -> tuple[ImageQuestion, ...]:
-    """Read a file of questions."""
-    found = load_model(Path(path), QuestionFile).questions
-    check_questions(found)
-    return found
+def load_questions(paths: Sequence[str]) -> tuple[ImageQuestion, ...]:
+    """Read files of questions."""
+    return tuple(question for path in paths for question in load_model(Path(path), QuestionFile).questions)
 
 
 def check_questions(questions: Sequence[ImageQuestion]) -> None:

@@ -36,9 +36,9 @@ class JudgeOptions:
         Sequence[ImageQuestion],
         Field(
             description="YAML file, `questions:`, each with task, item, question, and answers: [...] or between: "
-            "[LOW, HIGH]; dimension and prompt_id where wanted."
+            "[LOW, HIGH]; dimension and prompt_id where wanted. Repeatable."
         ),
-        Typed(read=load_questions, once=True),
+        Typed(gather=load_questions),
     ]
     judge: Annotated[
         str,
