@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,7 @@ def test_a_changed_package_makes_another_stage(
         importlib.invalidate_caches()
         return STAGES[name](small_run).options
 
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # which is told apart by the second and the size only
     path = write(site, name, monkeypatch)
     text, stated = path.read_text(), "__version__ = '7'\n"
     first = options(text)
