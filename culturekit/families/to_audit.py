@@ -22,7 +22,7 @@ __all__ = ["TO_AUDIT", "ToAuditOptions", "ToAuditReads", "draw_audit_sample"]
 class ToAuditReads:
     """What images were mapped to."""
 
-    matches: Annotated[Files, Field(description="Table that `index map` wrote.")]
+    matches: Annotated[Files, Field(description="Table that `index map` wrote; repeatable.")]
 
 
 @dataclass(frozen=True, slots=True)
