@@ -1,5 +1,6 @@
 """Generated images beside real ones as sets of vectors: PRDC, Fréchet and kernel distance, and the inception score."""
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 
 __all__ = ["REALISM", "RealismInput", "RealismReads", "realism", "score_realism"]
+
+logger = logging.getLogger(__name__)
 
 BEYOND = "generated images beyond as many as every model has"
 
@@ -77,7 +80,7 @@ def realism(given: RealismReads, options: RealismOptions, *, name: str = "scores
         return score_realism(data, options=replace(options, encoder=encoder, classifier=given.probs.encoder))
 
     settings, seeds = kept(options, but=("seed",)), {"references": options.seed}
-    return family_stage("realism", roles_of(given), settings, score, version=2, seeds=seeds, name=name)
+    return family_stage("realism", roles_of(given), settings, score, version=3, seeds=seeds, name=name)
 
 
 REALISM = Family(
@@ -138,6 +141,9 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
         rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
         scores += rows
         values += behind
+    few = sum('"few_images":' in row["params"] for row in scores)
+    if few:
+        logger.warning("%d Fréchet distances of fewer images than dimensions say little: few_images in params", few)
     if given.probs is not None:
         rows, behind = class_rows(given.probs, given.images, options, left_out)
         scores += rows

@@ -213,12 +213,20 @@ def cell_rows(
     distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
     counts = {"n_fake": len(fake)}
     own = {**params, **counts, **name_of("frechet_distance", options), "no_interval": NO_FRECHET_INTERVAL}
+    own |= few_for(real, fake)
     rows.append(statistic_row(**{**place, "metric": "frechet_distance"}, answer=distance, params=own))
     kernel = kernel_answer(real, fake, groups, confidence)
     own = {**params, **name_of("kernel_distance", options), "target": KERNEL_TARGETS[target]}
     own = with_reason(own, kernel, FEW_UNITS)
     rows.append(statistic_row(**{**place, "metric": "kernel_distance"}, answer=kernel, params=own))
     return rows, values
+
+
+def few_for(real: NDArray[np.floating], fake: NDArray[np.floating]) -> dict[str, object]:
+    """Warn of sets with fewer images than dimensions: how such a set spreads is not known in all of them."""
+    images, width = min(len(real), len(fake)), real.shape[1]
+    few = f"{images:,} images, fewer than the {width:,} dimensions: not how a set spreads in all of them"
+    return {"few_images": few} if images < width else {}
 
 
 def name_of(metric: str, options: RealismOptions) -> dict[str, object]:

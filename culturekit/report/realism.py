@@ -146,7 +146,7 @@ def cell_of(row: Mapping[str, Any]) -> Cell:
     low, high = row["ci_low"], row["ci_high"]
     limits = "" if low is None or high is None else f"{significant(low)} to {significant(high)}"
     why = str(told.get("no_value") or ("" if limits else told.get("no_interval", "no interval holds")))
-    return Cell(significant(row["value"]), limits, row["n"], row["row"], why)
+    return Cell(significant(row["value"]), limits, row["n"], row["row"], str(told.get("few_images") or why))
 
 
 def significant(value: float | None) -> str:

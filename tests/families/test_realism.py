@@ -82,6 +82,20 @@ def test_models_without_a_common_prompt_have_the_smallest_number() -> None:
     assert equal_images(images.filter(model="a"), seed=0).told == {}
 
 
+def test_a_distance_of_fewer_images_than_dimensions_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    data = given({"a": {"p": 6}, "b": {"p": 6}})
+    told = scores(data).filter(metric="frechet_distance")["params"].str.json_path_match("$.few_images")
+    assert (told.null_count(), caplog.records) == (2, [])
+    wide = replace(data, real=widened(data.real), fake=widened(data.fake))
+    told = scores(wide).filter(metric="frechet_distance")["params"].str.json_path_match("$.few_images")
+    assert set(told) == {"6 images, fewer than the 7 dimensions: not how a set spreads in all of them"}
+    assert [record.getMessage()[:22] for record in caplog.records] == ["2 Fréchet distances of"]
+
+
+def widened(given: LabelledVectors) -> LabelledVectors:
+    return replace(given, vectors=np.hstack([given.vectors, given.vectors[:, :1] ** 2]))
+
+
 def test_the_distances_are_those_of_the_images_drawn() -> None:
     data = given(UNEQUAL)
     table = scores(data)
