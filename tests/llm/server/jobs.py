@@ -24,6 +24,11 @@ class Line:
     problem: str = ""
     metadata: Mapping[str, Any] | None = None
 
+    @property
+    def row(self) -> str:
+        """The row that is asked about; a name may say where the server is, which is drawn anew in each run."""
+        return self.name if self.question is None else self.question.row
+
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
@@ -70,7 +75,7 @@ class Job:
     def chosen(self, share: float) -> tuple[list[Line], list[Line]]:
         """Choose the lines that get done, by hash, and those that do not; both in their order."""
         count = min(len(self.lines), math.ceil(share * len(self.lines)))
-        drawn = sorted(range(len(self.lines)), key=lambda at: fraction_of(self.plan.salt, "done", self.lines[at].name))
+        drawn = sorted(range(len(self.lines)), key=lambda at: fraction_of(self.plan.salt, "done", self.lines[at].row))
         done = set(drawn[:count])
         return (
             [line for at, line in enumerate(self.lines) if at in done],
@@ -95,13 +100,13 @@ def arranged(results: list[LineResult], plan: JobPlan) -> list[LineResult]:
         if _drawn(plan, "duplicated", result) < plan.duplicated:
             told.append(told[-1])
     if plan.shuffled:
-        order = sorted(range(len(told)), key=lambda at: fraction_of(plan.salt, "shuffled", told[at].name, at))
+        order = sorted(range(len(told)), key=lambda at: fraction_of(plan.salt, "shuffled", told[at].line.row, at))
         told = [told[at] for at in order]
     return told
 
 
 def _drawn(plan: JobPlan, what: str, result: LineResult) -> float:
-    return fraction_of(plan.salt, what, result.name)
+    return fraction_of(plan.salt, what, result.line.row)
 
 
 def reaching(results: list[LineResult], told: list[LineResult]) -> set[str]:
