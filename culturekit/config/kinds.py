@@ -1,7 +1,7 @@
 """Which kinds of recipes there are: the key `recipe` of a YAML file names one, and plugins may add some."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -9,8 +9,11 @@ from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
+from culturekit.plugins import OF_RECIPE
+from culturekit.recipe_plugins import use_plugins_of_recipe
 from culturekit.registry import Entry, Registry
 from culturekit.stages.run import Run
+from culturekit.stages.stage import Stage
 from culturekit.storage.yaml_model import StrictModel
 
 __all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
@@ -22,10 +25,26 @@ def used_countries(path: Path | None) -> Path | None:
     return path
 
 
+def used_plugins(stated: Mapping[str, str]) -> Mapping[str, str]:
+    """Use plugins from here on, for keys after them, and import each, so that what fails is said at once."""
+    use_plugins_of_recipe(stated)
+    for plugin in OF_RECIPE:
+        plugin.load()
+    return stated
+
+
 class AnyRecipe(StrictModel):
-    """What recipes of all kinds say: which kind they are, their countries, and a seed."""
+    """What recipes of all kinds say: which kind they are, their plugins, their countries, and a seed."""
 
     recipe: Annotated[str, Field(description="Which published system.")]
+    plugins: Annotated[
+        Mapping[str, str],
+        AfterValidator(used_plugins),
+        Field(
+            validate_default=True,
+            description="Plugins of this recipe alone: `KIND.NAME: FILE.py:THING`, or `KIND.NAME: module:THING`.",
+        ),
+    ] = {}
     countries_file: Annotated[
         Path | None,
         AfterValidator(used_countries),
@@ -85,11 +104,21 @@ def recipe_kind(name: str) -> RecipeKind:
 
 def wired(recipe: AnyRecipe, root: Path) -> Run:
     """Wire a recipe: the stages of its run, and where each of them will lie."""
+    use_plugins_of_recipe(recipe.plugins)
     use_countries_of_recipe(recipe.countries_file)
     run = Run(root, recipe.evaluated)
     recipe_kind(recipe.recipe).wire(recipe, run)
+    run.steps = [replace(step, stage=with_state(step.stage, recipe.recipe)) for step in run.steps]
     if not run.steps:
         raise UsageError(
             "there is nothing to run", where=f"recipe: {recipe.recipe}", expected="keys that ask for a stage"
         )
     return run
+
+
+def with_state(stage: Stage, kind: str) -> Stage:
+    """Put the state of the package that brings a kind of recipe into the options of those stages that run its code."""
+    plugin = RECIPES.find(kind).plugin
+    if plugin is None or not plugin.wrote(stage.run):
+        return stage
+    return replace(stage, options={**stage.options, **RECIPES.brought_by(kind)})
