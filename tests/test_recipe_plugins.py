@@ -17,7 +17,7 @@ from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.plugins import digest_of_code
 from culturekit.recipe_plugins import carrying, use_plugins
 from tests.command_line import culturekit
-from tests.outside_packages import ABSTENTION, EXAMPLES, PLUGINS
+from tests.outside_packages import EXAMPLES, PLUGINS
 
 RECIPE = """
 recipe: cube
@@ -107,10 +107,10 @@ def name_of(spec: str) -> str:
 
 
 def test_other_commands_are_told_of_it(folder: Path) -> None:
-    package = f"{ABSTENTION}/abstention"
+    package = f"{EXAMPLES}/geodiv/geodiv"
     Path("own/recipe.yaml").write_text(
-        f"plugins:\n  metric.abstention: {package}/family.py:ABSTENTION\n  check.score-abstention: "
-        f"{package}/check.py:check_abstention\n  encoder.greys: own/nothing.py:make\n",
+        f"plugins:\n  metric.geodiv: {package}/family.py:GEODIV\n  check.score-geodiv: "
+        f"{package}/check.py:check_geodiv\n  encoder.greys: own/nothing.py:make\n",
         encoding="utf-8",
     )
     missing = culturekit("--plugins", "own/recipe.yaml", "plugins")
@@ -118,10 +118,10 @@ def test_other_commands_are_told_of_it(folder: Path) -> None:
     assert "plugins: own/nothing.py: there is no such file" in missing.stderr
     shutil.copy(PLUGINS / "greys.py", folder / "own/nothing.py")
     listed = culturekit("--plugins", "own/recipe.yaml", "plugins").stdout
-    assert f"metric   abstention        {package}/family.py" in listed
-    assert culturekit("--plugins", "own/recipe.yaml", "score", "abstention", "--help").returncode == 0
-    assert culturekit("score", "abstention", "--help").returncode == 2
-    assert culturekit("--plugins", "own/recipe.yaml", "metrics", "show", "abstained").returncode == 0
+    assert f"metric   geodiv        {package}/family.py" in listed
+    assert culturekit("--plugins", "own/recipe.yaml", "score", "geodiv", "--help").returncode == 0
+    assert culturekit("score", "geodiv", "--help").returncode == 2
+    assert culturekit("--plugins", "own/recipe.yaml", "metrics", "show", "geodiv_entropy").returncode == 0
 
 
 OWN_KIND = """
