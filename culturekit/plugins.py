@@ -10,10 +10,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
-from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from culturekit.errors import CultureKitError, MissingDependency, PluginFailure, UsageError
@@ -31,8 +29,6 @@ __all__ = [
 ]
 
 PLUGIN_GROUP = "culturekit.plugins"
-
-EMPTY = CellType()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +190,6 @@ class Plugin:
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         return bool(frames) and frames[-1].f_globals.get("__name__", "").partition(".")[0] == self.top
 
-    def wrote(self, function: object) -> bool:
-        """Tell whether a function, or something that it takes along, is code of its package."""
-        waiting, seen = [function], set[int]()
-        while waiting:
-            one = waiting.pop()
-            if id(one) in seen:
-                continue
-            seen.add(id(one))
-            home = one if isinstance(one, type | FunctionType) else type(one)
-            if home.__module__.partition(".")[0] == self.top:
-                return True
-            waiting += taken_along(one)
-        return False
-
     @property
     def top(self) -> str:
         """What is imported: the outermost package of its code."""
@@ -227,17 +209,6 @@ class Plugin:
             modules = [importlib.import_module(name) for name in dict.fromkeys((module, self.top))]
         stated = next((found for one in modules if isinstance(found := getattr(one, "__version__", None), str)), None)
         return {"version": stated} if stated else {"code": digest_of_code(module)}
-
-
-def taken_along(thing: object) -> Iterator[object]:
-    """Give what a call of a function may call: what it is a part of, and what it closes over."""
-    if isinstance(thing, partial):
-        yield from (thing.func, *thing.args, *thing.keywords.values())
-    elif isinstance(thing, MethodType):
-        yield from (thing.__func__, thing.__self__)
-    elif isinstance(thing, FunctionType):
-        yield from (cell.cell_contents for cell in thing.__closure__ or () if cell != EMPTY)
-        yield from thing.__defaults__ or ()
 
 
 OF_RECIPE: list[Plugin] = []

@@ -1,15 +1,17 @@
 """Which kinds of recipes there are: the key `recipe` of a YAML file names one, and plugins may add some."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import CellType, FunctionType, MethodType
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
-from culturekit.plugins import OF_RECIPE
+from culturekit.plugins import OF_RECIPE, Plugin
 from culturekit.recipe_plugins import use_plugins_of_recipe
 from culturekit.registry import Entry, Registry
 from culturekit.stages.run import Run
@@ -17,6 +19,9 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.yaml_model import StrictModel
 
 __all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
+
+EMPTY = CellType()
+"""A name that a function closes over, and that nothing has yet."""
 
 
 def used_countries(path: Path | None) -> Path | None:
@@ -119,6 +124,32 @@ def wired(recipe: AnyRecipe, root: Path) -> Run:
 def with_state(stage: Stage, kind: str) -> Stage:
     """Put the state of the package that brings a kind of recipe into the options of those stages that run its code."""
     plugin = RECIPES.find(kind).plugin
-    if plugin is None or not plugin.wrote(stage.run):
+    if plugin is None or not runs_code_of(plugin, stage.run):
         return stage
     return replace(stage, options={**stage.options, **RECIPES.brought_by(kind)})
+
+
+def runs_code_of(plugin: Plugin, function: object) -> bool:
+    """Tell whether a function, or something that it takes along, is code of a plugin."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        home = one if isinstance(one, type | FunctionType) else type(one)
+        if home.__module__.partition(".")[0] == plugin.top:
+            return True
+        waiting += taken_along(one)
+    return False
+
+
+def taken_along(thing: object) -> Iterator[object]:
+    """Give what a call of a function may call: what it is a part of, and what it closes over."""
+    if isinstance(thing, partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, MethodType):
+        yield from (thing.__func__, thing.__self__)
+    elif isinstance(thing, FunctionType):
+        yield from (cell.cell_contents for cell in thing.__closure__ or () if cell != EMPTY)
+        yield from thing.__defaults__ or ()
