@@ -57,12 +57,6 @@ def test_activities_are_found_with_the_sentence_that_names_them() -> None:
 PROPOSED: dict[str, Any] = {
     "activity": "mask dance", "category": "dances", "country": "Iran", "dimension": "objects", "at_most": 10
 }  # fmt: skip
-    "activity": "mask dance",
-    "category": "dances",
-    "country": "Iran",
-    "dimension": "objects",
-    "at_most": 10,
-}
 KNOWN = ["painted masks", "hand drums", "small speakers", "samovar", "tea glasses on saucers", "pomegranate bowl"]
 
 
