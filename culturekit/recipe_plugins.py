@@ -1,7 +1,6 @@
 """Plugins that one recipe brings: files beside it, or modules that are installed, for as long as that recipe counts."""
 
 import importlib
-import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -219,7 +218,7 @@ class Carried(Generic[Item, Result]):
 def arrived(stated: Mapping[str, str], function: bytes) -> Carried[Any, Any]:
     """Use the plugins in a worker."""
     use_plugins(stated)
-    return Carried(pickle.loads(function), stated)
+    return Carried(ForkingPickler.loads(function), stated)
 
 
 def absolute(stated: Mapping[str, str]) -> dict[str, str]:
