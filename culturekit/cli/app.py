@@ -41,7 +41,7 @@ COMMANDS = {
     "report": at("run_commands:report", "runs/cube --out page"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
     "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
-    "trace": at("look_commands:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
+    "trace": at("trace_command:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),
     "plugins": at("plugins_command:plugins_command"),
@@ -57,7 +57,7 @@ COMMANDS = {
     "llm": at("llm_commands:llm_app"),
     "weights": at("weights_commands:weights_app"),
     "metrics": at("metric_commands:metrics_app"),
-    "config": at("look_commands:config_app"),
+    "config": at("config_command:config_app"),
 }
 
 app = typer.Typer(
