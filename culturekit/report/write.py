@@ -18,7 +18,7 @@ from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
 from culturekit.report.metric_tables import metric_tables
 from culturekit.report.missing import missing_lines
-from culturekit.report.model_lines import HEADLINE_KERNEL, in_order, model_lines
+from culturekit.report.model_lines import in_order, model_lines
 from culturekit.report.mosaic import mosaic_of
 from culturekit.report.paid import paid_lines
 from culturekit.report.people import people_in
@@ -64,15 +64,18 @@ def collect(run: RunFolders) -> ReportData:
     shots = tuple(collect_shots(run, thumbnails))
     names = [line.model for line in models]
     looks = {model: looks_of(run, model) for model in names}
-    prompts = tuple(prompt_lines(run, names, kernel=HEADLINE_KERNEL))
+    kernel = run.kernel
+    prompts = tuple(prompt_lines(run, names, kernel=kernel))
     gaps = run.read(roles.GAPS, SCORES)
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
         verdict=verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run)),
         models=models,
-        kernel=HEADLINE_KERNEL,
-        tables=tuple(kernel_tables(scores, names)),
+        kernel=kernel,
+        size=run.size,
+        confidence=run.confidence,
+        tables=tuple(kernel_tables(scores, names, size=run.size)),
         shots=shots,
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
@@ -81,9 +84,9 @@ def collect(run: RunFolders) -> ReportData:
         trust=trust_in(run, scores),
         shares=shares_in(run, names),
         prompts=prompts,
-        differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
+        differences=tuple(difference_lines(run, kernel=kernel)),
         gaps=None if gaps is None else tuple(gap_lines(run, gaps)),
-        breakdown=breakdown_of(scores, names, kernel=HEADLINE_KERNEL),
+        breakdown=breakdown_of(scores, names, kernel=kernel),
         mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
         extremes=extremes_in(run, names),
         prompt_images=tuple(prompt_images(prompts, looks, thumbnails)),
