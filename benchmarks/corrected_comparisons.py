@@ -13,12 +13,11 @@ import json
 import sys
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from corrected_worlds import WORLDS, Answer, answers_kept, draw_images, matches_of, run_world, shares_of_models
+from corrected_worlds import WORLDS, Answer, answers_asked_for, draw_images, matches_of, shares_of_models
 from recording import record
 from scipy.stats import ttest_ind
 
@@ -127,13 +126,7 @@ def holds(low: float, high: float, one: Answer, five: Found) -> bool:
 def main() -> int:
     """Ask for the answers that are not kept, and write both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--runs", type=int, default=2, help="runs of each world, where no answers are kept")
-    parser.add_argument("--journal", type=Path, help="answers that corrected_worlds.py kept")
-    asked_for = parser.parse_args()
-    answers = [one for one in answers_kept(asked_for.journal) if one.kernel == KERNEL]
-    if not answers:
-        runs = ((run, name) for run in range(asked_for.runs) for name in WORLDS)
-        answers = [one for run, name in runs for one in run_world(name, [KERNEL], run=run, seed=1)]
+    answers, _ = answers_asked_for(parser, KERNEL, WORLDS, runs=2)
     command = " ".join(["python benchmarks/corrected_comparisons.py", *sys.argv[1:]])
     record(
         "corrected_comparisons",

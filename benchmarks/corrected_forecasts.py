@@ -11,7 +11,6 @@ import argparse
 import sys
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,10 @@ from corrected_worlds import (
     MODELS,
     WORLDS,
     Answer,
-    answers_kept,
+    answers_asked_for,
     audits_of,
     draw_images,
     matches_of,
-    run_world,
     shares_of_models,
 )
 from recording import record
@@ -77,13 +75,7 @@ def main() -> int:
     """Forecast in each world, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--images", type=int, default=1, help="models' images drawn anew for so many forecasts")
-    parser.add_argument("--runs", type=int, default=5, help="audits of each world, where no answers are kept")
-    parser.add_argument("--journal", type=Path, help="answers that corrected_worlds.py kept")
-    asked_for = parser.parse_args()
-    answers = [one for one in answers_kept(asked_for.journal) if one.kernel == KERNEL]
-    if not answers:
-        runs = ((run, name) for run in range(asked_for.runs) for name in ASKED)
-        answers = [one for run, name in runs for one in run_world(name, [KERNEL], run=run, seed=1)]
+    answers, asked_for = answers_asked_for(parser, KERNEL, ASKED, runs=5)
     head = [
         "world",
         "audits",

@@ -18,7 +18,7 @@ import json
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from operator import attrgetter
@@ -369,6 +369,18 @@ def answers_kept(journal: Path | None) -> list[Answer]:
     if journal is None or not journal.exists():
         return []
     return [Answer(**json.loads(line)) for line in journal.read_text(encoding="utf-8").splitlines()]
+
+
+def answers_asked_for(
+    parser: argparse.ArgumentParser, kernel: str, worlds: Iterable[str], *, runs: int
+) -> tuple[list[Answer], argparse.Namespace]:
+    """Give the answers about a kernel that a journal keeps, else those of so many runs of each world."""
+    parser.add_argument("--runs", type=int, default=runs, help="runs of each world, where no answers are kept")
+    parser.add_argument("--journal", type=Path, help="answers that corrected_worlds.py kept")
+    typed = parser.parse_args()
+    kept = [one for one in answers_kept(typed.journal) if one.kernel == kernel]
+    asked = ((run, name) for run in range(typed.runs) for name in worlds)
+    return kept or [one for run, name in asked for one in run_world(name, [kernel], run=run, seed=1)], typed
 
 
 def main() -> int:

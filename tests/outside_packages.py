@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["ABSTENTION", "EXAMPLES", "PLUGINS", "forget", "install", "write_package"]
+__all__ = ["EXAMPLES", "PLUGINS", "forget", "install", "write_package"]
 
-ABSTENTION = Path(__file__).parent / "fixtures/outside_metric"
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PLUGINS = Path(__file__).parent / "fixtures/plugins"
 

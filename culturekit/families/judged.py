@@ -12,7 +12,7 @@ from pydantic import Field
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_options, described, kept
-from culturekit.families.family_stage import write_scored
+from culturekit.families.family_stage import family_stage
 from culturekit.families.handles.inputs import Files, ValueTables, roles_of
 from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
@@ -26,7 +26,7 @@ from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic
 from culturekit.metrics.scoring.value_sets import known_values, parsed
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval
 from culturekit.records.schemas import ANNOTATIONS
-from culturekit.records.work import Outcome, Work
+from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
@@ -102,13 +102,11 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
     """
     check_options(options)
 
-    def run(work: Work) -> Outcome:
+    def score(_: Work) -> Scored:
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
-        return write_scored(work, score_judged(given.values.table(), *people, options=options, required=required))
+        return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return Stage(
-        name, "score-judged", 1, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
-    )
+    return family_stage("judged", roles_of(given), kept(options), score, name=name)
 
 
 JUDGED = Family(

@@ -88,6 +88,8 @@ def use_countries_of_recipe(path: Path | None) -> None:
 
     Raises UsageError where another is used already, ConfigError with every mistake of the file.
     """
+    if path is None and Chosen.stated is None:
+        return
     if path is not None and Chosen.typed not in {None, path}:
         raise UsageError(
             "two files of countries are named", found=f"--countries-file {Chosen.typed} and countries_file: {path}",

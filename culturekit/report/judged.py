@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import SCORES
 from culturekit.report.faithfulness_judges import title_of
 from culturekit.report.figures import Figure, figure_in
@@ -61,10 +60,7 @@ def judged_in(run: RunFolders, models: Sequence[str]) -> JudgedScores | None:
     if scores is None:
         return None
     manifest = run.manifest(roles.JUDGED)
-    rows = [
-        {**row, "about": msgspec.json.decode(row["params"], type=dict[str, Any])}
-        for row in scores.with_row_index("row").to_dicts()
-    ]
+    rows = [{**row, "about": parsed(row["params"])} for row in scores.with_row_index("row").to_dicts()]
     lines = sorted(lines_of(rows), key=lambda line: (line.title, line.judge, line.place != "all", line.place))
     shown = tuple(line for model in models for line in lines if line.model == model)
     asked = " ".join(str(manifest.options[name]) for name in ("criterion", "choice") if manifest.options.get(name))

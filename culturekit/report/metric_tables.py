@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from culturekit.families.listing import all_metrics
 from culturekit.metrics.catalog import Metric
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import SCORES
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.run_folders import RunFolders
@@ -53,6 +52,6 @@ def lines_of(rows: Sequence[Mapping[str, Any]], known: Mapping[str, Metric]) -> 
     for row in rows:
         title = known[row["metric"]].title if row["metric"] in known else row["metric"]
         place = ", ".join(row[name] for name in ("concept", "country", "group") if row[name] is not None)
-        params = msgspec.json.decode(row["params"], type=dict[str, Any])
-        said = ", ".join(f"{key} {value}" for key, value in params.items() if not isinstance(value, dict | list))
+        params = parsed(row["params"]).items()
+        said = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))
         yield MetricLine(row["model"], title, place or "all", said, figure_in(row))

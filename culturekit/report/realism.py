@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.realism.extractors import called, licence_of
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.records.schemas import SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -101,11 +101,6 @@ def scores_of(run: RunFolders, role: Role) -> pl.DataFrame | None:
     """Read the scores of a stage with the number of each row."""
     table = run.read(role, SCORES)
     return None if table is None else table.with_row_index("row")
-
-
-def parsed(params: str) -> dict[str, Any]:
-    """Read params."""
-    return msgspec.json.decode(params, type=dict[str, Any])
 
 
 def words(identity: Mapping[str, Any]) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure
 from culturekit.report.model_lines import HEADLINE_KERNEL
-from culturekit.report.realism import Cell, cell_of, parsed, scores_of, words
+from culturekit.report.realism import Cell, cell_of, scores_of, words
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 

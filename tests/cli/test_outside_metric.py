@@ -1,7 +1,6 @@
 """A metric of another package: listed, run by a command, and recomputed by its own check."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from culturekit.plugins import digest_of_code
 from tests.command_line import culturekit
-from tests.outside_packages import ABSTENTION, install
+from tests.outside_packages import EXAMPLES, forget, install
 from tests.verify.forging import change_table, read_json, reseal
 
 SMALL = Path(__file__).parents[1] / "fixtures/small.yaml"
@@ -18,13 +17,12 @@ SMALL = Path(__file__).parents[1] / "fixtures/small.yaml"
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield install(ABSTENTION, tmp_path / "site", monkeypatch)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "abstention"]:
-        del sys.modules[name]
+    yield install(EXAMPLES / "geodiv", tmp_path / "site", monkeypatch)
+    forget("geodiv")
 
 
 def scored(matches: Path, out: Path) -> Path:
-    answer = culturekit("score", "abstention", "--matches", matches, "--fewest", "2", "--out", out, "--json")
+    answer = culturekit("score", "geodiv", "--matches", matches, "--level", "continent", "--out", out, "--json")
     assert answer.returncode == 0, answer.stderr
     return out
 
@@ -36,13 +34,13 @@ def verified(folder: Path) -> tuple[int, dict[str, int]]:
 
 @pytest.mark.usefixtures("package")
 def test_it_stands_among_the_metrics_and_the_commands() -> None:
-    assert "abstained" in json.loads(culturekit("metrics", "list", "--json").stdout)
-    assert "not sure of" in culturekit("metrics", "show", "abstained").stdout
-    assert "abstention" in culturekit("score", "--help").stdout
-    shown = culturekit("score", "abstention", "--help").stdout
-    assert "Leave out prompts with fewer images." in shown
-    assert "Example: culturekit score abstention --matches" in " ".join(shown.split())
-    assert culturekit("score", "abstention", "--matches", "m", "--fewest", "0", "--out", "o").returncode == 2
+    assert "geodiv_entropy" in json.loads(culturekit("metrics", "list", "--json").stdout)
+    assert "entropy of the answers" in culturekit("metrics", "show", "geodiv_entropy").stdout
+    assert "geodiv" in culturekit("score", "--help").stdout
+    shown = culturekit("score", "geodiv", "--help").stdout
+    assert "Column of matches that says what is shown." in shown
+    assert "Example: culturekit score geodiv --matches" in " ".join(shown.split())
+    assert culturekit("score", "geodiv", "--matches", "m", "--confidence", "7", "--out", "o").returncode == 2
 
 
 @pytest.mark.usefixtures("package")
@@ -50,10 +48,10 @@ def test_it_is_scored_and_recomputed(small_run: Path, tmp_path: Path) -> None:
     matches = next(small_run.glob("matches-*/matches.parquet"))
     folder = scored(matches, tmp_path / "scores")
     rows = pl.read_parquet(folder / "scores.parquet")
-    nearest = pl.read_parquet(matches).filter(rank=1)
-    assert rows["n"].sum() == nearest.height
+    seen = pl.read_parquet(matches).filter(~pl.col("abstained"), rank=1)
+    assert rows["n"].sum() == seen.height
     assert read_json(folder / "manifest.json")["options"] == {
-        "confidence": 0.95, "fewest": 2, "metric_plugin": {"code": digest_of_code("abstention.family")},
+        "confidence": 0.95, "level": "continent", "metric_plugin": {"version": "1.0"},
     }  # fmt: skip
     assert verified(folder) == (0, {"verified": rows.height})
     change_table(folder / "scores.parquet", lambda table: table.with_columns(n=pl.col("n") - 1))
@@ -61,21 +59,28 @@ def test_it_is_scored_and_recomputed(small_run: Path, tmp_path: Path) -> None:
     assert verified(folder) == (4, {"wrong": rows.height})
 
 
+def test_without_a_version_its_code_is_named(small_run: Path, tmp_path: Path, package: Path) -> None:
+    (package / "__init__.py").write_text("")
+    folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
+    options = read_json(folder / "manifest.json")["options"]
+    assert options["metric_plugin"] == {"code": digest_of_code("geodiv.family")}
+
+
 def test_without_a_check_it_is_not_verifiable(
     small_run: Path, tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = scored(next(small_run.glob("matches-*/matches.parquet")), tmp_path / "scores")
-    points = package.parent / "abstention-1.0.dist-info/entry_points.txt"
+    points = package.parent / "geodiv-1.0.dist-info/entry_points.txt"
     points.write_text(points.read_text().partition("check.")[0])
     answer = culturekit("verify", folder)
     assert answer.returncode == 0
-    assert "no check of score-abstention is installed" in answer.stdout
+    assert "no check of score-geodiv is installed" in answer.stdout
     monkeypatch.undo()
     assert set(verified(folder)[1]) == {"not verifiable"}
 
 
 WRONG = {
-    "ABSTENTION = 3\n": "is something else than its kind; expected Family, found int",
+    "GEODIV = 3\n": "is something else than its kind; expected Family, found int",
     "OTHER = 3\n": "cannot be imported: AttributeError",
     "import nowhere_to_be_found\n": "needs the package nowhere_to_be_found, which is not installed",
     "raise RuntimeError('not on this machine')\n": "cannot be imported: RuntimeError: not on this machine",
@@ -88,23 +93,23 @@ def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: 
     for words in (("metrics", "list"), ("metrics", "show", "vs"), ("score", "--help")):
         answer = culturekit(*words)
         assert answer.returncode == 0, answer.stderr
-        assert "abstention is left out" in answer.stderr
+        assert "geodiv is left out" in answer.stderr
         assert WRONG[text] in " ".join(answer.stderr.split())
     assert "audit-sample" in answer.stdout
-    answer = culturekit("score", "abstention", "--help")
+    answer = culturekit("score", "geodiv", "--help")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert WRONG[text] in " ".join(answer.stderr.split())
-    assert "abstention.family:ABSTENTION" in answer.stderr
+    assert "geodiv.family:GEODIV" in answer.stderr
     answer = culturekit("score", "spread", "--help")
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
 def test_no_two_metrics_have_one_name(package: Path) -> None:
     text = (package / "family.py").read_text()
-    (package / "family.py").write_text(text.replace('name="abstained"', 'name="qvs"'))
+    (package / "family.py").write_text(text.replace('name="geodiv_entropy"', 'name="qvs"'))
     answer = culturekit("metrics", "list")
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (0, True)
-    answer = culturekit("score", "abstention", "--help")
+    answer = culturekit("score", "geodiv", "--help")
     assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)
 
 
@@ -113,7 +118,7 @@ def test_no_two_metrics_have_one_name(package: Path) -> None:
     [
         ("import nowhere_to_be_found\n", "needs the package nowhere_to_be_found, which is not installed"),
         ("", "cannot be imported: AttributeError"),
-        ("check_abstention = 3\n", "expected a function, found int"),
+        ("check_geodiv = 3\n", "expected a function, found int"),
     ],
 )
 def test_scores_whose_check_is_wrong_are_not_verifiable(
@@ -127,10 +132,10 @@ def test_scores_whose_check_is_wrong_are_not_verifiable(
     assert set(verified(folder)[1]) == {"not verifiable"}
 
 
-@pytest.mark.parametrize("place", ["nowhere:KIND", "abstention.family:NONE", "abstention.family:ABSTENTION"])
+@pytest.mark.parametrize("place", ["nowhere:KIND", "geodiv.family:NONE", "geodiv.family:GEODIV"])
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: Path, place: str, command: str) -> None:
-    points = package.parent / "abstention-1.0.dist-info/entry_points.txt"
+    points = package.parent / "geodiv-1.0.dist-info/entry_points.txt"
     points.write_text(f"[culturekit.plugins]\nkind of recipe.theirs = {place}\n")
     (tmp_path / "recipe.yaml").write_text("recipe: theirs\n")
     words = ["--workdir", str(tmp_path / "run")] if command == "run" else []
@@ -142,7 +147,7 @@ def test_a_kind_of_recipe_that_is_wrong_is_said_to_be(package: Path, tmp_path: P
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.yaml"
-    path.write_text(SMALL.read_text(encoding="utf-8") + "metrics:\n  abstention: {fewest: 2}\n", encoding="utf-8")
+    path.write_text(SMALL.read_text(encoding="utf-8") + "metrics:\n  geodiv: {level: continent}\n", encoding="utf-8")
     return path
 
 
@@ -150,25 +155,25 @@ def recipe(tmp_path: Path) -> Path:
 def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path) -> None:
     answer = culturekit("run", recipe, "--workdir", run_copy)
     assert answer.returncode == 0, answer.stderr
-    rows = pl.read_parquet(run_copy / "metric-abstention/scores.parquet")
+    rows = pl.read_parquet(run_copy / "metric-geodiv/scores.parquet")
     assert sorted(rows["model"]) == ["broad", "empty", "narrow"]
-    manifest = read_json(run_copy / "metric-abstention/manifest.json")
+    manifest = read_json(run_copy / "metric-geodiv/manifest.json")
     assert sorted(manifest["inputs"]) == ["matches-broad", "matches-empty", "matches-narrow"]
     page = (run_copy / "report/report.html").read_text(encoding="utf-8")
-    assert "Share of images that the mapping is not sure of" in page
-    assert f"n = {rows['n'][0]}, row 0 of metric-abstention/scores.parquet" in page
+    assert "Evenness of what the images of a prompt show" in page
+    assert f"n = {rows['n'][0]}, row 0 of metric-geodiv/scores.parquet" in page
     verdicts = json.loads(culturekit("verify", run_copy, "--json").stdout)
     assert verdicts["exit_code"] == 0
-    of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-abstention"]
+    of_it = [each["verdict"] for each in verdicts["scores"] if each["folder"] == "metric-geodiv"]
     assert of_it == ["verified"] * rows.height
 
 
 @pytest.mark.parametrize(
     ("stated", "problem"),
     [
-        ("abstention: {fewest: 0}", "abstention: an option is wrong"),
-        ("abstention: {least: 2}", "there is no such option; expected confidence or fewest, found least"),
-        ("abstentoin: {}", "Did you mean 'abstention'?"),
+        ("geodiv: {level: city}", "geodiv: an option is wrong"),
+        ("geodiv: {least: 2}", "there is no such option; expected confidence or level, found least"),
+        ("geodvi: {}", "Did you mean 'geodiv'?"),
         ("c3: {}", "c3 cannot be scored in a recipe"),
         ("pairs: {}", "pairs cannot be scored in a recipe"),
         ("gaps: {}", "scheme: Field required"),
@@ -185,7 +190,7 @@ def test_a_recipe_names_it_and_the_report_shows_it(recipe: Path, run_copy: Path)
 @pytest.mark.usefixtures("package")
 def test_what_a_recipe_cannot_name_is_said_when_it_is_read(recipe: Path, stated: str, problem: str) -> None:
     text = recipe.read_text(encoding="utf-8")
-    recipe.write_text(text.replace("abstention: {fewest: 2}", stated), encoding="utf-8")
+    recipe.write_text(text.replace("geodiv: {level: continent}", stated), encoding="utf-8")
     answer = culturekit("plan", recipe)
     assert answer.returncode == 2
     assert problem in " ".join(answer.stderr.split())
