@@ -47,6 +47,8 @@ COMMANDS = {
     "cspace": at("cspace.space_commands:cspace_app"),
     "prompts": at("cspace.space_commands:prompts_app"),
     "questions": at("questions_commands:questions_app"),
+    "activities": at("activities_commands:activities_app"),
+    "descriptors": at("descriptors_commands:descriptors_app"),
     "index": at("index.index_commands:index_app"),
     "score": at("score_app:score_app"),
     "card": at("card_commands:card_app"),
