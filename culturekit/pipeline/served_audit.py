@@ -1,45 +1,66 @@
-"""The audit of a finished run, in the run's folder: drawn once, answered in browsers, and taken in by the next run."""
+"""The audit of a finished run, in the run's folder: drawn once, answered in browsers, and taken in by the next run.
 
-from collections.abc import Iterator
+Who asks to see it is told how its intervals narrow while people answer.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
+import polars as pl
 
 from culturekit.annotate.answer_desk import AnswerDesk, open_desk
 from culturekit.annotate.answer_journal import SUFFIX, AnswerJournal
 from culturekit.annotate.audit_answers import AUDIT
 from culturekit.annotate.export import ExportOptions
+from culturekit.annotate.importing import import_answers
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
 from culturekit.defaults import SHORTLIST
-from culturekit.errors import UsageError
+from culturekit.errors import CultureKitError, UsageError
+from culturekit.families.collection_scores import QvsOptions
+from culturekit.families.corrected import Correction, score_corrected
 from culturekit.families.handles.inputs import Files
 from culturekit.families.to_audit import ToAuditOptions, ToAuditReads, draw_audit_sample
+from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage, import_stage
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
-from culturekit.records.work import Engine, Progress
+from culturekit.records.schemas import AUDITS, MATCHES
+from culturekit.records.work import Engine, Progress, Quiet, Work
+from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.run import Run
+from culturekit.storage.digests import digest_file
 from culturekit.storage.locks import hold
 from culturekit.storage.manifest import JOURNAL, read_manifest
+from culturekit.storage.tables import read_table
 
-__all__ = ["AuditSize", "audit_desk", "journal_of", "with_answers"]
+__all__ = ["AuditSize", "Narrowing", "audit_desk", "journal_of", "with_answers"]
 
 POOL = "people"
 """Whose answers these are, unless the recipe names the pool."""
 
+EVERY = 30
+"""Answers after which intervals are worked out again."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditSize:
-    """How many images of each model are looked at, and by how many people each; None for what is usual or drawn."""
+    """How many images of each model are looked at, by how many people each, and which known pictures are among them.
+
+    None for what is usual or drawn: of known pictures the references, where they say what they show.
+    """
 
     images: int | None = None
     people: int | None = None
+    gold: Path | None = None
 
 
 class RecordedAudit(msgspec.Struct):
@@ -88,13 +109,13 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
     quotas = Quotas() if size.people is None else Quotas(size.people)
     files = ExportFiles(
         images, run.table(roles.PROMPTS), sample=run.table(roles.AUDITED_SAMPLE), cspace=run.table(roles.CSPACE),
-        matches=matches, gold=known_pictures(run),
+        matches=matches, gold=size.gold or known_references(run),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
     run_stage(stage, form, engine=engine, progress=progress, replace=True)
 
 
-def known_pictures(run: RunFolders) -> Path | None:
+def known_references(run: RunFolders) -> Path | None:
     """Name the references where they say what they show: among the others, they tell how often raters are right."""
     references = run.references()
     known = references is not None and "truth_artifact_id" in references and references.height >= ExportOptions().gold
@@ -104,13 +125,15 @@ def known_pictures(run: RunFolders) -> Path | None:
 def check_size(run: RunFolders, size: AuditSize) -> None:
     """Refuse to change the size of an audit that is drawn: its answers would be about something else."""
     sample, form = run.manifest(roles.AUDITED_SAMPLE), run.manifest(roles.TO_AUDIT)
+    known = form.inputs["gold"].sha256 if "gold" in form.inputs else None
+    same = "the pictures it was drawn with" if size.gold is None or digest_file(size.gold) != known else size.gold
     drawn = AuditSize(sample.options["images"], form.options["quotas"]["inside"])
-    for each in fields(size):
-        wanted, there = getattr(size, each.name), getattr(drawn, each.name)
+    checked = (("images", size.images, drawn.images), ("people", size.people, drawn.people), ("gold", size.gold, same))
+    for name, wanted, there in checked:
         if wanted not in (None, there):
             raise UsageError(
                 "the audit of this run is drawn already", where=str(run.folder(roles.TO_AUDIT)),
-                expected=f"--{each.name} {there}, or nothing", found=f"--{each.name} {wanted}",
+                expected=f"--{name} {there}, or nothing", found=f"--{name} {wanted}",
                 hint=f"For another audit, move this folder and {roles.AUDITED_SAMPLE.folder()} away, answers and all.",
             )  # fmt: skip
 
@@ -128,3 +151,63 @@ def with_answers(recipe: Recipe, run: Run) -> Recipe:
     stage = import_stage(run.folder(roles.TO_AUDIT), [journal], pool=audit.pool or POOL)
     said = {"file": str(run.add(stage, roles.AUDITED_ANSWERS)), "sample": str(run.table(roles.AUDITED_SAMPLE))}
     return recipe.model_copy(update={"audit": audit.model_copy(update=said)})
+
+
+class Narrowing:
+    """Works out corrected intervals after every so many answers, beside people's work.
+
+    Who answers learns the widest interval; models are named to `tell` alone.
+    """
+
+    def __init__(self, run: RunFolders, desk: AnswerDesk, engine: Engine, tell: Callable[[str], None]) -> None:
+        """Begin with what is answered."""
+        self.run, self.desk, self.engine, self.tell = run, desk, engine, tell
+        self.looked_at, self.looking = desk.answered, threading.Lock()
+
+    def heard(self) -> None:
+        """Take note of an answer; look again if enough are new and nobody is looking."""
+        if self.desk.answered - self.looked_at >= EVERY and self.looking.acquire(blocking=False):
+            self.looked_at = self.desk.answered
+            threading.Thread(target=self.look, name="intervals").start()
+
+    def end(self) -> None:
+        """Look a last time, after who is looking."""
+        self.looking.acquire()
+        self.look()
+
+    def look(self) -> None:
+        """Work the intervals out, and tell; whoever calls holds the lock, and it is free then."""
+        try:
+            for line in self.lines():
+                self.tell(line)
+        except CultureKitError as error:
+            self.tell(f"no intervals yet: {error}")
+        finally:
+            self.looking.release()
+
+    def lines(self) -> Iterator[str]:
+        """Say the corrected diversity of each model, as far as answers carry it."""
+        options = self.run.manifest(roles.SCORES).options
+        kernels, size = (STANDARD_KERNELS[HEADLINE_KERNEL],), int(options["size"])
+        matches = pl.concat([self.run.matches(model).select(list(MATCHES.schema)) for model in self.run.models])
+        found = score_corrected(
+            matches, self.audits(), None, options=QvsOptions(kernels=kernels, size=size),
+            correction=Correction(required=False),
+        )  # fmt: skip
+        overall = pl.col("concept").is_null()
+        scores = found.scores.filter(overall | ~overall.any().over("model"))
+        widths = (scores["ci_high"] - scores["ci_low"]).to_list()
+        self.desk.aside = f"; the widest of {len(widths)} intervals is {max(widths):.3f}" if widths else ""
+        yield f"after {self.desk.answered:,} answers, corrected diversity ({HEADLINE_KERNEL} kernel):"
+        for row in scores.iter_rows(named=True):
+            about = f"{row['model']}, {row['concept'] or 'all concepts'}"
+            yield f"  {about:<32} {row['value']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+        for reason, count in found.left_out.items():
+            yield f"  {reason} ({count})"
+
+    def audits(self) -> pl.DataFrame:
+        """Import the answers that there are, as the run will."""
+        project, journal = self.run.folder(roles.TO_AUDIT), self.desk.journal.path
+        with TemporaryDirectory(prefix="culturekit-audit-") as folder:
+            import_answers(Work({}, Path(folder), Path(folder), self.engine, Quiet()), project, [journal], pool=None)
+            return read_table(Path(folder) / f"{AUDITS.name}.parquet", AUDITS)
