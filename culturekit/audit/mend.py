@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import orjson
 
+from culturekit.audit.all_checks import counted, inspect
 from culturekit.audit.check import Turn
 from culturekit.audit.findings import Change, Finding
-from culturekit.audit.inspect_sheet import counted, inspect
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
 

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.audit.all_checks import CODES
-from culturekit.audit.inspect_sheet import counted
+from culturekit.audit.all_checks import CODES, counted
 from tests.audit.cases import CASES, NEEDS_MORE, Case
 from tests.audit.sheets import audited, clean_rows, codes
 

@@ -1,4 +1,4 @@
-"""Rows that say what another row says: the same prompt, the same artifact, the same name."""
+"""Rows that say what another row says: the same prompt, artifact or name, or nearly the same."""
 
 from collections.abc import Callable, Hashable, Iterator
 
@@ -8,8 +8,9 @@ from culturekit.audit.folding import fold, tidy
 from culturekit.audit.identity import item_of, same_artifact
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
+from culturekit.builders.folded_names import folded, without_accents
 
-__all__ = ["CHECK"]
+__all__ = ["NEAR_DUPLICATES", "REPEATED_ROWS"]
 
 DROPPED = "rows after the first are set aside"
 PROMPT = Code("duplicate-prompt", "error", "a prompt is given more than once", DROPPED)
@@ -24,7 +25,7 @@ FOLDED = Code(
 SAME_NAME = Code("same-name", "note", "one name in one country and concept, in small letters, with two QIDs", "nothing")
 
 
-def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+def find_repeated_rows(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Find repeated rows; each row is named once, for the closest likeness."""
     told: set[int] = set()
     if sheet.has("prompt"):
@@ -123,4 +124,79 @@ def repetition(sheet: Sheet, part: str, code: Code, row: Row, before: Row) -> Fi
     )
 
 
-CHECK = Check(Turn.FILE, (PROMPT, ARTIFACT, FOLDED, SAME_NAME), find)
+REPEATED_ROWS = Check(Turn.FILE, (PROMPT, ARTIFACT, FOLDED, SAME_NAME), find_repeated_rows)
+
+
+NEAR_NAME = Code(
+    "near-name",
+    "note",
+    "two names of a country and concept are equal but for accents and marks, or but for a letter or two",
+    "nothing",
+)
+NEAR_VECTORS = Code(
+    "near-vectors", "note", "two artifacts of a country and concept have nearly one vector (needs --index)", "nothing"
+)
+SHORTEST = 6
+"""Letters that a name must have before one that differs in a letter is worth a look."""
+
+
+def find_near_duplicates(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Find pairs; each row is named once, with the first row it is near to."""
+    if not sheet.has("name"):
+        return
+    cells: dict[tuple[str, str], list[Row]] = {}
+    for row in sheet.rows:
+        country, concept = sheet.country(row), sheet.concept(row)
+        if country is not None and concept is not None:
+            cells.setdefault((country.iso, concept), []).append(row)
+    for rows in cells.values():
+        yield from near_names(sheet, rows)
+        if knowledge.near_artifacts:
+            yield from near_vectors(sheet, rows, knowledge)
+
+
+def near_names(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
+    """Find names that share a form with one letter less: they differ in a letter, or in two neighbours."""
+    known: dict[str, Row] = {}
+    for row in rows:
+        name = sheet.text(row, "name")
+        bare = without_accents(folded(name))
+        forms = [bare, *shortened(bare)]
+        near = next((other for form in forms if (other := known.get(form)) is not None), None)
+        if near is not None and fold(sheet.text(near, "name")) != fold(name):
+            yield NEAR_NAME.finding(
+                f"{quoted(name)} is nearly {quoted(sheet.text(near, 'name'))} of row {near.number}",
+                row=row.number,
+                field=sheet.column("name"),
+                value=name,
+                suggestion="look whether both are one",
+            )
+        for form in forms:
+            known.setdefault(form, row)
+
+
+def shortened(name: str) -> list[str]:
+    """Give a name with each of its letters left out in turn; a digit tells two names apart and stays."""
+    if not SHORTEST <= len(name) <= 100:
+        return []
+    return [name[:place] + name[place + 1 :] for place in range(len(name)) if not name[place].isdigit()]
+
+
+def near_vectors(sheet: Sheet, rows: list[Row], knowledge: Knowledge) -> Iterator[Finding]:
+    """Find rows whose artifacts have nearly one vector."""
+    known = {sheet.text(row, "id").strip(): row for row in rows}
+    for (one, other), cosine in sorted(knowledge.near_artifacts.items()):
+        if one in known and other in known:
+            first, later = sorted((known[one], known[other]), key=lambda row: row.number)
+            name = sheet.text(later, "name")
+            yield NEAR_VECTORS.finding(
+                f"{quoted(name)} looks like {quoted(sheet.text(first, 'name'))} of row {first.number}, cosine "
+                f"{cosine:.3f}",
+                row=later.number,
+                field=sheet.column("name"),
+                value=name,
+                suggestion="look whether both are one",
+            )
+
+
+NEAR_DUPLICATES = Check(Turn.FILE, (NEAR_NAME, NEAR_VECTORS), find_near_duplicates)

@@ -10,22 +10,72 @@ from culturekit.audit.frames import Frame, Slots, frames, frames_of
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.prompt_slips import Slip, slips_of
 from culturekit.audit.sheet import Row, Sheet
-from culturekit.audit.template_codes import (
-    CODES,
-    EXTRA_SPACE,
+from culturekit.kg.countries import Country
+
+__all__ = ["TEMPLATES_FIT"]
+
+REBUILT = "the prompt is rebuilt from the row's own name and country by the released template"
+
+MISSING = Code(
+    "prompt-missing",
+    "error",
+    "the row has no prompt",
+    f"{REBUILT}; of art, with its several templates, it is set aside",
+)
+MISSING_SPACE = Code(
+    "space-missing", "error", "a space of the template lacks (matefrom), or stands in the name instead", REBUILT
+)
+EXTRA_SPACE = Code("space-extra", "warning", "a space cuts a word", REBUILT)
+PLACE = Code(
+    "prompt-country",
+    "error",
+    "the prompt says another country, or a wrong word for it (Nigeria clothing)",
+    REBUILT,
+)
+NAME_DIFFERS = Code("prompt-name", "error", "the prompt names something other than the row", REBUILT)
+NAME_CONCEPT = Code(
+    "prompt-name-concept",
+    "error",
+    "the prompt names something that belongs to another concept, by this file, a graph or a cultural space",
+    REBUILT,
+)
+OTHER_CONCEPT = Code(
+    "template-concept",
+    "error",
+    "the prompt follows the template of another concept",
+    f"{REBUILT}, where the concept has one; else the row is set aside",
+)
+NO_TEMPLATE = Code(
+    "template-none",
+    "error",
+    "the prompt follows no template, released or of the paper",
+    f"{REBUILT} that is nearest; where none is near, the row is set aside",
+)
+NOUN_IN_NAME = Code(
+    "noun-in-name",
+    "warning",
+    "the name already holds the noun that its template adds (tanjore painting), and the prompt says it once",
+    "the name loses the noun: then the template gives the prompt as it stands",
+)
+NOUN_TWICE = Code(
+    "noun-twice",
+    "note",
+    "the prompt says the template's noun twice, as the released template does with such a name",
+    "nothing: it is the released wording",
+)
+CODES = (
     MISSING,
     MISSING_SPACE,
-    NAME_CONCEPT,
+    EXTRA_SPACE,
+    PLACE,
     NAME_DIFFERS,
+    NAME_CONCEPT,
+    OTHER_CONCEPT,
     NO_TEMPLATE,
     NOUN_IN_NAME,
     NOUN_TWICE,
-    OTHER_CONCEPT,
-    PLACE,
 )
-from culturekit.kg.countries import Country
 
-__all__ = ["CHECK"]
 
 SIMPLE: dict[str, Code] = {
     "space-missing": MISSING_SPACE,
@@ -41,7 +91,7 @@ SIMPLE: dict[str, Code] = {
 ROWS_NAMED = 3
 
 
-def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+def find_template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Hold every prompt against the templates; rows whose country or concept is not known say so elsewhere."""
     if not sheet.has("prompt"):
         return
@@ -126,9 +176,6 @@ def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) ->
         changes, suggestion = (Change(row.number, {prompt: slip.rebuilt}),), f"write {quoted(slip.rebuilt)}"
     value = slip.said or sheet.text(row, "prompt")
     return code.finding(message, row=row.number, field=field, value=value, suggestion=suggestion, changes=changes)
-
-
-CHECK = Check(Turn.ROW, CODES, find)
 
 
 def concepts_of_name(sheet: Sheet, knowledge: Knowledge) -> dict[str, dict[str, str]]:
@@ -227,3 +274,6 @@ def rebuilt(row: Row, code: Code, message: str, value: str, wanted: str) -> Find
 def aside(sheet: Sheet, row: Row, finding: Finding) -> Finding:
     """Let the mend of a finding be to set its row aside."""
     return replace(finding, changes=(Change(row.number),))
+
+
+TEMPLATES_FIT = Check(Turn.ROW, CODES, find_template_slips)

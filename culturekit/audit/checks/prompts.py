@@ -1,4 +1,4 @@
-"""Words of a negative prompt in the prompt itself, which asks for what it should keep out."""
+"""Words of a negative prompt in the prompt itself, and prompts that a text encoder cuts off."""
 
 import re
 from collections.abc import Iterator, Set
@@ -11,7 +11,7 @@ from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Row, Sheet
 from culturekit.builders.prompting.prompt_templates import templates
 
-__all__ = ["CHECK"]
+__all__ = ["NEGATIVE_PROMPTS", "PROMPT_LENGTHS"]
 
 LEAK = Code(
     "negative-leak",
@@ -26,7 +26,7 @@ MARKER = re.compile(r"[\s,;|.]*(?:\bnegative[ _-]?prompt\b|(?<!\S)--no\b|\[neg\]
 TERMS_IN_A_ROW = 3
 
 
-def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+def find_negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every prompt."""
     if not sheet.has("prompt"):
         return
@@ -95,4 +95,41 @@ def contradiction(sheet: Sheet, row: Row, text: str, negative: str) -> Iterator[
         )
 
 
-CHECK = Check(Turn.CELL, (LEAK, CONTRADICTS), find)
+NEGATIVE_PROMPTS = Check(Turn.CELL, (LEAK, CONTRADICTS), find_negative_prompts)
+
+
+CLIP_TOKENS = 77
+"""What CLIP's text encoder reads, its marks of beginning and end included."""
+
+TOO_LONG = Code(
+    "prompt-long",
+    "warning",
+    f"more than the {CLIP_TOKENS} tokens that CLIP's text encoder reads, the marks of beginning and end included",
+    "the row is set aside: its end would not be seen, and nobody but its author can shorten it",
+)
+SHORT = (CLIP_TOKENS - 2) // 2
+"""So few bytes can never be too many tokens: each token is a byte at least; counting is spared for most prompts."""
+
+
+def find_long_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Count the tokens of every prompt that could be too long."""
+    if not sheet.has("prompt"):
+        return
+    how = "exactly" if knowledge.tokens_are_exact else "by estimate (exact where open_clip is installed)"
+    for row in sheet.rows:
+        text = sheet.text(row, "prompt")
+        if len(text) <= SHORT:
+            continue
+        tokens = knowledge.count_tokens(text) + 2
+        if tokens > CLIP_TOKENS:
+            yield TOO_LONG.finding(
+                f"{tokens:,} tokens, {how}: the encoder reads {CLIP_TOKENS} of {quoted(text)}",
+                row=row.number,
+                field=sheet.column("prompt"),
+                value=text,
+                suggestion=f"shorten it to {CLIP_TOKENS} tokens",
+                changes=(Change(row.number),),
+            )
+
+
+PROMPT_LENGTHS = Check(Turn.FILE, (TOO_LONG,), find_long_prompts)

@@ -1,4 +1,4 @@
-"""Characters that are not seen, accents in pieces, and letters that pose as others."""
+"""Characters that are not seen, accents in pieces, letters that pose as others, and white space."""
 
 import re
 import unicodedata
@@ -7,11 +7,12 @@ from functools import cache, lru_cache
 
 from culturekit.audit.check import Check, Turn
 from culturekit.audit.findings import Change, Code, Finding, quoted
+from culturekit.audit.folding import tidy
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet
 from culturekit.llm.untrusted.hidden_characters import reveal, without_hidden_characters
 
-__all__ = ["CHECK"]
+__all__ = ["UNICODE_SLIPS", "WHITE_SPACES"]
 
 HIDDEN = Code(
     "hidden-character",
@@ -41,7 +42,7 @@ WORD = re.compile(r"[^\W\d_]+")
 SCRIPTS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
 
 
-def find(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+def find_unicode_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is more than ASCII, or has control characters."""
     columns = sheet.columns_with_text()
     for row in sheet.rows:
@@ -78,7 +79,7 @@ def foreign(text: str, twin: str) -> str:
     return ", ".join(f"U+{ord(character):04X} {unicodedata.name(character, '?').lower()}" for character in odd[:5])
 
 
-CHECK = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find)
+UNICODE_SLIPS = Check(Turn.CELL, (HIDDEN, NOT_NFC, LOOK_ALIKE, MIXED), find_unicode_slips)
 
 
 def latin_twin(text: str) -> str:
@@ -120,3 +121,41 @@ def scripts_of(word: str) -> set[str]:
 def script_of(character: str) -> str:
     """Name the script of a letter by its Unicode name."""
     return unicodedata.name(character, "").partition(" ")[0]
+
+
+WHITE_SPACE = Code(
+    "white-space",
+    "warning",
+    "white space around a text, twice between words, or none of the ordinary kind (such as a no-break space)",
+    "one ordinary space between words, none around them",
+)
+
+
+def find_white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
+    """Look at every text that is not blank altogether; a blank one is missing, which other checks say."""
+    columns = sheet.columns_with_text()
+    for row in sheet.rows:
+        for column in columns:
+            text = row.cells.get(column)
+            if isinstance(text, str) and text.strip() and (wanted := tidy(text)) != text:
+                yield WHITE_SPACE.finding(
+                    f"{kind_of(text)} in {quoted(text)}",
+                    row=row.number,
+                    field=column,
+                    value=text,
+                    suggestion=f"write {quoted(wanted)}",
+                    changes=(Change(row.number, {column: wanted}),),
+                )
+
+
+def kind_of(text: str) -> str:
+    """Name the slip."""
+    odd = sorted({f"U+{ord(character):04X}" for character in text if character.isspace() and character != " "})
+    if odd:
+        return f"white space other than a plain space ({', '.join(odd)})"
+    if text != text.strip():
+        return "a space at the beginning or the end"
+    return "several spaces in a row"
+
+
+WHITE_SPACES = Check(Turn.CELL, (WHITE_SPACE,), find_white_space)

@@ -1,0 +1,299 @@
+"""A vision model describes scenes: phrases by dimension, ratings of the published scales, and stereotypes shown.
+
+Every question leaves a row, whatever came of it, with the reply as it came; without an answer, `choice` says why not.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+import msgspec
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.judging.shown_images import (
+    ID_LETTERS,
+    ImagesToShow,
+    PerPrompt,
+    ShownImages,
+    judged,
+    prompted_images,
+)
+from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request, vqa_wording, wording_digest
+from culturekit.kg.countries import countries
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Client, FreeClient, Image, Request
+from culturekit.llm.clients.token_listing import TokenListing
+from culturekit.llm.outcomes import Answered
+from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.metrics.ahead.matching import normalise_phrase
+from culturekit.records.schemas import PROMPTS, STEREOTYPES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
+from culturekit.storage.digests import digest_bytes
+from culturekit.storage.tables import read_table
+
+__all__ = [
+    "LIKERT",
+    "DescribedScenes",
+    "ExtractReads",
+    "RateReads",
+    "RatedScenes",
+    "SceneAsking",
+    "SceneOptions",
+    "StereotypeReads",
+    "StereotypedScenes",
+    "judge_scenes",
+    "scenes_of",
+    "wording_digest_of",
+]
+
+LIKERT = ("alignment", "hallucination", "exaggeration")
+"""What the published judges rate."""
+
+MOST_PHRASES, LONGEST_PHRASE = 8, 7
+"""Phrases of a reply that count, and words of one: as many as published tokens have."""
+
+REPLY_TOKENS = 64
+Said: TypeAlias = tuple[str, str | None, float | None, str | None]
+"""Item, dimension, number and choice of a row."""
+
+NOTHING = frozenset({"", "none", "nothing", "n/a"})
+NEITHER, NO_ONE = "neither yes nor no", "the country of its prompt is not known"
+CAVEAT = "What a picture shows, and how well, is a model's word: it may know some countries better than others."
+
+
+class Descriptors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model says that an image shows in one dimension: phrases between commas."""
+
+    descriptors: Annotated[str, msgspec.Meta(max_length=600)]
+
+    def __post_init__(self) -> None:
+        """Refuse prose."""
+        if any(len(phrase.split()) > LONGEST_PHRASE for phrase in self.phrases):
+            raise ValueError(f"a phrase has at most {LONGEST_PHRASE} words")
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """Give the phrases, each once, without what nobody sees."""
+        said = [normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(",")]
+        return tuple(dict.fromkeys(phrase for phrase in said if phrase not in NOTHING))[:MOST_PHRASES]
+
+
+class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rating, in the words that it was asked for."""
+
+    answer: Annotated[str, msgspec.Meta(pattern="^score is [1-5]$")]
+
+    @property
+    def number(self) -> float:
+        """Give the rating."""
+        return float(self.answer[-1])
+
+
+@cache
+def wording_of(name: str) -> str:
+    """Read instructions; their hash is part of what decides an answer."""
+    return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class SceneOptions:
+    """Who looks, and at how many images."""
+
+    judge: Annotated[
+        str,
+        Field(description="Who looks at the images, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Typed("llm"),
+    ]
+    per_prompt: PerPrompt = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractReads:
+    """Images to be described."""
+
+    images: ImagesToShow
+
+
+@dataclass(frozen=True, slots=True)
+class RateReads:
+    """Images to be rated, and what they were asked for by."""
+
+    images: ImagesToShow
+    prompts: Annotated[Path, Field(description="Prompts the images were asked for by, with the country of each.")]
+
+
+@dataclass(frozen=True, slots=True)
+class StereotypeReads:
+    """Images, what they were asked for by, and what pictures of each country overdo."""
+
+    images: ImagesToShow
+    prompts: Annotated[Path, Field(description="Prompts the images were asked for by, with the country of each.")]
+    stereotypes: Annotated[Path, Field(description="Table of stereotypes: country and token.")]
+
+
+@dataclass
+class SceneAsking:
+    """Images go out in their order, a request for each question; the answers come back so and become rows."""
+
+    task: ClassVar[str]
+    shown: ShownImages
+    judge: str
+    open: deque[tuple[dict[str, Any], str]] = field(default_factory=deque)
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def about(self, row: dict[str, Any]) -> Iterator[Request]:
+        """Give the requests about one image; it is read once for all of them."""
+        asked = self.questions(row)
+        if not asked:
+            self.shown.drop(row, NO_ONE)
+            return
+        picture = self.shown.picture(row)
+        if picture is None:
+            return
+        for question in asked:
+            self.open.append((row, question))
+            yield self.request(picture, row, question)
+
+    def take(self, answered: Answered) -> None:
+        """Write down the answer to the first question that is still open."""
+        image, question = self.open.popleft()
+        raw = answered.raw.encode("utf-8", "replace").decode()
+        outcome = str(answered.outcome)
+        if answered.value is None:
+            said: list[Said] = [(*self.place(question), None, answered.detail or None)]
+        else:
+            said = list(self.said(question, answered.value))
+            outcome = "invalid" if said[0][3] == NEITHER else outcome
+        for item, dimension, value, choice in said:
+            place = (image["image_id"], image["prompt_id"], self.judge, self.task, item, dimension)
+            self.rows.append((*place, value, choice, raw, outcome))
+        self.outcomes[outcome] += 1
+
+    def questions(self, row: dict[str, Any]) -> Sequence[str]:
+        """List what is asked about an image."""
+        raise NotImplementedError
+
+    def place(self, question: str) -> tuple[str, str | None]:
+        """Say under which item and dimension a question stands that has no answer."""
+        return question, None
+
+    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
+        """Ask one question."""
+        raise NotImplementedError
+
+    def said(self, question: str, value: Any) -> Iterator[Said]:  # noqa: ANN401 - the struct of the reply
+        """Give item, dimension, number and choice of each row that an answer makes."""
+        raise NotImplementedError
+
+
+@dataclass
+class DescribedScenes(SceneAsking):
+    """What each image shows, dimension by dimension; nothing that is expected of it goes along."""
+
+    task = "extract"
+
+    def questions(self, row: dict[str, Any]) -> Sequence[str]:
+        """List the dimensions."""
+        return DIMENSIONS
+
+    def place(self, question: str) -> tuple[str, str | None]:
+        """Give no phrase."""
+        return "", question
+
+    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
+        """Ask for phrases."""
+        data = {"id": picture.sha256[:ID_LETTERS], "dimension": question}
+        wording = wording_of("descriptor_extract")
+        return Request("image.extract", wording, data, Descriptors, images=(picture,), max_tokens=REPLY_TOKENS)
+
+    def said(self, question: str, value: Descriptors) -> Iterator[Said]:
+        """Give a row for each phrase, and one without where there is none."""
+        return ((phrase, question, None, None) for phrase in value.phrases or ("",))
+
+
+@dataclass
+class RatedScenes(SceneAsking):
+    """How well each image shows its prompt, by the published scales."""
+
+    task = "likert"
+    prompts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def questions(self, row: dict[str, Any]) -> Sequence[str]:
+        """List the scales, where the prompt is known."""
+        return LIKERT if row["prompt_id"] in self.prompts else ()
+
+    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
+        """Ask for a rating."""
+        text, country = self.prompts[row["prompt_id"]]
+        name = countries()[country].name if country in countries() else country
+        data = {"id": picture.sha256[:ID_LETTERS], "criterion": question, "prompt": text, "country": name}
+        return Request("image.likert", wording_of("likert"), data, Rating, images=(picture,), max_tokens=REPLY_TOKENS)
+
+    def said(self, question: str, value: Rating) -> Iterator[Said]:
+        """Give the rating."""
+        yield question, None, value.number, value.answer
+
+
+@dataclass
+class StereotypedScenes(SceneAsking):
+    """How probable it is that each image shows what pictures of its country overdo, one by one."""
+
+    task = "stereotype"
+    prompts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    tokens: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def questions(self, row: dict[str, Any]) -> Sequence[str]:
+        """List what pictures of the country overdo."""
+        _, country = self.prompts.get(row["prompt_id"] or "", ("", ""))
+        return self.tokens.get(country, ())
+
+    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
+        """Ask whether one of them is shown, for the probability of yes."""
+        return vqa_request(picture, question, instructions=vqa_wording())
+
+    def said(self, question: str, value: TokenListing) -> Iterator[Said]:
+        """Give the probability."""
+        yes = probability_of_yes(value.tokens, of="yes-no")
+        yield question, None, yes, NEITHER if yes is None else None
+
+
+def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> SceneAsking:
+    """Prepare what is asked of images, by what there is to read."""
+    shown = ShownImages(given.images.parent, "judge")
+    if isinstance(given, ExtractReads):
+        return DescribedScenes(shown, judge)
+    prompts = read_table(given.prompts, PROMPTS).drop_nulls("country").select("prompt_id", "text", "country")
+    known = {prompt: (text, country) for prompt, text, country in prompts.iter_rows()}
+    if isinstance(given, RateReads):
+        return RatedScenes(shown, judge, prompts=known)
+    table = read_table(given.stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
+    name = f"vqascore:{judge}?of=yes-no&wording={wording_digest()[:8]}"
+    return StereotypedScenes(shown, name, prompts=known, tokens=dict(table.iter_rows()))
+
+
+def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:
+    """Hash what is said besides data."""
+    if isinstance(given, StereotypeReads):
+        return wording_digest()
+    return digest_bytes(wording_of("likert" if isinstance(given, RateReads) else "descriptor_extract").encode())
+
+
+def judge_scenes(
+    work: Work,
+    given: ExtractReads | RateReads | StereotypeReads,
+    client: Client | FreeClient,
+    per_prompt: int | None = None,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Put questions about scenes to a model; images that cannot be shown to it are dropped with a reason."""
+    asked = scenes_of(given, client.model)
+    notes: dict[str, object] = {"judge": asked.judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
+    return judged(work, prompted_images(given.images, per_prompt), asked, client, llm=llm, notes=notes)

@@ -1,0 +1,83 @@
+"""The stages from images of scenes to what a vision model says of them: phrases, ratings, stereotypes."""
+
+from pathlib import Path
+
+from culturekit.builders.judging.scene_judge import (
+    ExtractReads,
+    RateReads,
+    SceneOptions,
+    StereotypeReads,
+    judge_scenes,
+    scenes_of,
+    wording_digest_of,
+)
+from culturekit.builders.judging.shown_images import prompted_images, requests_about
+from culturekit.families.handles.inputs import roles_of
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import AskingCommand
+
+__all__ = ["EXTRACT", "LIKERT", "STEREOTYPES", "extract_stage", "likert_stage", "stereotype_scores_stage"]
+
+
+def scene_stage(
+    kind: str, given: ExtractReads | RateReads | StereotypeReads, options: SceneOptions, llm: LlmOptions, name: str
+) -> Stage:
+    """Make the stage of one kind of question."""
+    client, limit = CLIENTS.make(options.judge), options.per_prompt
+
+    def plan(out: Path, _: object) -> AskPlan:
+        table, asked = prompted_images(given.images, limit), scenes_of(given, client.model)
+        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
+        return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
+
+    stage = Stage(
+        name,
+        kind,
+        1,
+        lambda work: judge_scenes(work, given, client, limit, llm),
+        roles_of(given),
+        {"wording": wording_digest_of(given), "per_prompt": limit},
+        packages=("msgspec", "pillow", "polars"),
+    )
+    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
+
+
+def extract_stage(
+    given: ExtractReads, options: SceneOptions, llm: LlmOptions = DEFAULTS, *, name: str = "extracted"
+) -> Stage:
+    """Ask a vision model what each image shows, in phrases by dimension; `score ahead` compares them."""
+    return scene_stage("judge-extract", given, options, llm, name)
+
+
+EXTRACT = AskingCommand(
+    extract_stage, "--images images/images.parquet --llm 'openai:gpt-4o-mini' --out extracted --budget 20"
+)
+
+
+def likert_stage(given: RateReads, options: SceneOptions, llm: LlmOptions = DEFAULTS, *, name: str = "likert") -> Stage:
+    """Ask a vision model to rate alignment, hallucination and exaggeration of each image from 1 to 5."""
+    return scene_stage("judge-likert", given, options, llm, name)
+
+
+LIKERT = AskingCommand(
+    likert_stage,
+    "--images images/images.parquet --prompts prompts/prompts.parquet --llm 'openai:gpt-4o-mini' --out likert "
+    "--budget 20",
+)
+
+
+def stereotype_scores_stage(
+    given: StereotypeReads, options: SceneOptions, llm: LlmOptions = DEFAULTS, *, name: str = "stereotyped"
+) -> Stage:
+    """Ask of each image whether it shows what pictures of its country overdo, for the probability of yes (EXAG)."""
+    return scene_stage("judge-stereotypes", given, options, llm, name)
+
+
+STEREOTYPES = AskingCommand(
+    stereotype_scores_stage,
+    "--images images/images.parquet --prompts prompts/prompts.parquet --stereotypes stereotypes/stereotypes.parquet "
+    "--llm 'openai:gpt-4o-mini' --out stereotyped --budget 20",
+)

@@ -1,0 +1,105 @@
+"""What a vision model says of scenes: every question a row, and what is no answer a row with the reason."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+
+from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads, judge_scenes
+from culturekit.llm.client import Reply, Request
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.records.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
+from culturekit.records.work import Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.test_image_judge import Scripted, png, table
+from tests.builders.spaces import rows_of
+
+PROMPT = {"prompt_id": "p1", "text": "A photorealistic photo of eating at home in Iran.", "benchmark": "cultivate",
+          "kind": "activity", "country": "IR", "language": "en", "template_id": "activity"}  # fmt: skip
+STEREOTYPED = ({"country": "IR", "token": "carpet"}, {"country": "IR", "token": "camel"},
+               {"country": "US", "token": "flag"})  # fmt: skip
+
+
+def prompts(folder: Path) -> Path:
+    return write_table(folder, PROMPTS, rows_of(PROMPTS, PROMPT))
+
+
+def rows(work: Work) -> pl.DataFrame:
+    return read_table(work.out / "judgments.parquet", JUDGMENTS)
+
+
+def described(dimension: str, said: str) -> Scripted:
+    """Say something in one dimension, and nothing in the others."""
+    return Scripted(lambda request: {"descriptors": said if request.data["dimension"] == dimension else ""})
+
+
+@pytest.mark.parametrize(
+    ("said", "phrases"),
+    [
+        ("Samovar, tea glasses", ["samovar", "tea glasses"]),
+        (" samovar ,, Samovar,\u200bsamovar.", ["samovar"]),
+        ("none", [""]),
+        ("", [""]),
+        (", ".join(f"thing {number}" for number in range(12)), [f"thing {number}" for number in range(8)]),
+    ],
+)
+def test_phrases_between_commas_become_rows_of_their_dimension(
+    work: Work, tmp_path: Path, said: str, phrases: list[str]
+) -> None:
+    client = described("objects", said)
+    judge_scenes(work, ExtractReads(table(tmp_path / "images", {"a": png()})), client)
+    found = rows(work).filter(dimension="objects")
+    assert found["item"].to_list() == sorted(phrases)
+    assert rows(work).filter(pl.col("dimension") != "objects")["item"].to_list() == [""] * 4
+    assert {request.data["dimension"] for request in client.seen} == set(DIMENSIONS)
+    assert {tuple(request.data) for request in client.seen} == {("id", "dimension")}, "nothing tells what is expected"
+
+
+def test_a_page_of_prose_is_a_row_without_phrases_and_with_its_reason(work: Work, tmp_path: Path) -> None:
+    prose = "The picture shows a family that sits on the floor around a cloth, and they all seem to be happy"
+    outcome = judge_scenes(work, ExtractReads(table(tmp_path / "images", {"a": png()})), described("spatial", prose))
+    wrong = rows(work).filter(outcome="invalid")
+    assert wrong.select("item", "dimension", "choice").rows() == [("", "spatial", "wrong-value")]
+    assert prose in wrong["raw"][0]
+    assert outcome.notes["outcomes"] == {"invalid": 1, "ok": 4}
+
+
+def test_each_scale_is_a_row_with_its_number(work: Work, tmp_path: Path) -> None:
+    numbers = {"alignment": 4, "hallucination": 1, "exaggeration": 2}
+    client = Scripted(lambda request: {"answer": f"score is {numbers[str(request.data['criterion'])]}"})
+    images = table(tmp_path / "images", {"a": png()})
+    judge_scenes(work, RateReads(images, prompts(tmp_path)), client)
+    assert dict(rows(work).select("item", "value").iter_rows()) == numbers
+    assert {(request.data["prompt"], request.data["country"]) for request in client.seen} == {(PROMPT["text"], "Iran")}
+
+
+@pytest.mark.parametrize("said", ["4", "score is 6", "Score is 4", "score is 4.", "score is 4 of 5", "score is 4\n"])
+def test_a_rating_in_other_words_is_none(work: Work, tmp_path: Path, said: str) -> None:
+    reads = RateReads(table(tmp_path / "images", {"a": png()}), prompts(tmp_path))
+    judge_scenes(work, reads, Scripted(lambda _: {"answer": said}))
+    assert rows(work).select("value", "outcome").unique().rows() == [(None, "invalid")]
+    assert all(rows(work)["choice"])
+    assert rows(work)["raw"].to_list() == [msgspec.json.encode({"answer": said}).decode()] * 3
+
+
+def sure(request: Request) -> Mapping[str, object] | Reply:
+    likely = "carpet" in str(request.data["question"])
+    return Reply("", tokens=(("Yes", -0.1 if likely else -5.0), ("No", -3.0 if likely else -0.01)))
+
+
+def test_each_stereotype_of_the_country_is_a_row_with_the_probability_of_yes(work: Work, tmp_path: Path) -> None:
+    stereotypes = write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES, *STEREOTYPED))
+    images = table(tmp_path / "images", {"a": png()})
+    judge_scenes(work, StereotypeReads(images, prompts(tmp_path), stereotypes), Scripted(sure))
+    found = dict(rows(work).select("item", "value").iter_rows())
+    assert set(found) == {"camel", "carpet"}
+    assert found["carpet"] > 0.9
+    assert found["camel"] < 0.1
+
+
+def test_an_image_of_no_known_country_is_dropped_with_the_reason(work: Work, tmp_path: Path) -> None:
+    images = table(tmp_path / "images", {"a": png()}, prompt_id="other")
+    outcome = judge_scenes(work, RateReads(images, prompts(tmp_path)), Scripted(sure))
+    assert outcome.drops == {"the country of its prompt is not known": 1}
