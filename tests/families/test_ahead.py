@@ -314,7 +314,8 @@ def renamed(rows: list[dict[str, Any]], before: str, after: str) -> list[dict[st
 @pytest.mark.parametrize("side", ["descriptors", "extracted"])
 def test_setting_is_a_name_of_background_on_either_side(side: str) -> None:
     drawn = world(seed=18)
-    mixed = replace(drawn, **{side: renamed(getattr(drawn, side), "background", "Setting")})
+    changes: dict[str, Any] = {side: renamed(getattr(drawn, side), "background", "Setting")}
+    mixed = replace(drawn, **changes)
     one, other = scored(drawn), scored(mixed)
     assert one.scored.scores.equals(other.scored.scores)
     assert one.scored.left_out == other.scored.left_out
