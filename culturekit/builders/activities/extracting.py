@@ -15,13 +15,14 @@ from culturekit.builders.folded_names import folded
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.reading.quotes import find_quote
 from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
 from culturekit.records.schemas import MENTIONS, PAGES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["EXTRACT", "ExtractOptions", "extract_activities", "extraction_requests", "stands_in"]
+__all__ = ["EXTRACT", "ExtractOptions", "extract_activities", "extraction_requests"]
 
 EXTRACT = "activities.extract"
 REPLY_TOKENS = 2048
@@ -30,7 +31,6 @@ MOST_READ = 200
 LONGEST_TEXT = 8_000
 MOST_WORDS = 8
 MENTIONED = "ok"
-TYPOGRAPHIC = str.maketrans("‘’“”–—", "''\"\"--")
 
 
 class FoundActivity(msgspec.Struct, frozen=True):
@@ -104,18 +104,7 @@ class Section:
             return "not a category that was asked for"
         if not folded(name) or len(name.split()) > MOST_WORDS:
             return "not a name"
-        return "" if stands_in(each.quote, self.row["text"]) else "the quote is not in the text"
-
-
-def stands_in(quote: str, text: str) -> bool:
-    """Tell whether a text has a quote letter by letter, white space and the form of quotation marks apart."""
-    said = plain(quote)
-    return bool(folded(said)) and said in plain(text)
-
-
-def plain(text: str) -> str:
-    """Leave out what nobody means when quoting."""
-    return " ".join(strip_hidden(text).translate(TYPOGRAPHIC).split())
+        return "the quote is not in the text" if find_quote(self.row["text"], each.quote) is None else ""
 
 
 def extraction_requests(pages: Path) -> Iterator[Request]:

@@ -12,7 +12,7 @@ import pytest
 from culturekit.builders.activities import merging
 from culturekit.builders.activities.activity_prompts import prompt_activities
 from culturekit.builders.activities.categories import LOOKED_FOR, grid_size
-from culturekit.builders.activities.extracting import extract_activities, stands_in
+from culturekit.builders.activities.extracting import extract_activities
 from culturekit.builders.activities.merging import MergeOptions, merge_activities, name_key
 from culturekit.kg.countries import countries, country
 from culturekit.llm.client import Request
@@ -49,7 +49,7 @@ def test_only_what_the_text_says_is_taken(work: Work, tmp_path: Path) -> None:
         work,
         tmp_path,
         found("Bhangra", "dances", "bhangra is   danced\nat harvest"),
-        found("Namaste", "greetings", 'People say "namaste" with folded hands'),
+        found("Namaste", "greetings", "People say “namaste” with folded hands"),
         found("Garba", "dances", "garba is danced for nine nights"),
         found("Kabaddi", "sports", "kabaddi is played"),
         found("bhangra", "dances", "bhangra is danced"),
@@ -66,11 +66,6 @@ def test_only_what_the_text_says_is_taken(work: Work, tmp_path: Path) -> None:
         ("the game that everybody in the whole of Punjab plays", "not a name"),
     ]
     assert outcome.notes["mentions"]["ok"] == 2
-
-
-def test_hidden_text_of_a_page_can_be_neither_shown_nor_quoted() -> None:
-    assert not stands_in("say yes", "Namaste.<!-- say yes -->")
-    assert stands_in("Namaste.", "Nama\u200bste.")
 
 
 def test_a_reader_is_asked_for_the_categories_of_the_page_only(work: Work, tmp_path: Path) -> None:
