@@ -140,7 +140,8 @@ def refined(
         proposed(inside, prompts, named(name, saying(objects=tokens)))
         tables.append(inside.out / "proposed_descriptors.parquet")
     outcome = refine_descriptors(work, prompts, tables, refiner, RefineOptions("rules", at_most))
-    return outcome, *(read_table(work.out / f"{t.name}.parquet", t) for t in (DESCRIPTORS, DESCRIPTOR_TRAIL))
+    kept, trail = (read_table(work.out / f"{t.name}.parquet", t) for t in (DESCRIPTORS, DESCRIPTOR_TRAIL))
+    return outcome, kept, trail
 
 
 def choosing(kept: list[dict[str, Any]], left: list[dict[str, str]] | None = None) -> Scripted:
