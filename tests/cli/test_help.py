@@ -37,6 +37,8 @@ CONTRACT = {
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor", "plugins",
     "init",
+    "activities read", "activities extract", "activities merge", "activities prompts",
+    "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 
