@@ -11,7 +11,7 @@ from culturekit.report.differences import difference_lines
 from culturekit.report.drill import prompt_images
 from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
-from culturekit.report.gaps import gap_lines
+from culturekit.report.gaps import GapLine, gap_lines
 from culturekit.report.headline import apart_in, floor_in
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
@@ -56,17 +56,21 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
     return Outcome(counts, {"picture that cannot be read": unread} if unread else {})
 
 
+def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
+    """Read the gaps of a run that was asked for them."""
+    found = run.read(roles.GAPS, SCORES)
+    return None if found is None else tuple(gap_lines(run, found))
+
+
 def collect(run: RunFolders) -> ReportData:
     """Collect everything the page shows."""
     scores = run.scores()
     models = in_order(model_lines(run, scores))
     thumbnails: dict[str, str] = {}
-    shots = tuple(collect_shots(run, thumbnails))
     names = [line.model for line in models]
     looks = {model: looks_of(run, model) for model in names}
     kernel = run.kernel
     prompts = tuple(prompt_lines(run, names, kernel=kernel))
-    gaps = run.read(roles.GAPS, SCORES)
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
@@ -76,7 +80,7 @@ def collect(run: RunFolders) -> ReportData:
         size=run.size,
         confidence=run.confidence,
         tables=tuple(kernel_tables(scores, names, size=run.size)),
-        shots=shots,
+        shots=tuple(collect_shots(run, thumbnails)),
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
         versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages},
@@ -85,7 +89,7 @@ def collect(run: RunFolders) -> ReportData:
         shares=shares_in(run, names),
         prompts=prompts,
         differences=tuple(difference_lines(run, kernel=kernel)),
-        gaps=None if gaps is None else tuple(gap_lines(run, gaps)),
+        gaps=gaps_in(run),
         breakdown=breakdown_of(scores, names, kernel=kernel),
         mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
         extremes=extremes_in(run, names),
