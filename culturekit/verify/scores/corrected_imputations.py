@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 __all__ = ["Audit", "Chain", "chain_of"]
 
-ROUNDS, FIRST = 240, 120
+ROUNDS, FIRST = 160, 60
 EVEN = np.geomspace(0.05, 200, 40)
 RIGHT = np.linspace(0.02, 0.99, 40)
 ALIKE = np.geomspace(1.0, 300.0, 12)
 STEPS = (0.05, 0.2, 0.6, 1.5)
 LEAST, MOST = 0.5, 2e4
+FEW = 6
+"""Images a cell on average up to which they are drawn one by one."""
+
 HALF_LOG_TURN = 0.5 * float(np.log(2 * np.pi))
 SOME = 240
 
@@ -117,7 +120,9 @@ class Cells:
         prompts, labels = self.shape
         odds = shares[self.prompt] * rows.T[self.label]
         odds /= odds.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(self.left, odds)
+        drawn = (
+            self.few_drawn(odds, rng) if self.left.sum() <= FEW * len(self.left) else rng.multinomial(self.left, odds)
+        )
         sums = self.audit.shown.cumsum(axis=1)
         seen = (sums <= rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=labels - 1)
         counts, table = np.zeros((prompts, labels), np.int64), np.zeros((labels, labels))
@@ -126,6 +131,15 @@ class Cells:
         np.add.at(counts, (self.audit.prompts, seen), 1)
         np.add.at(table, (seen, self.audit.mapped), 1.0)
         return counts, table, odds
+
+    def few_drawn(self, odds: Array, rng: np.random.Generator) -> Whole:
+        """Draw few images of each cell one by one."""
+        cell = np.repeat(np.arange(len(odds)), self.left)
+        sums = np.cumsum(odds, axis=1)[cell]
+        shown = (sums <= rng.random(len(cell))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=odds.shape[1] - 1)
+        drawn = np.zeros(odds.shape, np.int64)
+        np.add.at(drawn, (cell, shown), 1)
+        return drawn
 
 
 class Mapping:
