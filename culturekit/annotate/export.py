@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
 
 import orjson
 import polars as pl
@@ -13,10 +14,9 @@ from pydantic import Field
 
 from culturekit.annotate.bare_pictures import BarePicture, copy_bare
 from culturekit.annotate.blinding import project_id
-from culturekit.annotate.form import form_page
+from culturekit.annotate.form import form_page, sheet_name
 from culturekit.annotate.items import Item
 from culturekit.annotate.label_studio import label_studio_tasks, template
-from culturekit.annotate.prolific import check_address, prolific_links
 from culturekit.annotate.quotas import Quotas, shares
 from culturekit.annotate.scheme import Scheme
 from culturekit.annotate.tasks import Part, Project, Task, make_parts
@@ -25,6 +25,7 @@ from culturekit.records.schemas import ANNOTATION_KEY, DROPS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.atomic import write_atomically
+from culturekit.storage.spreadsheet_cells import csv_text
 from culturekit.storage.tables import write_table
 
 __all__ = ["HAND_OUT", "PROJECT_FILE", "ExportOptions", "export_project", "plan_project"]
@@ -35,8 +36,10 @@ HAND_OUT = "hand-out"
 PROJECT_FILE = "project.json"
 """What the importer knows of a project besides its key: its name and its scheme."""
 
-
 EVERYBODY_AT_HOME = Quotas()
+
+FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+COLUMNS = ("sheet", "annotator_region", "items", "places", "url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +211,25 @@ def meanings(project: Project, task: Task) -> dict[str, dict[str, dict[str, str]
     """Tell what the codes of a task's options mean."""
     offers = project.offers.get(task.item.item_id, {})
     return {name: {offer.code: dict(offer.meaning) for offer in listed} for name, listed in offers.items()}
+
+
+def check_address(address: str, *, name: str) -> None:
+    """Refuse what is no address of a page on the web."""
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.netloc or any(c.isspace() or c in "<>\"'" for c in address):
+        raise UsageError(f"{name} is no web address", expected="https://HOST/PATH", found=repr(address))
+
+
+def prolific_links(parts: Sequence[Part], form_at: str) -> bytes:
+    """Write a table of sheets: one place each, and the address to enter as the study's."""
+    joint = "&" if "?" in form_at else "?"
+    rows = [
+        {
+            "sheet": (sheet := sheet_name(part, slot)), "annotator_region": part.share.region,
+            "items": len(part.tasks), "places": 1,
+            "url": f"{form_at}{joint}sheet={quote(sheet, safe='')}&{FILLED_IN}",
+        }
+        for part in parts
+        for slot in range(part.share.slots)
+    ]  # fmt: skip
+    return csv_text(COLUMNS, rows).encode()

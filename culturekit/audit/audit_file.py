@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from culturekit.audit.all_checks import counted, inspect
 from culturekit.audit.findings import Finding
-from culturekit.audit.graph_source import known_from_graph
-from culturekit.audit.knowledge import Knowledge, known_from_space
+from culturekit.audit.knowledge import Knowledge, known_from_graph, known_from_space
 from culturekit.audit.layouts import LAYOUTS, Layout, layout_of
 from culturekit.audit.mend import Mended, mend
 from culturekit.audit.sheet import Form, Row, Sheet

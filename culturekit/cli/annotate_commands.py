@@ -70,8 +70,7 @@ def serve(
 ) -> None:
     """Let people audit a run in their browsers: draws the images once, keeps every answer, and ends with Ctrl-C."""
     from culturekit.annotate.form_server import FormServer
-    from culturekit.pipeline.narrowing import Narrowing
-    from culturekit.pipeline.served_audit import AuditSize, audit_desk, journal_of
+    from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
     from culturekit.pipeline.steps.report_stage import folders_of
     from culturekit.pipeline.workers.engines import engine_for
 

@@ -38,7 +38,7 @@ class ImageRequest:
 class Picture:
     """An image that was made, and what the backend says of it.
 
-    `truth_artifact_id` and `truth_country` are known to the simulated backend only; a culture-free
+    `truth_artifact_id`, `truth_country` and `truth_scene` are known to simulated backends only; a culture-free
     picture has none.
     """
 
@@ -50,6 +50,7 @@ class Picture:
     provider_params: Mapping[str, object] = field(default_factory=dict)
     truth_artifact_id: str | None = None
     truth_country: str | None = None
+    truth_scene: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

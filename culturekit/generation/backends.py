@@ -101,6 +101,12 @@ BACKENDS: Registry[ImageBackend] = Registry(
             options="culturekit.generation.simulated.simulated_backend:Options",
             needs=("cspace",),
         ),
+        Entry(
+            "simulated-scenes",
+            "culturekit.generation.simulated.scenes.scenes_backend:make",
+            "a model of known knowledge by country, which draws scenes of activities",
+            options="culturekit.generation.simulated.scenes.scenes_backend:Options",
+        ),
         *PAID,
     ],
     point="backend",

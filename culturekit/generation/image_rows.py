@@ -7,14 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
+from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
 from culturekit.generation.picture_files import folder_of_prompt, placed
 from culturekit.records.choices import PictureFormat
 from culturekit.records.schemas import IMAGES
 from culturekit.storage.digests import canonical_json, digest, digest_bytes
 from culturekit.storage.picture_writing import encoded
 
-__all__ = ["Maker", "Shard", "batches", "image_row", "part_schema"]
+__all__ = ["Maker", "Shard", "batches", "image_row", "part_schema", "truth_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, An
         "safety": picture.safety,
         "truth_artifact_id": picture.truth_artifact_id,
         "truth_country": picture.truth_country,
+        "truth_scene": picture.truth_scene,
         "path": relative,
         "sha256": digest_bytes(content),
         "width": picture.pixels.shape[1],
@@ -93,7 +94,13 @@ def saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, An
     }
 
 
-def part_schema(*, knows_truth: bool) -> dict[str, pl.DataType]:
-    """Give the columns of a part; only a simulated model knows the truth."""
-    names = ("concept", "country", *(("truth_artifact_id", "truth_country") if knows_truth else ()))
+def truth_columns(backend: ImageBackend) -> tuple[str, ...]:
+    """Name the columns that say what a picture shows; only a simulated model knows it, of artifacts or as it says."""
+    columns: tuple[str, ...] = getattr(backend, "truth_columns", ("truth_artifact_id", "truth_country"))
+    return columns if backend.knows_truth else ()
+
+
+def part_schema(truths: Sequence[str] = ()) -> dict[str, pl.DataType]:
+    """Give the columns of a part."""
+    names = ("concept", "country", *truths)
     return {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in names}}

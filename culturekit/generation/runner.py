@@ -18,7 +18,7 @@ from culturekit.generation.backends import BACKENDS
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.diffusion.held_runner import Pace, held_shards, make_held, pilot_held
 from culturekit.generation.image_findings import findings
-from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema
+from culturekit.generation.image_rows import Maker, Shard, batches, image_row, part_schema, truth_columns
 from culturekit.records.choices import PictureFormat, PromptKind
 from culturekit.records.schemas import IMAGES, PROMPTS
 from culturekit.records.work import Outcome, Work
@@ -68,7 +68,7 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     else:
         shards = plan_shards(work, maker, plan.format, requests)
         run_shards(work, shards, make_shard, size=lambda shard: len(shard.requests), unit="images")
-    images = merge_parts([shard.part for shard in shards], part_schema(knows_truth=False))
+    images = merge_parts([shard.part for shard in shards], part_schema())
     statuses = Counter(images["status"].to_list())
     write_table(work.out, IMAGES, images)
     drops = {status: count for status, count in sorted(statuses.items()) if status != "ok"}
@@ -168,6 +168,6 @@ def make_shard(shard: Shard) -> int:
             for batch in batches(shard.requests)
             for request, reply in zip(batch, backend.generate(batch), strict=True)
         ]
-    save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=backend.knows_truth)), shard.part)
+    save_parquet(pl.DataFrame(rows, schema=part_schema(truth_columns(backend))), shard.part)
     seal_pictures(shard.part, shard.out, rows)
     return len(rows)

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 from culturekit.cli.app import app
 from culturekit.errors import UsageError
 from culturekit.families.handles.vector_files import labelled, vector_inputs
-from culturekit.index.embedding.embed_table import EmbedSource, embed_table
+from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_table, texts_of
 from culturekit.index.embedding.vector_folder import load_vectors
-from culturekit.index.models.text_files import TextColumns, texts_of
 from culturekit.records.schemas import DROPS
 from culturekit.records.work import Work
 from culturekit.storage.manifest import read_manifest

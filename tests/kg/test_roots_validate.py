@@ -12,8 +12,7 @@ from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.redirects import final_target, read_redirects
 from culturekit.kg.rootcheck.drafts import draft_concept, draft_country, name_in_graph
-from culturekit.kg.rootcheck.findings import Finding
-from culturekit.kg.rootcheck.validate import validate_roots
+from culturekit.kg.rootcheck.validate import Finding, validate_roots
 from culturekit.records.work import Work
 from tests.command_line import culturekit
 

@@ -12,9 +12,8 @@ from culturekit.annotate.answer_desk import AnswerDesk
 from culturekit.config.load import load_recipe
 from culturekit.config.recipe import Recipe
 from culturekit.errors import FolderInUse, UsageError
-from culturekit.pipeline.narrowing import Narrowing
 from culturekit.pipeline.run_recipe import run_recipe
-from culturekit.pipeline.served_audit import AuditSize, audit_desk, journal_of
+from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, MATCHES
 from culturekit.stages.run import Run

@@ -193,7 +193,7 @@ def finish(opened: OpenShard) -> None:
     if opened.left:
         return
     rows = [opened.journal.rows[slot_of(request)] for request in opened.shard.requests]
-    save_parquet(pl.DataFrame(rows, schema=part_schema(knows_truth=False)), opened.shard.part)
+    save_parquet(pl.DataFrame(rows, schema=part_schema()), opened.shard.part)
     seal_pictures(opened.shard.part, opened.shard.out, rows)
     opened.journal.remove()
 

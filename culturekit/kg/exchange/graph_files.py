@@ -1,25 +1,31 @@
-"""The formats of a neighbourhood by name: how each is written, which suffix it has, how it is read."""
+"""The formats of a neighbourhood by name: how each is written, its suffix, how it is read, and imported as a graph."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import polars as pl
 from rdflib import Graph
 
 from culturekit.errors import UsageError
+from culturekit.kg.dump.build_store import store_rows
 from culturekit.kg.exchange.networkx_graphs import as_graphml, as_node_link, from_graphml, from_node_link
 from culturekit.kg.exchange.rdf_graphs import from_rdf, parsed_rdf, rdf_graph, written_rdf
 from culturekit.kg.exchange.triple_forms import TRIPLES
 from culturekit.kg.looking.neighbourhood import Neighbourhood
 from culturekit.records.choices import GraphFormat
+from culturekit.records.schemas import ITEMS, STATEMENTS
+from culturekit.records.work import Outcome, Work
 
-__all__ = ["FORMATS", "form_of", "read_graph_file", "read_triples"]
+__all__ = ["FORMATS", "form_of", "import_graph", "read_graph_file", "read_triples"]
 
 Read = TypeVar("Read")
 
 MOST_BYTES = 500_000_000
 """What is larger is a dump, and is read as one."""
+
+NOWHERE = {"aliases": [], "sitelinks": 0, "file": 0, "member": 0, "line": 0, "offset": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +92,32 @@ def parsed(path: Path, form: GraphFormat, parse: Callable[[bytes], Read]) -> Rea
     except Exception as error:  # each parser has errors of its own
         found = " ".join(f"{type(error).__name__} {error}".split())[:300]
         raise UsageError(f"cannot be read as {form}", where=str(path), found=found) from error
+
+
+def import_graph(work: Work, path: Path, form: GraphFormat) -> Outcome:
+    """Write a graph store from a file; what the file only names, and says nothing of, counts as mentioned."""
+    found, others = read_graph_file(path, form)
+    if not found.edges:
+        raise UsageError("the file has no statement about items", where=str(path), expected="statements such as P31")
+    counts = store_rows(work.out, items_of(found), statements_of(found))
+    return Outcome(counts, {"not-about-items": others} if others else {})
+
+
+def items_of(found: Neighbourhood) -> pl.DataFrame:
+    """Give a row to each item that is described: it has a label, a description or a statement."""
+    stating = {edge.subject for edge in found.edges}
+    rows = [
+        {
+            **NOWHERE, "qid": f"Q{item.number}", "number": item.number, "label": item.label,
+            "label_language": item.label_language, "description": item.description,
+        }
+        for item in found.items
+        if item.label is not None or item.description is not None or item.hop is not None or item.number in stating
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=ITEMS.schema)
+
+
+def statements_of(found: Neighbourhood) -> pl.DataFrame:
+    """Give a row to each statement."""
+    rows = [(e.subject, e.property, e.position, e.value, "value", e.rank, e.qualified, e.ended) for e in found.edges]
+    return pl.DataFrame(rows, schema=STATEMENTS.schema, orient="row")

@@ -1,8 +1,9 @@
 """Checking root configs: every mistake and everything odd, in one go; what a graph says of them, where it is given."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -11,19 +12,105 @@ from numpy.typing import NDArray
 from culturekit.errors import ConfigError, IntegrityError, Problem, UsageError
 from culturekit.kg.concepts import Concept, concept_path
 from culturekit.kg.dump.redirects import final_target
-from culturekit.kg.rootcheck.findings import Finding, Named, finding, named_classes
+from culturekit.kg.qids import QID
 from culturekit.kg.statement_flags import EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, load_graph
 from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.yaml_model import validate
-from culturekit.storage.yaml_source import YamlSource, read_yaml
+from culturekit.storage.yaml_source import KeyPath, YamlSource, YamlValue, dotted, read_yaml
 
-__all__ = ["Described", "look_up", "validate_roots"]
+__all__ = ["Described", "Finding", "look_up", "validate_roots"]
+
+Severity: TypeAlias = Literal["error", "warning"]
+"""An error reaches nothing or cannot be run; a warning is worth a look, and the walk copes with it."""
 
 CLASSES = mask_of(["P279"], EDGE_PROPERTIES)
 BOTH = mask_of(EDGE_PROPERTIES, EDGE_PROPERTIES)
 
 IN_VAIN = {"root": "reaches nothing", "class": "cuts nothing", "item": "leaves out nothing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check found, with its place."""
+
+    severity: Severity
+    kind: str
+    problem: Problem
+    qid: str = ""
+
+    def __str__(self) -> str:
+        """Write `file:line: key: severity: message`."""
+        problem = self.problem
+        return str(Problem(f"{self.severity}: {problem.message}", problem.where, problem.line, problem.key))
+
+    def as_data(self) -> dict[str, object]:
+        """Give the finding for machines."""
+        place = asdict(self.problem)
+        file = place.pop("where")
+        return {"file": file, **place, "severity": self.severity, "kind": self.kind, "qid": self.qid}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An item that a config names: as a root, as a class that cuts the walk, or as an item left out."""
+
+    role: Literal["root", "class", "item"]
+    qid: str
+    source: YamlSource
+    path: KeyPath
+    label: str | None = None
+    hops: int = 1
+
+    @property
+    def number(self) -> int:
+        """The number in the QID."""
+        return int(self.qid[1:])
+
+    @property
+    def line(self) -> int:
+        """The line it stands in."""
+        return self.source.place(self.path).line
+
+
+def finding(severity: Severity, kind: str, named: Named, message: str) -> Finding:
+    """Say something about an item that a config names."""
+    place = named.source.place(named.path)
+    return Finding(severity, kind, Problem(message, place.where, place.line, dotted(named.path)), named.qid)
+
+
+def named_classes(source: YamlSource) -> list[Named]:
+    """List the items that a config names, also where other parts of the config are wrong."""
+    document = source.value if isinstance(source.value, dict) else {}
+    hops = hops_in(document.get("hops"), 1)
+    named = []
+    for index, root in enumerate(entries(document.get("roots"))):
+        if isinstance(root, dict) and is_qid(root.get("qid")):
+            label = root.get("label")
+            path = ("roots", index, "qid")
+            said = label if isinstance(label, str) else None
+            named.append(Named("root", str(root["qid"]), source, path, said, hops_in(root.get("hops"), hops)))
+    exclude = document.get("exclude")
+    for key, role in (("classes", "class"), ("items", "item")):
+        for index, qid in enumerate(entries(exclude.get(key) if isinstance(exclude, dict) else None)):
+            if is_qid(qid):
+                named.append(Named("class" if role == "class" else "item", str(qid), source, ("exclude", key, index)))
+    return named
+
+
+def entries(value: YamlValue) -> Sequence[YamlValue]:
+    """Take a list, or nothing where something else stands."""
+    return value if isinstance(value, list) else []
+
+
+def is_qid(value: YamlValue) -> bool:
+    """Tell whether a value is a QID of the store's range."""
+    return isinstance(value, str) and QID.match(value) is not None and int(value[1:]) < 2**32
+
+
+def hops_in(value: YamlValue, otherwise: int) -> int:
+    """Read a number of hops, where it is one."""
+    return min(40, int(value)) if isinstance(value, str) and value.isdecimal() and int(value) else otherwise
 
 
 def validate_roots(

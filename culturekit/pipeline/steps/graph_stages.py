@@ -137,7 +137,7 @@ def compare_stage(a: Path, b: Path, *, name: str = "diff") -> Stage:
 def import_graph_stage(path: Path, form: GraphFormat, *, name: str = "graph") -> Stage:
     """Read a graph in one of the formats that `kg export` writes."""
     with needing("kg", "culturekit kg import"):
-        from culturekit.kg.exchange.import_graph import import_graph
+        from culturekit.kg.exchange.graph_files import import_graph
 
     return Stage(
         name, "import-graph", 1, lambda work: import_graph(work, path, form), {"dump-0": path}, {"format": form},

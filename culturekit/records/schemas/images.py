@@ -26,13 +26,14 @@ IMAGES = declare(
     requested_at datetime?, provider_params str, sha256 str, width u32, height u32, status str, reason str?
     """,
     optional="""
-    concept str?, country str?, truth_artifact_id str?, truth_country str?,
+    concept str?, country str?, truth_artifact_id str?, truth_country str?, truth_scene str?,
     source str?, source_sha256 str?, duplicate_of str?
     """,
 )
 """One row per image asked for; `path` is relative to the table's folder, and empty where there is no
 file. `concept` and `country` are the prompt's. The simulated backend also stores what it drew; a
-culture-free image has no truth. Images that came from a folder have the name of their file in it as `source`,
+culture-free image has no truth. `truth_scene` is JSON: the activity shown, what is shown of it by dimension, and how
+strongly stereotypes are, from 0 to 1. Images that came from a folder have the name of their file in it as `source`,
 and the hash of that file; `duplicate_of` is the image_id of the first file with the same bytes."""
 
 MATCHES = declare(

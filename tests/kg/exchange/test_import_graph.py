@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.kg.exchange.graph_files import FORMATS
-from culturekit.kg.exchange.import_graph import import_graph
+from culturekit.kg.exchange.graph_files import FORMATS, import_graph
 from culturekit.kg.exchange.networkx_graphs import positions_of
 from culturekit.kg.looking.explain import explain
 from culturekit.kg.looking.neighbourhood import neighbourhood

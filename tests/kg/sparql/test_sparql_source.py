@@ -17,7 +17,7 @@ from rdflib.plugins.sparql import prepareQuery
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest
-from culturekit.kg.sparql import sparql_crawl, sparql_queries
+from culturekit.kg.sparql import sparql_queries, sparql_source
 from culturekit.kg.sparql.sparql_client import SparqlClient
 from culturekit.kg.sparql.sparql_source import extract_from_endpoint
 from culturekit.kg.walk.extract import extract
@@ -262,7 +262,7 @@ def compare_worlds(
     endpoint.graph = as_rdf(world, munged=munged)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparql_queries, "PAGE_ROWS", limits[0])
-        patch.setattr(sparql_crawl, "BATCH", limits[1])
+        patch.setattr(sparql_source, "BATCH", limits[1])
         out, _ = from_endpoint(endpoint, concepts, folder)
     assert_same(from_dump(dump, concepts, folder, ("en", "de")), out)
 

@@ -1,0 +1,119 @@
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.generation.backend import Failure, ImageRequest, Picture
+from culturekit.generation.backends import BACKENDS
+from culturekit.generation.simulated.scenes.dials import read_dial
+from culturekit.generation.simulated.scenes.scene import scene_of
+from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
+from culturekit.kg.countries import countries
+from culturekit.metrics.ahead import dimensions
+from tests.generation.simulated.scenes.scene_worlds import asked_scene, knowledge
+
+
+def drawn(spec: str, *requests: ImageRequest) -> list[Picture]:
+    return [reply for reply in BACKENDS.make(spec).generate(requests) if isinstance(reply, Picture)]
+
+
+def truth(picture: Picture) -> dict[str, Any]:
+    return json.loads(picture.truth_scene or "{}")  # type: ignore[no-any-return]
+
+
+def test_the_world_is_the_papers_grid() -> None:
+    groups = {iso: known.groups["cultivate"] for iso, known in countries().items() if "cultivate" in known.groups}
+    assert {iso: known.group for iso, known in world().countries.items()} == groups
+    assert len(world().countries) * len(world().activities) == 576
+    assert len(world().categories) == 9
+    assert DIMENSIONS == dimensions.DIMENSIONS
+
+
+def test_a_token_means_one_thing_in_its_dimension() -> None:
+    for dimension in DIMENSIONS:
+        assert max(Counter(world().tokens(dimension)).values()) == 1
+    stereotypes = Counter(token for iso in world().countries for token in world().stereotypes(iso))
+    assert max(stereotypes.values()) == 1
+    assert max(len(tokens) for tokens in world().expected("games", "marbles", "IR").values()) == 6
+
+
+def test_a_model_that_knows_everything_shows_just_that() -> None:
+    (picture,) = drawn("simulated-scenes", asked_scene(1))
+    expected = world().expected("dances", "circle dance", "IR")
+    assert truth(picture) == {
+        "country": "IR", "category": "dances", "activity": "circle dance", "stereotypes": {},
+        "shown": {dimension: [token.text for token in tokens] for dimension, tokens in expected.items()},
+    }  # fmt: skip
+    assert (picture.truth_country, picture.truth_artifact_id, picture.pixels.shape) == ("IR", None, (192, 192, 3))
+
+
+def test_a_picture_depends_on_its_request_alone() -> None:
+    spec = "simulated-scenes?knows=0.6&invents=0.2&exaggerates=0.3&size=128"
+    requests = [asked_scene(seed, country=country) for seed, country in enumerate(("IR", "FR", "IR"))]
+    together, backwards = drawn(spec, *requests), drawn(spec, *requests[::-1])[::-1]
+    for one, other in zip(together, backwards, strict=True):
+        assert one.truth_scene == other.truth_scene
+        assert np.array_equal(one.pixels, other.pixels)
+
+
+def shares(how: dict[str, str], country: str) -> tuple[float, float, float]:
+    """Measure over many scenes how much is shown of what is expected, how much else, and how strongly stereotypes."""
+    known, asked, foreign, shown, strength = 0, 0, 0, 0, 0.0
+    for seed in range(200):
+        scene = scene_of("dances", "sword dance", country, knowledge(**how), prompt="p", seed=seed)
+        for dimension, tokens in world().expected("dances", "sword dance", country).items():
+            own = {token.text for token in tokens}
+            known, asked = known + len(own & set(scene.shown[dimension])), asked + len(own)
+            foreign, shown = foreign + len(set(scene.shown[dimension]) - own), shown + len(scene.shown[dimension])
+        strength += len(scene.stereotypes) / 5 / 200
+    return known / asked, foreign / shown, strength
+
+
+@pytest.mark.parametrize(("country", "knows", "exaggerates"), [("FR", 0.8, 0.1), ("BR", 0.6, 0.5), ("IR", 0.3, 0.5)])
+def test_dials_are_kept_by_country(country: str, knows: float, exaggerates: float) -> None:
+    how = {"knows": "0.8,GS:0.6,IR:0.3", "exaggerates": "0.1,GS:0.5", "invents": "0.25"}
+    known, foreign, strength = shares(how, country)
+    assert known == pytest.approx(knows * 0.75, abs=0.02)
+    assert foreign == pytest.approx(0.25, abs=0.02)
+    assert strength == pytest.approx(exaggerates, abs=0.05)
+
+
+def test_a_model_that_varies_little_shows_the_same_each_time() -> None:
+    alike = drawn("simulated-scenes?knows=0.5&varies=0", *map(asked_scene, range(4)))
+    assert len({picture.truth_scene for picture in alike}) == 1
+    assert len({picture.pixels.tobytes() for picture in alike}) == 4
+
+
+def test_a_model_may_show_another_country() -> None:
+    pictures = drawn("simulated-scenes?elsewhere=1", *map(asked_scene, range(4)))
+    assert "IR" not in {picture.truth_country for picture in pictures}
+
+
+def test_an_activity_that_nobody_knows_is_any_of_its_category() -> None:
+    (picture,) = drawn("simulated-scenes", asked_scene(1, activity="moonwalk"))
+    assert truth(picture)["activity"] is None
+    assert truth(picture)["shown"]["objects"][:2] == ["hand drums", "small speakers"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (replace(asked_scene(1), concept="cuisine"), "the simulated world has no such scene: category 'cuisine'"),
+        (replace(asked_scene(1), country="SE"), "country 'SE'"),
+        (replace(asked_scene(1), width=100, height=100), "scenes are squares of 128 to 1024 pixels, in steps of 8"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(asked: ImageRequest, reason: str) -> None:
+    (reply,) = BACKENDS.make("simulated-scenes").generate([asked])
+    assert isinstance(reply, Failure)
+    assert reason in reply.reason
+
+
+@pytest.mark.parametrize("text", ["1.1", "some", "0.5,SE:0.2", "0.5,GS:0.1,GS:0.2", "0.5,GS"])
+def test_a_dial_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="knows"):
+        read_dial("knows", text)
