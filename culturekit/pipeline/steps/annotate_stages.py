@@ -1,8 +1,9 @@
 """The stages with people in the loop: forms out, answers in, tables of ratings."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from culturekit.annotate.offered_answers import (
     space_offers,
     wanted_lists,
 )
-from culturekit.annotate.rated_sample import rated_sample, simulated_export
+from culturekit.annotate.rated_sample import Answering, rated_sample, rating_by_truth, simulated_export
 from culturekit.annotate.scheme import Scheme, load_scheme, scheme_file
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
 from culturekit.errors import UsageError
@@ -51,6 +52,7 @@ __all__ = [
     "ExportFiles",
     "aggregate_stage",
     "export_stage",
+    "filled_in",
     "import_stage",
     "rated_sample_stage",
     "simulated_answers_stage",
@@ -237,23 +239,30 @@ def simulated_answers_stage(
 ) -> Stage:
     """Let simulated people fill in a project that was handed out."""
 
-    def run(work: Work) -> Outcome:
-        _, scheme = read_project(project)
-        key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
-        tasks = handed_out(project)
+    def answering(scheme: Scheme) -> Answering:
         known = pl.concat([read_table(path, MATCHES).select(list(MATCHES.schema)) for path in truth])
         shown = {
             image: Shown(*labels)
             for image, *labels in known.select("image_id", "artifact_id", "country", "continent").iter_rows()
         }
         meant = asked_for(read_table(prompts, PROMPTS), read_table(cspace, CSPACE))
-        answered = simulated_export(tasks, key, scheme, shown, meant, how, seed=seed)
-        write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
-        given = sum(len(task["annotations"]) for task in answered)
-        return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
+        return rating_by_truth(scheme, shown, meant, how, seed=seed)
 
     inputs = {"project": project, **roles("truth", truth), "prompts": prompts, "cspace": cspace}
+    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
     return Stage("simulated-answers", "simulated-answers", 1, run, inputs, asdict(how), {"answers": seed})
+
+
+def filled_in(
+    work: Work, *, project: Path, answering: Callable[[Scheme], Answering], how: SimulatedPeople, seed: int
+) -> Outcome:
+    """Let simulated people answer all tasks of a project, and write an export."""
+    _, scheme = read_project(project)
+    key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
+    answered = simulated_export(handed_out(project), key, scheme, answering(scheme), how, seed=seed)
+    write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
+    given = sum(len(task["annotations"]) for task in answered)
+    return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
 
 
 def handed_out(project: Path) -> list[dict[str, Any]]:
