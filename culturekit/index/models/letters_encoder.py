@@ -1,13 +1,13 @@
 """An encoder of texts without weights: what a phrase shares with another in words and in runs of letters."""
 
 import re
+import unicodedata
 import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
-from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.registry import Spec
 
 __all__ = ["LettersEncoder", "make"]
@@ -43,7 +43,7 @@ class LettersEncoder:
         """Encode texts, each by itself."""
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
         for vector, text in zip(vectors, texts, strict=True):
-            for feature, weight in features(normalise_phrase(text)):
+            for feature, weight in features(folded(text)):
                 place = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
                 vector[place % DIMENSIONS] += weight if place & 0x8000_0000 else -weight
             length = np.sqrt((vector * vector).sum())
@@ -56,6 +56,11 @@ class LettersEncoder:
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
         """Read every text whole."""
         return []
+
+
+def folded(text: str) -> str:
+    """Write a text as equal phrases share it."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def features(text: str) -> Iterator[tuple[str, float]]:
