@@ -37,23 +37,27 @@ SIMULATED = "simulated"
 SCHEME = "cube"
 
 
-def rated_sample(images: pl.DataFrame, prompts: pl.DataFrame, *, count: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Draw prompts that name a country, as evenly as they allow, and take the first image of each model.
+def rated_sample(
+    images: pl.DataFrame, prompts: pl.DataFrame, *, count: int, rng: np.random.Generator, each: int = 1
+) -> pl.DataFrame:
+    """Draw prompts that name a country, as evenly as they allow, and take the first images of each model.
 
     Args:
         images: conforms to IMAGES: those of all models.
         prompts: conforms to PROMPTS.
         count: how many prompts; all, where there are fewer.
         rng: draws them.
+        each: images of each model and prompt.
 
     Returns:
-        AUDIT_SAMPLE; `chance` is that of the prompt among those of its country and concept.
+        AUDIT_SAMPLE; `chance` is that of the prompt among those of its country and concept, or, where several images
+        of a prompt are taken, that of an image.
 
     Raises:
         UsageError: no image was made for a prompt that names a country.
     """
     made = images.filter(pl.col("status") == "ok").sort("model", "prompt_id", "repeat", "slot", "image_id")
-    firsts = made.unique(["model", "prompt_id"], keep="first", maintain_order=True)
+    firsts = made.group_by("model", "prompt_id", maintain_order=True).head(each)
     placed = prompts.filter(pl.col("country").is_not_null()).join(firsts.select("prompt_id").unique(), on="prompt_id")
     if placed.is_empty():
         raise UsageError(
@@ -71,6 +75,10 @@ def rated_sample(images: pl.DataFrame, prompts: pl.DataFrame, *, count: int, rng
         stratum=pl.concat_str("country", pl.col("concept").fill_null("-"), separator=" "),
     ).drop("country")
     shown = firsts.select("image_id", "model", "prompt_id").join(about, on="prompt_id")
+    if each > 1:
+        share = pl.len().over("model", "prompt_id") / pl.col("all")
+        sizes = made.group_by("model", "prompt_id").agg(all=pl.len())
+        shown = shown.join(sizes, on=["model", "prompt_id"]).with_columns(chance=pl.col("chance") * share)
     return shown.select(list(AUDIT_SAMPLE.schema)).sort(AUDIT_SAMPLE.key)
 
 
@@ -143,7 +151,8 @@ def annotations_of(
 
 def entry(name: str, value: str | Sequence[str], scheme: Scheme) -> dict[str, Any]:
     """Write one answer: a choice, several, or a comment."""
-    if name in {criterion.comment_name for criterion in scheme.criteria}:
+    texts = {criterion.name for criterion in scheme.criteria if criterion.type == "text"}
+    if name in texts | {criterion.comment_name for criterion in scheme.criteria}:
         return {"from_name": name, "to_name": subject_of(scheme), "type": "textarea", "value": {"text": [value]}}
     chosen = [value] if isinstance(value, str) else list(value)
     return {"from_name": name, "to_name": subject_of(scheme), "type": "choices", "value": {"choices": chosen}}

@@ -81,13 +81,14 @@ class Scores(StrictModel):
 
 
 class People(StrictModel):
-    """People who rate and mark images of `prompts` prompts, the first of each model: forms out, answers in.
+    """People who rate and mark the first `images` images of each model of `prompts` prompts: forms out, answers in.
 
     Their ratings stand beside the metrics, and what they mark puts the judge's scores right. Without `files` the forms
     are handed out and wait; with `simulated` people answer them who know what simulated scenes show.
     """
 
     prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    images: Annotated[int, Field(ge=1, le=255)] = 2
     in_region: Annotated[int, Field(ge=1, le=50)] = 3
     files: tuple[File, ...] = ()
     simulated: SimulatedPeople | None = None

@@ -164,7 +164,8 @@ def wire_people(recipe: Cultivate, run: Run) -> None:
     if wanted is None:
         return
     images = list(run.tables(roles.IMAGES).values())
-    sample = run.add(rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed), roles.RATED_SAMPLE)
+    drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
+    sample = run.add(drawn, roles.RATED_SAMPLE)
     said = list(by_folder(run, EXTRACTED, run.models).values())
     items = run.add(scene_items_stage(sample, prompts, descriptors, said), ITEMS)
     forms = ExportFiles(images, prompts, items=items)
@@ -182,7 +183,7 @@ def wire_people(recipe: Cultivate, run: Run) -> None:
     answers = run.add(import_stage(project, files, pool=None), roles.IMPORTED)
     marks = run.add(marks_stage(answers, items, descriptors, run.folder(PHRASES), run.table(AHEAD)), MARKS)
     corrected(recipe, run, marks, sample)
-    follow(recipe, run, answers)
+    follow(recipe, run, marks)
 
 
 def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
@@ -198,12 +199,13 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), CORRECTED_GAPS)
 
 
-def follow(recipe: Cultivate, run: Run, answers: Path) -> None:
+def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     """Hold metrics and raters against people, and against each other."""
     if recipe.people is None:
         return
     aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
-    files = AggregateFiles(answers, quarantine=(aside,), checks=(checks,))
+    about = run.table(roles.IMPORTED, file="rated_items.parquet")
+    files = AggregateFiles(marks, about, quarantine=(aside,), checks=(checks,))
     asked = recipe.people.asked
     options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
     rated = run.add(aggregate_stage(files, options), roles.RATINGS)

@@ -225,17 +225,19 @@ def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePi
     }
 
 
-def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int) -> Stage:
-    """Draw the images that people are to rate."""
+def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int, each: int = 1) -> Stage:
+    """Draw the images that people are to rate, so many of each model and prompt."""
 
     def run(work: Work) -> Outcome:
         table = pl.concat([read_table(path, IMAGES).select(list(IMAGES.schema)) for path in images])
-        sample = rated_sample(table, read_table(prompts, PROMPTS), count=count, rng=np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        sample = rated_sample(table, read_table(prompts, PROMPTS), count=count, rng=rng, each=each)
         write_table(work.out, AUDIT_SAMPLE, sample)
         return Outcome({"audit_sample": sample.height, "prompts": sample["prompt_id"].n_unique()})
 
     inputs = {**roles("images", images), "prompts": prompts}
-    return Stage("rated-sample", "rated-sample", 1, run, inputs, {"prompts": count}, {"sample": seed})
+    options = {"prompts": count, **({} if each == 1 else {"each": each})}
+    return Stage("rated-sample", "rated-sample", 1, run, inputs, options, {"sample": seed})
 
 
 def simulated_answers_stage(

@@ -20,6 +20,7 @@ from culturekit.generation.simulated.scenes.vocabulary import world
 from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.metrics.ahead.matching import normalise_phrase
+from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.metrics.scoring.ahead_cells import compare_images
 from culturekit.metrics.scoring.ahead_tables import ANSWERED, EXTRACT, described_images
 from culturekit.pipeline.steps.annotate_stages import filled_in
@@ -44,6 +45,8 @@ MARKED = {"align": "align_marked", "hal": "hal_marked"}
 
 PEOPLE = "people"
 
+OTHER = "other"
+HALF = 0.5
 SHOWN, RELEVANT = "shown/", "relevant/"
 
 
@@ -102,7 +105,9 @@ def simulated_marks_stage(
 
     def answering(_: Scheme) -> Answering:
         said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in truth])
-        shown = dict(answers_of(said).group_by("image_id").agg("item").iter_rows())
+        shown: dict[str, list[tuple[str, str]]] = {}
+        for image, dimension, token in answers_of(said).select("image_id", "dimension", "item").iter_rows():
+            shown.setdefault(image, []).append((dimension, token))
         own = read_table(values, VALUES).filter(pl.col("metric").is_in(["faith", "hal", "exag"]))
         scores = {(metric, item): value for metric, item, value in own.select("metric", "item", "value").iter_rows()}
         about = {row["item_id"]: row for row in read_table(items, SCENE_ITEMS).iter_rows(named=True)}
@@ -117,7 +122,7 @@ def scene_answers(
     person: str,
     row: Mapping[str, Any],
     *,
-    shown: Mapping[str, Sequence[str]],
+    shown: Mapping[str, Sequence[tuple[str, str]]],
     scores: Mapping[tuple[str, str], float],
     about: Mapping[str, Mapping[str, Any]],
     how: SimulatedPeople,
@@ -130,12 +135,22 @@ def scene_answers(
     offered = orjson.loads(row["options"])["descriptors"]
     answers: dict[str, str | Sequence[str]] = {}
     for name in ("faith", "hal", "exag"):
-        true = scores.get((name, item), 0.5)
-        answers[name] = step(float(own.integers(1, 6)) if careless else 1 + 4 * true + own.normal(0, how.scatter))
+        deserved = 1 + 4 * scores.get((name, item), 0.5)
+        scatter = 0.0 if name == "exag" else own.normal(0, how.scatter)
+        between = own.uniform(-0.5, 0.5)  # what lies between two steps is rated as either, so that means are right
+        answers[name] = step(float(own.integers(1, 6)) if careless else deserved + between + scatter)
     if answers["hal"] != "1":
         answers["hal_comment"] = "This does not belong here."
     answers["realism"] = step(3.5 + own.normal(0, how.scatter))
-    there, expected = set(shown.get(item, ())), expected_of(about.get(item, {}))
+    seen = shown.get(item, ())
+    unlisted = [
+        f"{dimension}: {token}"
+        for dimension, token in sorted(seen)
+        if not any(any_of({token}, offer["choice"]) for offer in offered.values()) and own.random() < how.accuracy
+    ]
+    if unlisted and not careless:
+        answers["other"] = "; ".join(unlisted)
+    there, expected = {token for _, token in seen}, expected_of(about.get(item, {}))
     for name, right in (("shown", there), ("relevant", expected)):
         draws = dict(zip(sorted(offered), own.random(len(offered)), strict=True))
         marks = [
@@ -186,38 +201,91 @@ def tau_of(scores: Path) -> float:
 def write_marks(
     work: Work, annotations: Path, items: Path, descriptors: Path, phrases: PhraseVectors, tau: float
 ) -> Outcome:
-    """Write people's answers with two criteria more, `align` and `hal`, from 0 to 1."""
-    table = read_table(annotations, ANNOTATIONS)
-    about = read_table(items, SCENE_ITEMS)
-    ticked = table.filter(pl.col("criterion").str.starts_with(SHOWN))
-    forms = ticked.select("item_id", "annotator").unique().sort("item_id", "annotator").with_row_index("form")
-    forms = forms.with_columns(image_id=pl.col("form").cast(pl.String))
-    placed = forms.join(about.drop("image_id"), on="item_id")
-    images = placed.select("image_id", "model", "prompt_id", "country", repeat=pl.lit(None, pl.UInt16)).sort("image_id")
+    """Write people's ratings with two criteria more, `align_marked` and `hal_marked`, from 0 to 1.
+
+    What an image shows is what most of those say who read along; each of them stands for it, so that whether people
+    agree is looked at here, tick by tick.
+    """
+    table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
+    careful = table.filter(pl.col("flags").list.len() == 0)
+    ticked = careful.filter(pl.col("criterion").str.starts_with(SHOWN))
+    refuse_disagreement(*agreeing(ticked))
     references = read_table(descriptors, DESCRIPTORS)
-    left_out: Counter[str] = Counter()
+    placed = about.join(ticked, on="item_id", how="semi")
+    images = placed.select("image_id", "model", "prompt_id", "country", repeat=pl.lit(None, pl.UInt16)).sort("image_id")
+    left_out: Counter[str] = Counter({"answers of people who did not read along": table.height - careful.height})
     found = described_images(images, references, said_by_people(ticked, placed), has=None, left_out=left_out)
     vectors, ids = phrases.vectors()
-    per_image = image_scores(compare_images(found, np.asarray(vectors), ids).counted(tau), "dimension")
-    values = per_image.rename(MARKED).unpivot(
-        list(MARKED.values()), index="image_id", variable_name="criterion", value_name="value"
+    counted = with_others(compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked))
+    per_image = image_scores(counted, "dimension")
+    values = per_image.rename({**MARKED, "image_id": "item_id"}).unpivot(
+        list(MARKED.values()), index="item_id", variable_name="criterion", value_name="value"
     )
-    person = table.unique(["item_id", "annotator"], keep="first", maintain_order=True).drop("criterion", "value")
-    rows = values.join(forms, on="image_id").join(person, on=["item_id", "annotator"])
-    own = rows.with_columns(choice=pl.lit(None, pl.String), text=pl.lit(None, pl.String))
+    people = ticked.unique(["item_id", "annotator"], keep="first", maintain_order=True).drop("criterion", "value")
+    nothing = pl.lit(None, pl.String)
+    own = values.join(people, on="item_id").with_columns(choice=nothing, text=nothing)
+    ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
     columns = list(ANNOTATIONS.schema)
-    write_table(work.out, ANNOTATIONS, pl.concat([table.select(columns), own.select(columns)]))
-    counts = {"annotations": table.height + own.height, "forms": forms.height}
+    write_table(work.out, ANNOTATIONS, pl.concat([ratings.select(columns), own.select(columns)]))
+    write_table(work.out, SCORES, accuracy(careful, about, references))
+    counts = {"annotations": ratings.height + own.height, "images": placed.height}
     return Outcome(counts, {why: n for why, n in sorted(left_out.items()) if n}, {"tau": tau})
 
 
+def others_of(careful: pl.DataFrame, ticked: pl.DataFrame) -> pl.DataFrame:
+    """Count what most people of an image name besides the list, by kind: what is not listed is asked for by nothing."""
+    people = ticked.group_by("item_id").agg(people=pl.col("annotator").n_unique())
+    said = careful.filter(pl.col("criterion") == OTHER).drop_nulls("text").select("item_id", "annotator", "text")
+    things = said.with_columns(pl.col("text").str.split(";")).explode("text")
+    parts = things.select("item_id", "annotator", part=pl.col("text").str.split_exact(":", 1)).unnest("part")
+    named = parts.drop_nulls().select(
+        "item_id", "annotator", dimension=pl.col("field_0").str.strip_chars().str.to_lowercase(),
+        phrase=pl.col("field_1").map_elements(normalise_phrase, return_dtype=pl.String),
+    )  # fmt: skip
+    most = named.unique().group_by("item_id", "dimension", "phrase").len().join(people, on="item_id")
+    taken = most.filter(pl.col("len") > HALF * pl.col("people"))
+    return taken.group_by("dimension", image_id="item_id").agg(others=pl.len().cast(pl.Int64))
+
+
+def with_others(counted: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Add what is not listed to what nothing asks for."""
+    joined = counted.join(others, on=["image_id", "dimension"], how="left", maintain_order="left")
+    more = pl.col("others").fill_null(0)
+    return joined.with_columns(n_pred=pl.col("n_pred") + more, wrong=pl.col("wrong") + more).drop("others")
+
+
+def agreeing(ticked: pl.DataFrame) -> tuple[int, int]:
+    """Count the pairs of people who agree on a phrase of an image, and all."""
+    per = ticked.group_by("item_id", "criterion").agg(yes=pl.col("value").sum(), people=pl.len())
+    pairs = int((per["people"] * (per["people"] - 1) // 2).sum())
+    return pairs - round(float(per.select((pl.col("yes") * (pl.col("people") - pl.col("yes"))).sum()).item())), pairs
+
+
+def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFrame) -> pl.DataFrame:
+    """Score which share of the references of each country people find relevant."""
+    token = pl.col("criterion").str.strip_prefix(RELEVANT)
+    marks = careful.filter(pl.col("criterion").str.starts_with(RELEVANT)).with_columns(token=token)
+    asked = references.select(
+        "prompt_id", token=pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String)
+    ).unique()
+    known = marks.join(about.select("item_id", "prompt_id", "country"), on="item_id")
+    own = known.join(asked, on=["prompt_id", "token"])
+    every = own.with_columns(country=pl.lit(None, pl.String))
+    means = pl.concat([own, every]).group_by("country").agg(pl.col("value").mean(), n=pl.len().cast(pl.UInt64))
+    nothing, number = pl.lit(None, pl.String), pl.lit(None, pl.Float64)
+    rows = means.with_columns(
+        metric=pl.lit("descriptor_accuracy"), model=pl.lit(PEOPLE), benchmark=pl.lit("cultivate"), concept=nothing,
+        group=nothing, params=pl.lit("{}"), ci_low=number, ci_high=number, unit=pl.lit("share"),
+    )  # fmt: skip
+    return rows.select(list(SCORES.schema))
+
+
 def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame) -> pl.DataFrame:
-    """Write the phrases that each form ticks as judgments of its own; a form that ticks none says so."""
-    listed = placed.select("image_id", "item_id", "annotator", "prompt_id", "descriptors", "dimensions")
-    listed = listed.explode("descriptors", "dimensions")
+    """Write the phrases that most people tick as judgments; an image of which they tick none says so."""
+    listed = placed.select("image_id", "prompt_id", "descriptors", "dimensions").explode("descriptors", "dimensions")
     token = pl.col("criterion").str.strip_prefix(SHOWN).map_elements(normalise_phrase, return_dtype=pl.String)
-    chosen = ticked.filter(pl.col("value") == 1).select("item_id", "annotator", descriptors=token).unique()
-    said = listed.join(chosen, on=["item_id", "annotator", "descriptors"], how="semi")
+    most = ticked.group_by(image_id="item_id", descriptors=token).agg(pl.col("value").mean())
+    said = listed.join(most.filter(pl.col("value") > HALF), on=["image_id", "descriptors"], how="semi")
     rows = pl.concat(
         [
             said.select("image_id", "prompt_id", item="descriptors", dimension="dimensions"),
