@@ -1,14 +1,14 @@
 """From the dump to the prompts: graph, candidates, filter, completion, cultural space."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.llm.answers import LlmOptions
+from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.card_stage import card_stage
 from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
@@ -19,11 +19,10 @@ from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages import roles
-from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 
-__all__ = ["asking", "wire_space"]
+__all__ = ["wire_space"]
 
 
 def wire_space(recipe: Recipe, run: Run) -> None:
@@ -42,13 +41,13 @@ def made(recipe: Recipe, run: Run) -> Path:
     size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
     graph = run.add(ingest_stage(dumps, recipe.ingest), roles.GRAPH, plan=size)
     candidates = run.add(extract_stage(graph, concepts), roles.CANDIDATES)
-    kept = judged(recipe, run, tuple(concepts), candidates)
+    kept = judged(recipe, run, concepts, candidates)
     if (review := recipe.review) is not None:
         project = None if review.project is None else Path(review.project)
         files = ReviewFiles(tuple(map(Path, review.files)), project, review.by, review.on)
         kept = run.add(review_stage(kept, files), roles.REVIEW)
-    included = () if recipe.include is None else (recipe.include,)
-    run.add(release_stage([kept], concepts, recipe.popularity, recipe.release, include=included), roles.CSPACE)
+    options = ReleaseOptions(concepts, recipe.popularity, recipe.release, recipe.include)
+    run.add(release_stage([kept], options), roles.CSPACE)
     if recipe.card is not None:
         run.add(card_stage(run.folder(roles.CSPACE), hand_path(recipe.card)), roles.CARD)
     return kept
@@ -57,25 +56,20 @@ def made(recipe: Recipe, run: Run) -> Path:
 def judged(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
     given, options = FilterReads(candidates, run.folder(roles.GRAPH)), FilterOptions(concepts, recipe.judge)
-    kept = run.add(filter_stage(given, options, asking(recipe, run, roles.FILTER)), roles.FILTER)
+    kept = run.add(filter_stage(given, options, bought(run, recipe.llm, roles.FILTER)), roles.FILTER)
     if recipe.completion is None:
         return kept
     looked_up = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), given.graph)
     further = CompletionOptions(concepts, recipe.judge, recipe.completion)
-    return run.add(complete_stage(looked_up, further, asking(recipe, run, roles.COMPLETION)), roles.COMPLETION)
+    return run.add(complete_stage(looked_up, further, bought(run, recipe.llm, roles.COMPLETION)), roles.COMPLETION)
 
 
-def asking(recipe: Recipe, run: Run, role: Role, model: str = "") -> LlmOptions:
-    """Say how a stage asks for words; all that do share one budget."""
-    return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model)))
-
-
-def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
+def scoped_concepts(recipe: Recipe) -> tuple[Concept, ...]:
     """Load the root configs; the recipe's countries, where given, take the place of theirs."""
-    concepts = [load_concept(name) for name in recipe.concepts]
+    concepts = tuple(map(load_concept, recipe.concepts))
     if recipe.countries is None:
         return concepts
-    return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+    return tuple(concept.model_copy(update={"countries": recipe.countries}) for concept in concepts)
 
 
 def prompts_of(recipe: Recipe, run: Run, *, statements: Path | None) -> Stage:

@@ -2,6 +2,14 @@
 
 from collections.abc import Mapping
 
+from culturekit.records.schemas.activities import (
+    ACTIVITIES,
+    DESCRIPTOR_TRAIL,
+    MENTIONS,
+    PAGES,
+    PROPOSED_DESCRIPTORS,
+    PUBLISHED_DESCRIPTORS,
+)
 from culturekit.records.schemas.ground_truth import (
     AUTHORS_ROWS,
     CANDIDATES,
@@ -68,6 +76,7 @@ from culturekit.records.schemas.scores import (
 from culturekit.records.tables import Table
 
 __all__ = [
+    "ACTIVITIES",
     "ANNOTATIONS",
     "ANNOTATION_CHECKS",
     "ANNOTATION_KEY",
@@ -84,6 +93,7 @@ __all__ = [
     "DECISIONS",
     "DESCRIPTORS",
     "DESCRIPTOR_MATCHES",
+    "DESCRIPTOR_TRAIL",
     "DIFF",
     "DIFFERENCES",
     "DISAGREEMENTS",
@@ -96,9 +106,13 @@ __all__ = [
     "JUDGMENTS",
     "KEPT",
     "MATCHES",
+    "MENTIONS",
+    "PAGES",
     "PAIR_DISTANCES",
     "PROMPTS",
     "PROPOSALS",
+    "PROPOSED_DESCRIPTORS",
+    "PUBLISHED_DESCRIPTORS",
     "QUALITY",
     "QUARANTINE",
     "QUESTIONS",
@@ -129,6 +143,7 @@ __all__ = [
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
+        ACTIVITIES,
         ANNOTATIONS,
         ANNOTATION_CHECKS,
         ANNOTATION_KEY,
@@ -146,6 +161,7 @@ TABLES: Mapping[str, Table] = {
         DECISIONS,
         DESCRIPTORS,
         DESCRIPTOR_MATCHES,
+        DESCRIPTOR_TRAIL,
         DIFF,
         DIFFERENCES,
         DISAGREEMENTS,
@@ -158,9 +174,13 @@ TABLES: Mapping[str, Table] = {
         JUDGMENTS,
         KEPT,
         MATCHES,
+        MENTIONS,
+        PAGES,
         PAIR_DISTANCES,
         PROMPTS,
         PROPOSALS,
+        PROPOSED_DESCRIPTORS,
+        PUBLISHED_DESCRIPTORS,
         QUALITY,
         QUARANTINE,
         QUESTIONS,
