@@ -131,7 +131,7 @@ def model_rows(
                 found.append((part, one.corrected(weights)))
             except UsageError as error:
                 reasons[error.problem] += 1
-        unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
+        unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
             told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
@@ -204,11 +204,6 @@ class Correcting:
         """Give the draws of a part of the work."""
         key = f"{self.correction.seed}\0{self.images['model'][0]}\0{self.images['concept'][0]}\0{part}"
         return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
-
-
-def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, pool: str | None) -> dict[str, int]:
-    """Count the answers about some images that a kernel leaves out, because they name a wider level only."""
-    return unplaced_answers(answers_about(images, audits, pool), weights)
 
 
 def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
