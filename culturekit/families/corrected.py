@@ -190,7 +190,7 @@ class Correcting:
             self.by[name] = CorrectedImages(
                 self.images,
                 answers,
-                rng=lambda part: self.draws(f"{name}\0{part}"),
+                rng=lambda part: self.draws(f"{supposed}\0{part}"),
                 pool=self.correction.pool,
                 sample=self.sample,
                 design=self.correction.design,

@@ -10,7 +10,7 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
-from culturekit.metrics.corrected import corrected_diversity
+from culturekit.metrics.corrected import corrected_diversity, imputed_prompts
 from culturekit.metrics.corrected.audit_design import drawing_of
 from culturekit.metrics.corrected.rectified import parted
 from culturekit.metrics.scoring.score_rows import Scored
@@ -188,7 +188,11 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
     assert answer.left_out == {"kernels not corrected: an audit says neither a country nor none of these": 1}
 
 
-def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked() -> None:
+def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SETTLING", "KEPT"):  # a few rounds scatter by as much as five images of sixty make
+        monkeypatch.setattr(imputed_prompts, name, 60)
     matches, audits, _ = two_concepts()
     matches, audits = (t.filter(pl.col("image_id").str.starts_with("art")) for t in (matches, audits))
     first, levels = pl.int_range(pl.len()) < 5, ("artifact_id", "country", "continent")
