@@ -57,6 +57,10 @@ def serve(
         int | None, typer.Option(min=30, help="Images of each model to draw; each concept gets 30 or more. [150]")
     ] = None,
     people: Annotated[int | None, typer.Option(min=1, max=50, help="People who look at every image. [3]")] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Known pictures, as for `annotate export`. [the references, where they say what they show]"),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 takes a free one.")] = 0,
     intervals: Annotated[
         bool,
@@ -78,7 +82,7 @@ def serve(
     with progress_for(as_json=as_json) as progress, hands as engine:
         progress.stage("audit")
         with (
-            audit_desk(run, AuditSize(images, people), engine=engine, progress=progress) as desk,
+            audit_desk(run, AuditSize(images, people, gold), engine=engine, progress=progress) as desk,
             FormServer(desk, port=port) as server,
         ):
             folders = folders_of(run)

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from culturekit.builders.prompting.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
+from culturekit.generation.simulated.scenes.vocabulary import Vocabulary
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
@@ -25,6 +26,7 @@ MODELS: Mapping[SchemaKind, type[BaseModel]] = {
     "templates": TemplateFile,
     "texts": TextTemplates,
     "prices": PriceList,
+    "scenes": Vocabulary,
 }
 
 SHIPPED: Mapping[SchemaKind, str] = {
@@ -34,6 +36,7 @@ SHIPPED: Mapping[SchemaKind, str] = {
     "templates": "builders/wording/templates.schema.json",
     "texts": "index/folder/texts.schema.json",
     "prices": "llm/prices.schema.json",
+    "scenes": "generation/simulated/scenes/vocabulary.schema.json",
 }
 """Where in the package the schema lies, beside the files whose first line names it."""
 

@@ -160,7 +160,8 @@ def rows_of(
     looked = [part.drop_nulls("nothing") for part in parts]
     n, model = sum(sizes), parts[0]["model"][0]
     told = {"level": level, "audited": sum(part.height for part in looked), "confidence": options.confidence}
-    marks = {mark for part in parts for mark in marks_of(part, audits, options.pool, options.design)}
+    how = options.pool, options.design, LEVELS[level][0]
+    marks = {mark for part in parts for mark in marks_of(part, audits, *how)}
     told |= {"marked": sorted(marks)} if marks else {}
 
     def row(metric: str, answer: AuditedShare, label: str | None = None, **more: object) -> Row:

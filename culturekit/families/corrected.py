@@ -20,6 +20,7 @@ from culturekit.metrics.corrected.audit_gates import (
     NONE_UNDIVIDED,
     ONE_RATER,
     answers_about,
+    closest_level,
     marks_of,
     unplaced_answers,
 )
@@ -131,13 +132,13 @@ def model_rows(
                 reasons[error.problem] += 1
         unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
-            told = {**pool, **without, **ends, **marked([part], audits, correction)}
+            told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
             ends = ends_over(sizes, [one for _, one in found])
-            told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, correction)}
+            told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
 
 
@@ -146,9 +147,12 @@ def counted_kernels(count: int) -> str:
     return f"{count} kernel{'' if count == 1 else 's'} of models and concepts"
 
 
-def marked(parts: Sequence[pl.DataFrame], audits: pl.DataFrame, correction: Correction) -> dict[str, list[str]]:
+def marked(
+    parts: Sequence[pl.DataFrame], audits: pl.DataFrame, weights: Weights, correction: Correction
+) -> dict[str, list[str]]:
     """Say what stands beside numbers of some parts of a model's images; nothing where all can be checked."""
-    found = {mark for part in parts for mark in marks_of(part, audits, correction.pool, correction.design)}
+    level = closest_level(weights)[1]
+    found = {mark for part in parts for mark in marks_of(part, audits, correction.pool, correction.design, level)}
     return {"marked": sorted(found)} if found else {}
 
 

@@ -86,7 +86,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        14 if given.audits else 8,  # corrected rows have other limits since 14; the others are as they were
+        15 if given.audits else 8,  # corrected rows are others since 15; the others are as they were
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

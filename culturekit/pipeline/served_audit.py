@@ -6,7 +6,7 @@ Who asks to see it is told how its intervals narrow while people answer.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,6 +37,7 @@ from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 from culturekit.stages.run import Run
+from culturekit.storage.digests import digest_file
 from culturekit.storage.locks import hold
 from culturekit.storage.manifest import JOURNAL, read_manifest
 from culturekit.storage.tables import read_table
@@ -52,10 +53,14 @@ EVERY = 30
 
 @dataclass(frozen=True, slots=True)
 class AuditSize:
-    """How many images of each model are looked at, and by how many people each; None for what is usual or drawn."""
+    """How many images of each model are looked at, by how many people each, and which known pictures are among them.
+
+    None for what is usual or drawn: of known pictures the references, where they say what they show.
+    """
 
     images: int | None = None
     people: int | None = None
+    gold: Path | None = None
 
 
 class RecordedAudit(msgspec.Struct):
@@ -104,13 +109,13 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
     quotas = Quotas() if size.people is None else Quotas(size.people)
     files = ExportFiles(
         images, run.table(roles.PROMPTS), sample=run.table(roles.AUDITED_SAMPLE), cspace=run.table(roles.CSPACE),
-        matches=matches, gold=known_pictures(run),
+        matches=matches, gold=size.gold or known_references(run),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
     run_stage(stage, form, engine=engine, progress=progress, replace=True)
 
 
-def known_pictures(run: RunFolders) -> Path | None:
+def known_references(run: RunFolders) -> Path | None:
     """Name the references where they say what they show: among the others, they tell how often raters are right."""
     references = run.references()
     known = references is not None and "truth_artifact_id" in references and references.height >= ExportOptions().gold
@@ -120,13 +125,15 @@ def known_pictures(run: RunFolders) -> Path | None:
 def check_size(run: RunFolders, size: AuditSize) -> None:
     """Refuse to change the size of an audit that is drawn: its answers would be about something else."""
     sample, form = run.manifest(roles.AUDITED_SAMPLE), run.manifest(roles.TO_AUDIT)
+    known = form.inputs["gold"].sha256 if "gold" in form.inputs else None
+    same = "the pictures it was drawn with" if size.gold is None or digest_file(size.gold) != known else size.gold
     drawn = AuditSize(sample.options["images"], form.options["quotas"]["inside"])
-    for each in fields(size):
-        wanted, there = getattr(size, each.name), getattr(drawn, each.name)
+    checked = (("images", size.images, drawn.images), ("people", size.people, drawn.people), ("gold", size.gold, same))
+    for name, wanted, there in checked:
         if wanted not in (None, there):
             raise UsageError(
                 "the audit of this run is drawn already", where=str(run.folder(roles.TO_AUDIT)),
-                expected=f"--{each.name} {there}, or nothing", found=f"--{each.name} {wanted}",
+                expected=f"--{name} {there}, or nothing", found=f"--{name} {wanted}",
                 hint=f"For another audit, move this folder and {roles.AUDITED_SAMPLE.folder()} away, answers and all.",
             )  # fmt: skip
 

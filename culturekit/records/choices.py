@@ -61,7 +61,9 @@ Included: TypeAlias = Literal["review"]
 ExportChoice: TypeAlias = Literal["csv", "jsonl", "both"]
 """The same as a user says it."""
 
-SchemaKind: TypeAlias = Literal["recipe", "concept", "countries", "templates", "texts", "prices", "annotation"]
+SchemaKind: TypeAlias = Literal[
+    "recipe", "concept", "countries", "templates", "texts", "prices", "scenes", "annotation"
+]
 """The kinds of YAML file that have a schema."""
 
 Ranks: TypeAlias = Literal["not-deprecated", "truthy", "all"]

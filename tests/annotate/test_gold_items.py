@@ -7,9 +7,10 @@ import orjson
 import polars as pl
 import pytest
 
-from culturekit.errors import UsageError
+from culturekit.errors import ConfigError, UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import score_corrected
+from culturekit.metrics.corrected.audit_gates import gold_answers
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.records.schemas import IMAGES as TABLE
@@ -50,6 +51,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> ExportFiles:
         matches=[matches(folder / "matches")],
         gold=known_pictures(folder / "gold", GOLD),
     )
+
+
+def listed_pictures(folder: Path, rows: list[str]) -> Path:
+    """List pictures in a CSV file as a person would: files beside it, names of artifacts, names of countries."""
+    write_images(folder, [image_row(str(number), "photo", "p") for number in range(len(rows))])
+    lines = [f"files/photo-{number}.png,{shows}" for number, shows in enumerate(rows)]
+    (folder / "known.csv").write_text("\n".join(["image,artifact,country", *lines]) + "\n", encoding="utf-8")
+    return folder / "known.csv"
 
 
 def answering(project: Path, wrong: int) -> Any:
@@ -131,3 +140,76 @@ def test_known_pictures_that_cannot_hold_anybody_are_refused(tmp_path: Path, fil
     unknown = ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=files.images[0])
     with pytest.raises(UsageError, match=r"a gold picture is one of|truth_artifact_id"):
         export(tmp_path / "c", unknown, "audit")
+
+
+LISTED = ['"dish 0, of Japan",Japan', "Q1JP,", ",NG", ",France", ","]
+"""By name, by id, the country alone, one that is not in the space, and no culture."""
+MEANT = [
+    ("Q0JP", "JP", "Asia"),
+    ("Q1JP", "JP", "Asia"),
+    (None, "NG", "Africa"),
+    (None, "FR", "Europe"),
+    (None, None, None),
+]
+
+
+def with_list(files: ExportFiles, gold: Path) -> ExportFiles:
+    return ExportFiles(files.images, cspace=files.cspace, matches=files.matches, gold=gold)
+
+
+def test_a_list_of_ones_own_pictures_says_what_they_show(tmp_path: Path, files: ExportFiles) -> None:
+    mine = with_list(files, listed_pictures(tmp_path / "mine", LISTED * 3))
+    export(tmp_path / "project", mine, "audit")
+    known = {f"files/photo-{number}.png": MEANT[number % 5] for number in range(15)}
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        row = key_of(tmp_path / "project")[data["task"]]
+        if row["kind"] == "check":
+            return dict(orjson.loads(row["expected"]))
+        country = known[row["item_id"]][1] if row["kind"] == "gold" else TRUE[row["item_id"]]
+        if country == "FR":
+            return {"shows": "not_in_list", "place": ("France",)}
+        return {"shows": "country", "country": country} if country else {"shows": "none"}
+
+    (tmp_path / "a.json").write_bytes(orjson.dumps(labelled(studio_tasks(tmp_path / "project"), (1,), answer)))
+    import_files(tmp_path / "rated", tmp_path / "project", tmp_path / "a.json")
+    audits = read_table(tmp_path / "rated/audits.parquet", AUDITS)
+    gold = audits.filter("gold").sort("image_id")
+    assert gold.height >= 10
+    labels = gold.select("known_artifact_id", "known_country", "known_continent").rows()
+    assert labels == [known[image] for image in gold["image_id"]]
+    assert (gold["country"].fill_null("") == gold["known_country"].fill_null("")).all()
+    raters = gold["annotator"].unique()
+    countries = gold_answers(audits, raters, "country")
+    assert (countries["asked"] == countries["right"]).all()
+    assert countries["asked"].sum() == gold.height
+    # Of a picture whose country alone is known nobody can be wrong about the artifact.
+    assert gold_answers(audits, raters, "artifact_id")["asked"].sum() == sum(
+        known[image][1] is None for image in gold["image_id"]
+    )
+
+
+def test_a_list_that_says_something_else_is_refused_with_every_line(tmp_path: Path, files: ExportFiles) -> None:
+    rows = ["no such dish,", '"dish 0, of Japan",Nigeria', ",Atlantis", ","]
+    listed = listed_pictures(tmp_path / "mine", rows)
+    (listed.parent / "files/photo-3.png").unlink()
+    with pytest.raises(ConfigError) as error:
+        export(tmp_path / "project", with_list(files, listed), "audit")
+    assert [problem.line for problem in error.value.problems] == [2, 3, 4, 5]
+    told = str(error.value)
+    assert "the space has no artifact 'no such dish'" in told
+    assert "the space has no artifact 'dish 0, of Japan' of Nigeria" in told
+    assert "unknown country 'Atlantis'" in told
+    assert "no file 'files/photo-3.png' beside the list" in told
+    (tmp_path / "other.csv").write_text("picture,shows\na.png,b\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"expected columns image, artifact, country"):
+        export(tmp_path / "b", with_list(files, tmp_path / "other.csv"), "audit")
+
+
+def test_another_picture_under_the_same_name_is_another_form(tmp_path: Path, files: ExportFiles) -> None:
+    mine = with_list(files, listed_pictures(tmp_path / "mine", LISTED * 3))
+    export(tmp_path / "project", mine, "audit")
+    picture = tmp_path / "mine/files/photo-0.png"
+    picture.write_bytes((tmp_path / "mine/files/photo-1.png").read_bytes())
+    with pytest.raises(UsageError, match="gold-0"):
+        export(tmp_path / "project", mine, "audit")

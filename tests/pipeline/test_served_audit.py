@@ -2,6 +2,7 @@
 
 import re
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from culturekit.errors import FolderInUse, UsageError
 from culturekit.pipeline.run_recipe import run_recipe
 from culturekit.pipeline.served_audit import AuditSize, Narrowing, audit_desk, journal_of
 from culturekit.pipeline.steps.report_stage import folders_of
-from culturekit.records.schemas import AUDIT_SAMPLE, AUDITS, MATCHES
+from culturekit.records.schemas import ANNOTATION_KEY, AUDIT_SAMPLE, AUDITS, MATCHES
 from culturekit.stages.run import Run
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import Answers
 from tests.annotate.serving import answer_sheet
+from tests.annotate.test_gold_items import listed_pictures
 from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
 
 SIZE = AuditSize(30, 1)
@@ -67,6 +69,19 @@ def test_an_audit_is_drawn_once_of_all_models_and_goes_on(run_copy: Path) -> Non
         desk_of(run_copy, AuditSize(30, 2)).__enter__()
     with pytest.raises(UsageError, match=r"--images 30, or nothing, found --images 40"):
         desk_of(run_copy, AuditSize(40)).__enter__()
+
+
+def test_an_audit_takes_the_known_pictures_of_a_list(run_copy: Path, tmp_path: Path) -> None:
+    mine = listed_pictures(tmp_path / "mine", [",JP", ","] * 6)
+    with desk_of(run_copy, replace(SIZE, gold=mine)) as desk:
+        desk.begin({"annotator": "ana"})
+    key = read_table(run_copy / "to-audit/annotation_key.parquet", ANNOTATION_KEY).filter(kind="gold")
+    assert key.height >= 10
+    assert set(key["item_id"]) <= {f"files/photo-{number}.png" for number in range(12)}
+    with desk_of(run_copy):
+        pass
+    with pytest.raises(UsageError, match=r"expected --gold the pictures it was drawn with, or nothing"):
+        desk_of(run_copy, replace(SIZE, gold=listed_pictures(tmp_path / "other", [",FR"] * 12))).__enter__()
 
 
 def test_a_run_that_takes_answers_of_a_file_is_refused(run_copy: Path) -> None:

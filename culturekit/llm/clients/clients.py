@@ -47,6 +47,12 @@ CLIENTS: Registry[Client | FreeClient] = Registry(
     [
         Entry("rules", "culturekit.llm.clients.rules_client:make", "fixed rules, offline; reads wording only"),
         Entry(
+            "simulated",
+            "culturekit.builders.simulated.simulated_model:make",
+            "a model of the simulated world, offline; it errs as its dials say, and stands for no model",
+            options="culturekit.builders.simulated.manner:Options",
+        ),
+        Entry(
             "openai",
             "culturekit.llm.clients.openai_client:make",
             "OpenAI, or with base_url vLLM, llama.cpp, Ollama and whatever else speaks its protocol",

@@ -3,6 +3,9 @@
 The mean of k(i, j)² over pairs of images is a U-statistic. Over all images it is known for the mapped labels, by
 counting; its error is known for the audited pairs, by looking. The corrected mean is the mapped one over all
 images plus the audited difference, and never needs a matrix of artifacts by artifacts.
+
+An audit is spread over mapped labels: fewer of its pairs are of one mapped country than of all pairs, which is counted
+and made good.
 """
 
 import math
@@ -21,9 +24,13 @@ from culturekit.metrics.corrected.raters import RaterModel, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["PairMean", "corrected_pair_mean", "mean_over_pairs", "pair_diversity"]
+__all__ = ["PairMean", "corrected_pair_mean", "means_of_images", "pair_diversity"]
 
-LEVELS = ("continent", "country", "artifact")
+COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
+"""Levels, and the columns of matches and answers that hold them."""
+
+LEVELS = tuple(level for level, _ in COLUMNS)
+ONE_COUNTRY = (0.0, 1.0, 0.0)
 FEWEST_PER_PROMPT = 20
 
 UNSEEN = 3.06
@@ -62,10 +69,10 @@ def pair_diversity(
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    said, raters = one_answer(taken.said), modelled(taken)
+    images, raters = numbered_levels(nearest, one_answer(taken.said)), modelled(taken)
     means = [
-        corrected_pair_mean(images, said, weights=weights, raters=raters)
-        for images in nearest.partition_by("prompt_id", maintain_order=True)
+        corrected_pair_mean(rows.drop("prompt_id"), str(prompt), weights=weights, raters=raters)
+        for (prompt,), rows in images.partition_by("prompt_id", maintain_order=True, as_dict=True).items()
     ]
     values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
     slopes = (size - 1) * values**2
@@ -105,7 +112,7 @@ def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
     """Take the answer that most raters of an image give; ties go to the alphabetically first."""
     labels = [
         pl.when(pl.col("none_of_these")).then(pl.lit(NONE)).otherwise(pl.col(column)).alias(level)
-        for level, column in zip(LEVELS, ("continent", "country", "artifact_id"), strict=True)
+        for level, column in COLUMNS
     ]
     answers = audit.select("image_id", *labels).group_by("image_id", *LEVELS).len()
     return answers.sort("image_id", "len", *LEVELS, descending=[False, True, False, False, False]).unique(
@@ -113,48 +120,52 @@ def one_answer(audit: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def corrected_pair_mean(images: pl.DataFrame, said: pl.DataFrame, *, weights: Weights, raters: RaterModel) -> PairMean:
-    """Correct the mean of k² over the pairs of one prompt's images.
+def numbered_levels(nearest: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
+    """Number what images are mapped to and found to show on each level; nothing is found where nobody looked."""
+    mapped = [pl.col(column).fill_null(NONE).alias(level) for level, column in COLUMNS]
+    both = nearest.select("image_id", "prompt_id", *mapped).join(
+        said.select("image_id", *(pl.col(level).alias(f"{level}_found") for level in LEVELS)),
+        on="image_id",
+        how="left",
+        maintain_order="left",
+    )
+    return both.select("prompt_id", pl.exclude("image_id", "prompt_id").rank("dense").cast(pl.Int64))
+
+
+def corrected_pair_mean(images: pl.DataFrame, prompt: str, *, weights: Weights, raters: RaterModel) -> PairMean:
+    """Correct the mean of k² over the pairs of one prompt's images, by the numbers of their levels.
 
     The mapped part enters with the weight that makes the audited difference scatter least; with weight 0 only
     the audited labels would count, so that the mapping never makes the result worse. Pairs of which an answer is wrong
     are between as similar as others and not similar: the mean lies between what was seen and that over right².
     """
-    mapped = images.select(
-        "image_id", *(pl.col(column).fill_null(NONE).alias(level) for level, column in mapped_columns())
-    )
-    both = mapped.join(said, on="image_id", how="inner", suffix="_found", maintain_order="left")
-    if both.height < FEWEST_PER_PROMPT:
+    mapped, both = images.select(LEVELS).to_numpy().T, images.drop_nulls("artifact_found").to_numpy().T
+    audited = both.shape[1]
+    if audited < FEWEST_PER_PROMPT:
         raise UsageError(
             "too few images of a prompt were audited",
-            where=f"prompt {images['prompt_id'][0]!r}",
+            where=f"prompt {prompt!r}",
             expected=f"at least {FEWEST_PER_PROMPT}",
-            found=str(both.height),
+            found=str(audited),
         )
-    true = squared_similarities(both.select(f"{level}_found" for level in LEVELS), weights)
-    seen = squared_similarities(both.select(LEVELS), weights)
-    trust = weight_of_mapping(true, seen)
-    everywhere = mean_over_pairs(mapped, weights=weights)
-    difference, variance = u_statistic(true - trust * seen)
-    seen_mean = max(difference + trust * everywhere, 0.0)
-    total = variance + trust**2 * variance_over_images(mapped, weights=weights)
+    seen, true = (squared_similarities(levels, weights) for levels in (both[:3], both[3:]))
+    alike = squared_similarities(both[:3], ONE_COUNTRY)
+    of_images = means_of_images(mapped, weights)
+    scatter = 4 * float(of_images.var(ddof=1)) / len(of_images)
+    trusted = [(trust, *u_statistic(true - trust * seen)) for trust in (weight_of_mapping(true, seen), 0.0)]
+    trust, mean, variance = min(trusted, key=lambda one: one[2] + one[0] ** 2 * scatter)
+    missing = float(means_of_images(mapped, ONE_COUNTRY).mean()) - u_statistic(alike)[0]
+    mean += trust * float(of_images.mean()) + missing * gap_between(true - trust * seen, alike)
+    seen_mean, total = max(mean, 0.0), variance + trust**2 * scatter
     more = (1 + raters.right**-2) / 2
     erring = seen_mean * math.hypot(more - 1, 2 * raters.doubt / raters.right**3)
-    return PairMean(min(more * seen_mean, 1.0), more**2 * total, erring, both.height)
+    return PairMean(min(more * seen_mean, 1.0), more**2 * total, erring, audited)
 
 
-def mapped_columns() -> tuple[tuple[str, str], ...]:
-    """Say which column of the matches holds which level."""
-    return (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
-
-
-def squared_similarities(labels: pl.DataFrame, weights: Weights) -> NDArray[np.float64]:
-    """Compute k(i, j)² between images, float64 (n, n), with zeros on the diagonal."""
-    kernel = np.zeros((labels.height, labels.height))
-    for column, weight in zip(labels.columns, weights, strict=True):
-        codes = labels[column].rank("dense").to_numpy()
-        kernel += weight * (codes[:, None] == codes[None, :])
-    squared = kernel**2
+def squared_similarities(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
+    """Compute k(i, j)² between images, float64 (n, n), with zeros on the diagonal, from the numbers of their levels."""
+    kernel = sum(weight * (level[:, None] == level) for level, weight in zip(labels, weights, strict=True))
+    squared = np.square(np.asarray(kernel, np.float64))
     np.fill_diagonal(squared, 0.0)
     return squared
 
@@ -168,6 +179,15 @@ def u_statistic(pairs: NDArray[np.float64]) -> tuple[float, float]:
     return mean, float((n - 1) / n * ((without - without.mean()) ** 2).sum())
 
 
+def gap_between(pairs: NDArray[np.float64], alike: NDArray[np.float64]) -> float:
+    """Give by how much pairs of one mapped country are above others, (n, n) with zeros on the diagonal."""
+    same = alike.sum()
+    others = len(pairs) * (len(pairs) - 1) - same
+    if same == 0 or others == 0:
+        return 0.0
+    return float((pairs * alike).sum() / same - (pairs * (1 - alike)).sum() / others)
+
+
 def weight_of_mapping(true: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
     """Give the slope of an image's mean true similarity on its mapped one, between 0 and 1."""
     x, y = seen.sum(axis=1), true.sum(axis=1)
@@ -175,27 +195,16 @@ def weight_of_mapping(true: NDArray[np.float64], seen: NDArray[np.float64]) -> f
     return float(np.clip(((x - x.mean()) * (y - y.mean())).sum() / spread, 0.0, 1.0)) if spread > 0 else 0.0
 
 
-def mean_over_pairs(labels: pl.DataFrame, *, weights: Weights) -> float:
-    """Average k² over all pairs of images, by counting equal labels; no pair is looked at.
+def means_of_images(labels: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
+    """Average k² over the pairs of each image, by counting equal labels; no pair is looked at.
 
     k² is the sum over pairs of levels of the product of their weights times [equal on both].
     """
-    total = 0.0
-    for first, weight in zip(LEVELS, weights, strict=True):
-        for second, other in zip(LEVELS, weights, strict=True):
+    total = np.zeros(labels.shape[1])
+    for first, weight in zip(labels, weights, strict=True):
+        for second, other in zip(labels, weights, strict=True):
             if weight * other > 0:
-                counts = labels.group_by({first, second}).len()["len"].cast(pl.Float64)
-                total += weight * other * float((counts * (counts - 1)).sum())
-    return total / (labels.height * (labels.height - 1.0))
-
-
-def variance_over_images(labels: pl.DataFrame, *, weights: Weights) -> float:
-    """Give the variance of the mean over pairs from the choice of images, 4 Var(mean of an image) / n."""
-    n = labels.height
-    means = pl.lit(0.0)
-    for first, weight in zip(LEVELS, weights, strict=True):
-        for second, other in zip(LEVELS, weights, strict=True):
-            if weight * other > 0:
-                means = means + weight * other * (pl.len().over(sorted({first, second})).cast(pl.Float64) - 1) / (n - 1)
-    spread = labels.select(means.alias("mean"))["mean"].var()
-    return 4 * float(spread) / n if isinstance(spread, float) else 0.0
+                both = first * (second.max() + 1) + second
+                _, place, times = np.unique(both, return_inverse=True, return_counts=True)
+                total += weight * other * (times - 1.0)[place]
+    return np.asarray(total / (labels.shape[1] - 1))

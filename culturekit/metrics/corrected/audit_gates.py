@@ -23,6 +23,7 @@ __all__ = [
     "anchoring_seen",
     "answers_about",
     "audited_answers",
+    "closest_level",
     "gold_of",
     "marks_of",
     "refuse_disagreement",
@@ -151,9 +152,12 @@ def unanchored(answers: pl.DataFrame) -> pl.DataFrame:
     return answers.filter(~pl.col("offered_first").fill_null(value=False))
 
 
-def gold_of(audit: pl.DataFrame) -> pl.DataFrame:
-    """Take the answers about gold items."""
-    return audit.filter(pl.col("gold").fill_null(value=False)) if "gold" in audit.columns else audit.clear()
+def gold_of(audit: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Take the answers about gold items of which a level is known, or that they show nothing."""
+    if "gold" not in audit.columns:
+        return audit.clear()
+    nothing = pl.all_horizontal(pl.col(f"known_{name}").is_null() for _, name in LEVELS)
+    return audit.filter(pl.col("gold").fill_null(value=False), pl.col(f"known_{column}").is_not_null() | nothing)
 
 
 def answers_about(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None) -> pl.DataFrame:
@@ -164,7 +168,7 @@ def answers_about(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None) -
 
 def gold_answers(told: pl.DataFrame, raters: pl.Series, column: str) -> pl.DataFrame:
     """Count what raters answered to gold items at a level, and how often that was right: annotator, asked, right."""
-    own = labelled(gold_of(told), column).filter(pl.col("annotator").is_in(raters.unique().implode()))
+    own = labelled(gold_of(told, column), column).filter(pl.col("annotator").is_in(raters.unique().implode()))
     known = pl.col(f"known_{column}").fill_null(NOTHING) if own.height else pl.lit(NOTHING)
     rates = own.group_by("annotator").agg(asked=pl.len(), right=(pl.col("label") == known).sum()).sort("annotator")
     asked, right = int(rates["asked"].sum()), int(rates["right"].sum())
@@ -196,14 +200,14 @@ def refuse_disagreement(same: int, asked: int) -> None:
         )
 
 
-def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design) -> list[str]:
-    """Say what is to stand beside numbers that the audit of some images corrects, where nobody can check it.
+def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design, column: str) -> list[str]:
+    """Say what is to stand beside numbers that the audit of some images corrects at a level, if nobody can check it.
 
     That is a design that is not known, or raters who answered neither the same images nor gold items.
     """
     answers = answers_about(images, audit, pool)
     twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
-    gold = gold_of(audit)
+    gold = gold_of(audit, column)
     times = {name: gold.filter(annotator=name).height for name in answers["annotator"].unique()}
     alone = bool(times) and not (twice > 1).any() and min(times.values()) < FEWEST_GOLD
     kept_to = anchoring_seen(audit if pool is None else audit.filter(pool=pool))

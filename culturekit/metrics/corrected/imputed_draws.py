@@ -3,11 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["drawn_accuracy", "drawn_place", "drawn_rows", "drawn_shares", "drawn_strength", "tables"]
+__all__ = ["drawn_accuracy", "drawn_counts", "drawn_place", "drawn_rows", "drawn_shares", "drawn_strength", "tables"]
 
 ACCURACIES = np.linspace(0.02, 0.99, 40)
 STRENGTHS = np.geomspace(1.0, 300.0, 12)
 """What is tried for how often labels are mapped rightly, and how alike labels are in that and in how they err."""
+
+ONE_BY_ONE = 6
+"""Images a row on average up to which labels are drawn image by image."""
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -19,6 +22,15 @@ def drawn_rows(shares: Array, rng: np.random.Generator) -> Counts:
     return np.asarray(
         (sums <= rng.random(len(shares))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=shares.shape[1] - 1)
     )
+
+
+def drawn_counts(images: Counts, chances: Array, rng: np.random.Generator) -> Counts:
+    """Draw how many of a row's images have each label; few of them are drawn one after the other, which is faster."""
+    rows, labels = chances.shape
+    if images.sum() > ONE_BY_ONE * rows:
+        return rng.multinomial(images, chances)
+    of = np.repeat(np.arange(rows), images)
+    return np.bincount(of * labels + drawn_rows(chances[of], rng), minlength=chances.size).reshape(chances.shape)
 
 
 def drawn_shares(parameters: Array, rng: np.random.Generator) -> Array:

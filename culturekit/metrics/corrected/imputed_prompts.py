@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from culturekit.metrics.corrected.imputed_draws import (
     drawn_accuracy,
+    drawn_counts,
     drawn_rows,
     drawn_shares,
     drawn_strength,
@@ -143,7 +144,7 @@ class ImputedPrompts:
         """Draw what the images of each prompt and mapped label show."""
         odds = self.shares[self.prompt] * self.rows[:, self.mapped].T
         self.chances = odds / odds.sum(axis=1, keepdims=True)
-        labels = self.rng.multinomial(self.unseen, self.chances)
+        labels = drawn_counts(self.unseen, self.chances, self.rng)
         seen = drawn_rows(self.found.shown, self.rng)
         self.counts = np.zeros(self.shares.shape, np.int64)
         self.counts[self.prompt[self.starts]] = np.add.reduceat(labels, self.starts, axis=0)
@@ -168,31 +169,43 @@ class ImputedPrompts:
 
     def draw_likeness(self) -> None:
         """Draw how alike prompts are, by trying steps; the shares of prompts are integrated out."""
-        now = self.fit(self.likeness)
+        of_prompts = np.unique(self.counts.sum(axis=1), return_counts=True)
+        label = np.nonzero(self.counts)[1]
+        _, first, times = np.unique(
+            label * (1 + self.counts.max()) + self.counts[self.counts > 0], return_index=True, return_counts=True
+        )
+        of_labels = label[first], self.counts[self.counts > 0][first], times
+        now = self.fit(self.likeness, of_prompts, of_labels)
         for step in STEPS:
             tried = self.likeness * float(np.exp(step * self.rng.standard_normal()))
             if LIKENESS[0] < tried < LIKENESS[1]:
-                then = self.fit(tried)
+                then = self.fit(tried, of_prompts, of_labels)
                 if np.log(self.rng.random()) < then - now:
                     self.likeness, now = tried, then
 
-    def fit(self, likeness: float) -> float:
+    def fit(
+        self, likeness: float, of_prompts: tuple[Counts, Counts], of_labels: tuple[Counts, Counts, Counts]
+    ) -> float:
         """Give the log odds that prompts are so much alike, by the labels of all.
 
         Before any label is seen the part of the pairs below has odds of one over its square root: flat odds of the
         logarithm lean to prompts that are alike where images are few.
+
+        Args:
+            likeness: of prompts.
+            of_prompts: numbers of images, and how many prompts have so many.
+            of_labels: labels, numbers of images, and how many prompts have so many of the label.
         """
         from scipy.special import gammaln
 
         part = 1 / (1 + likeness)  # of the pairs of a prompt that show one label for being of one prompt
-        there = self.counts > 0
-        prior = np.broadcast_to(likeness * self.model, self.counts.shape)[there]
-        images = self.counts.sum(axis=1)
+        (images, prompts), (label, count, times) = of_prompts, of_labels
+        prior = likeness * self.model[label]
         return float(
             0.5 * np.log(part)
             + np.log1p(-part)
-            + (gammaln(likeness) - gammaln(likeness + images)).sum()
-            + (gammaln(prior + self.counts[there]) - gammaln(prior)).sum()
+            + prompts @ (gammaln(likeness) - gammaln(likeness + images))
+            + times @ (gammaln(prior + count) - gammaln(prior))
         )
 
     def draw_mapping(self) -> None:

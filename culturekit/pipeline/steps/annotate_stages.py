@@ -15,6 +15,7 @@ from culturekit.annotate.audit_answers import AUDIT
 from culturekit.annotate.bare_pictures import BarePicture
 from culturekit.annotate.export import HAND_OUT, ExportOptions, export_project
 from culturekit.annotate.gold_items import gold_items
+from culturekit.annotate.gold_list import known_pictures, listed_files
 from culturekit.annotate.importing import import_answers, read_project
 from culturekit.annotate.item_rows import read_rows
 from culturekit.annotate.items import Item, items_of_images, items_of_rows
@@ -79,8 +80,8 @@ class ExportFiles:
     gold: Annotated[
         Path | None,
         Field(
-            description="Pictures known to show what `truth_artifact_id` says (null: no culture), put among those of "
-            "an audit to see how often raters are right."
+            description="Pictures put among those of an audit to see how often raters are right: a list (CSV) of "
+            "image, artifact, country, or images with `truth_artifact_id`. Empty cells: no culture."
         ),
     ] = None
 
@@ -89,7 +90,9 @@ class ExportFiles:
         """Every file by its role."""
         single = {name: getattr(self, name) for name in ("prompts", "items", "sample", "cspace", "gold")}
         given = {role: path for role, path in single.items() if path is not None}
-        return {**roles("images", self.images), **roles("matches", self.matches), **given}
+        listed = [] if self.gold is None else listed_files(self.gold)
+        pictures = {f"gold-{number}": path for number, path in enumerate(listed)}
+        return {**roles("images", self.images), **roles("matches", self.matches), **given, **pictures}
 
 
 def export_stage(
@@ -103,8 +106,9 @@ def export_stage(
         images = [(path, read_table(path, IMAGES)) for path in files.images]
         items = chosen(files, items_of(work, files, images, loaded, left_out))
         if files.gold is not None:
-            images.append((files.gold, read_table(files.gold, IMAGES)))
-            items += gold_of(work, files, images, loaded, left_out)
+            gold, known = gold_of(work, files, images, loaded, left_out)
+            images.append((files.gold, gold))
+            items += known
         offers = offers_of(work, files, items, loaded, length=shortlist, seed=seed)
         drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
         return export_project(
@@ -161,21 +165,21 @@ def gold_of(
     images: Sequence[tuple[Path, pl.DataFrame]],
     scheme: Scheme,
     left_out: Counter[str],
-) -> list[Item]:
-    """Make the gold items, whose pictures are the last of the tables."""
-    if files.cspace is None or scheme.name != AUDIT:
+) -> tuple[pl.DataFrame, list[Item]]:
+    """Read the gold pictures, none of which is an image to judge, and make their items."""
+    if files.gold is None or files.cspace is None or scheme.name != AUDIT:
         raise UsageError(
             "gold items need a form and a space that say what is right", expected="the scheme audit, and --cspace"
         )
-    pictures = images[-1][1]
-    asked = pl.concat([table["image_id"] for _, table in images[:-1]])
-    twice = pictures.filter(pl.col("image_id").is_in(asked.implode()))
+    space = read_table(space_table(files.cspace, work.scratch), CSPACE)
+    pictures = known_pictures(files.gold, space)
+    twice = pictures.filter(pl.col("image_id").is_in(pl.concat([table["image_id"] for _, table in images]).implode()))
     if twice.height:
         raise UsageError(
             "a gold picture is one of the images to judge", found=repr(twice["image_id"].sort()[0]),
             expected="ids that differ",
         )  # fmt: skip
-    return gold_items(pictures, read_table(space_table(files.cspace, work.scratch), CSPACE), scheme, left_out)
+    return pictures, gold_items(pictures, space, scheme, left_out)
 
 
 def chosen(files: ExportFiles, items: list[Item]) -> list[Item]:

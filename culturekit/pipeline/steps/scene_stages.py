@@ -1,24 +1,36 @@
-"""The stage that says what scenes of the simulated world truly show."""
+"""The stages of the simulated world: pages about it, and what scenes of it truly show."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import polars as pl
 
+from culturekit.builders.simulated.simulated_pages import write_pages
 from culturekit.errors import UsageError
 from culturekit.families.handles.inputs import asked
-from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
+from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, VOCABULARY, world
 from culturekit.records.schemas import IMAGES, JUDGMENTS, STEREOTYPES
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
+from culturekit.storage.package_data import shipped
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["TRUTH", "scene_truth_stage"]
+__all__ = ["TRUTH", "scene_truth_stage", "simulated_pages_stage"]
 
+CAVEAT = "The pages are about a made-up world; nobody wrote them, and no culture is as they say."
 TRUTH = "truth"
 """The judge that never errs."""
+
+
+def simulated_pages_stage(countries: Sequence[str], *, name: str = "pages") -> Stage:
+    """Write pages about the activities of countries of the simulated world, and the list `pages.yaml` of them."""
+
+    def run(work: Work) -> Outcome:
+        return Outcome({"pages": write_pages(work.out, countries)}, notes={"caveat": CAVEAT})
+
+    return Stage(name, "simulated-pages", 1, run, {"world": shipped(VOCABULARY)}, {"countries": list(countries)})
 
 
 def scene_truth_stage(images: Path, prompts: Path, stereotypes: Path | None = None, *, name: str = "truth") -> Stage:

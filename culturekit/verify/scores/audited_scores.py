@@ -67,7 +67,7 @@ def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
             if "marked" in row["about"]:  # scores of earlier versions have no marks
                 own = [told_apart(said).join(images, on="image_id", how="semi") for images in spoken_of(row, matches)]
                 drawn = any(kept.join(part, on="image_id", how="semi").height < part.height for part in own)
-                told["marked"] = marks_of(own, gold, drawn=drawn, unknown=unknown)
+                told["marked"] = marks_of(own, gold, COLUMNS[row["about"]["level"]], drawn=drawn, unknown=unknown)
             check_row(stage.name, row, (matches, kept), known, ledger, told)
 
 

@@ -92,7 +92,9 @@ class CorrectedScores:
         """Say what stands beside a number."""
         parts = [self.said(part, about["pool"]) for part in images.partition_by("concept")]
         drawn = any(self.kept(part, about["pool"]).height < part.height for part in parts)
-        return marks_of(parts, self.gold(about["pool"]), drawn=drawn, unknown=self.unknown)
+        levels = zip(("artifact_id", "country", "continent"), reversed(about["weights"]), strict=True)
+        column = next(name for name, weight in levels if weight > 0)
+        return marks_of(parts, self.gold(about["pool"]), column, drawn=drawn, unknown=self.unknown)
 
     def answer(self, row: Mapping[str, Any], supposed: str = "") -> tuple[Answer, int, pl.DataFrame]:
         """Correct what a row speaks of: a concept, or all concepts, each counted by its number of prompts."""

@@ -39,10 +39,16 @@ def gold_of(audits: pl.DataFrame, column: str) -> Gold:
     found: dict[str, tuple[int, int]] = {}
     for row in audits.filter(pl.col("gold").fill_null(value=False)).iter_rows(named=True) if "gold" in audits else ():
         label = NONE if row["none_of_these"] else row[column]
-        if label is not None:
+        if label is not None and tells(row, column):
             asked, right = found.get(row["annotator"], (0, 0))
             found[row["annotator"]] = asked + 1, right + (label == (row[f"known_{column}"] or NONE))
     return found
+
+
+def tells(row: Mapping[str, object], column: str) -> bool:
+    """Tell whether a level of a gold item is known: all of one that shows nothing, of others what is stated."""
+    known = [row[f"known_{name}"] for name in ("artifact_id", "country", "continent")]
+    return row[f"known_{column}"] is not None or not any(known)
 
 
 def anchored(audits: pl.DataFrame) -> bool:
@@ -60,13 +66,15 @@ def anchored(audits: pl.DataFrame) -> bool:
     return more > 0 and more > statistics.NormalDist().inv_cdf(1 - CHANCE) * max(error, 1e-9)
 
 
-def marks_of(parts: Sequence[pl.DataFrame], gold: pl.DataFrame, *, drawn: bool, unknown: bool) -> list[str]:
+def marks_of(
+    parts: Sequence[pl.DataFrame], gold: pl.DataFrame, column: str, *, drawn: bool, unknown: bool
+) -> list[str]:
     """Say what stands beside a number of some parts: what nobody can check of design or raters, or what was left out.
 
-    One rater an image is marked who answered fewer than ten gold items.
+    One rater an image is marked who answered fewer than ten gold items of which the level is known.
     """
     found = {"anchored answers left out": drawn, "design unknown": unknown}
-    held = Counter(gold["annotator"])
+    held = Counter(row["annotator"] for row in gold.iter_rows(named=True) if tells(row, column))
     for said in parts:
         answers = Counter(said["image_id"])
         if answers and max(answers.values()) == 1 and min(held[rater] for rater in said["annotator"]) < FEWEST_GOLD:

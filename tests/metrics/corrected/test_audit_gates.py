@@ -169,15 +169,15 @@ def test_images_that_nobody_drew_are_taken_where_that_is_said(weights: tuple[flo
 def test_one_rater_and_an_unknown_design_are_marked() -> None:
     world = Audited()
     again = world.audit.head(20).with_columns(annotator=pl.lit("second"))
-    assert marks_of(world.matches, world.audit, None, "drawn") == [ONE_RATER]
-    assert marks_of(world.matches, world.audit, None, "unknown") == [ONE_RATER, DESIGN_UNKNOWN]
-    assert marks_of(world.matches, pl.concat([world.audit, again]), None, "drawn") == []
+    assert marks_of(world.matches, world.audit, None, "drawn", "country") == [ONE_RATER]
+    assert marks_of(world.matches, world.audit, None, "unknown", "country") == [ONE_RATER, DESIGN_UNKNOWN]
+    assert marks_of(world.matches, pl.concat([world.audit, again]), None, "drawn", "country") == []
 
 
 def test_one_rater_is_held_by_ten_gold_items() -> None:
     world = Audited()
-    assert marks_of(world.matches, with_gold(world.audit, asked=9, right=9), None, "drawn") == [ONE_RATER]
-    assert marks_of(world.matches, with_gold(world.audit, asked=10, right=9), None, "drawn") == []
+    assert marks_of(world.matches, with_gold(world.audit, asked=9, right=9), None, "drawn", "country") == [ONE_RATER]
+    assert marks_of(world.matches, with_gold(world.audit, asked=10, right=9), None, "drawn", "country") == []
 
 
 @pytest.mark.parametrize("weights", KERNELS)
@@ -222,10 +222,10 @@ def test_raters_who_keep_to_what_is_listed_first_count_only_where_it_was_not(
     world = Audited(n=300)
     anchored = listed(world, drawn=0.9)
     others = anchored.filter(~pl.col("offered_first"))
-    assert marks_of(world.matches, anchored, None, "drawn") == [ANCHORED, ONE_RATER]
+    assert marks_of(world.matches, anchored, None, "drawn", "country") == [ANCHORED, ONE_RATER]
     assert world.corrected(anchored, weights, sample=world.sample) == world.corrected(others, weights)
     free = listed(world, drawn=0.0)
-    assert marks_of(world.matches, free, None, "drawn") == [ONE_RATER]
+    assert marks_of(world.matches, free, None, "drawn", "country") == [ONE_RATER]
     assert world.corrected(free, weights) == world.corrected(world.audit, weights)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from culturekit.storage.package_data import shipped
 from culturekit.storage.yaml_model import StrictModel, load_model
 
-__all__ = ["DIMENSIONS", "Expected", "Token", "World", "world"]
+__all__ = ["DIMENSIONS", "VOCABULARY", "Expected", "Token", "Vocabulary", "World", "world"]
 
 VOCABULARY = "generation/simulated/scenes/vocabulary.yaml"
 
