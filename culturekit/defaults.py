@@ -10,6 +10,7 @@ __all__ = [
     "MATCHES_PER_SHARD",
     "PERMUTATIONS",
     "PICTURES_PER_SHARD",
+    "RATERS",
     "REQUESTS_PER_SHARD",
     "RESAMPLES",
     "SHORTLIST",
@@ -31,6 +32,9 @@ RESAMPLES = 2000
 
 CHEAP_RESAMPLES = 9999
 """Draws of a bootstrap where each is cheap: BCa limits lie far out, where few draws fall."""
+
+RATERS = 3
+"""People who judge each item: the fewest of whom one side is always the larger."""
 
 SHORTLIST = 12
 """Artifacts that a form offers for each image: one screen of them."""

@@ -16,7 +16,17 @@ from typing import Any
 
 from culturekit.errors import CultureKitError, MissingDependency, PluginFailure, UsageError
 
-__all__ = ["PLUGIN_GROUP", "POINTS", "Plugin", "Point", "failure_within", "installed", "plugins_of"]
+__all__ = [
+    "KINDS",
+    "OF_RECIPE",
+    "PLUGIN_GROUP",
+    "POINTS",
+    "Plugin",
+    "Point",
+    "failure_within",
+    "installed",
+    "plugins_of",
+]
 
 PLUGIN_GROUP = "culturekit.plugins"
 
@@ -97,6 +107,7 @@ class Plugin:
         name: under which it is asked for.
         place: `module:name`.
         package: that brings it, as pip knows it, with its version.
+        file: that a recipe names instead.
     """
 
     kind: str
@@ -104,6 +115,7 @@ class Plugin:
     place: str
     package: str = ""
     version: str = ""
+    file: str = ""
 
     def __str__(self) -> str:
         """Name it, and who brings it."""
@@ -111,7 +123,9 @@ class Plugin:
 
     @property
     def brought_by(self) -> str:
-        """The package, with its version."""
+        """The package, with its version, or the file."""
+        if self.file:
+            return f"the file {self.file}"
         return f"the package {self.package} {self.version}".rstrip() if self.package else "an unknown package"
 
     def load(self) -> Any:  # noqa: ANN401 - whatever the package brings
@@ -160,7 +174,9 @@ class Plugin:
                 raise self.failure(f"{how}: {type(error).__name__}: {error}") from error
             raise MissingDependency(
                 f"{self} needs the package {error.name}, which is not installed", where=self.place,
-                hint=f"Install it, or see what the installation of {self.package or 'its package'} says of it.",
+                hint="Install it; code of your own belongs into one folder with the file, with an __init__.py in it."
+                if self.file
+                else f"Install it, or see what the installation of {self.package or 'its package'} says of it.",
             ) from error  # fmt: skip
         except CultureKitError as error:
             if type(error) is not CultureKitError:
@@ -183,7 +199,7 @@ class Plugin:
         """Make the error that names the plugin."""
         return PluginFailure(
             f"{self} {how}", where=self.place, expected=expected, found=found,
-            hint="Mend that package, or remove it: culturekit itself is not at fault.",
+            hint=f"Mend that {'file' if self.file else 'package'}, or remove it: culturekit itself is not at fault.",
         )  # fmt: skip
 
     def made_of(self) -> dict[str, str]:
@@ -195,14 +211,18 @@ class Plugin:
         return {"version": stated} if stated else {"code": digest_of_code(module)}
 
 
+OF_RECIPE: list[Plugin] = []
+"""What the recipe that counts brings itself: `culturekit.recipe_plugins` lists it here."""
+
+
 def installed() -> list[Plugin]:
-    """List what other packages bring, in alphabetical order; nothing of it is imported."""
-    found = set()
+    """List what other packages and the recipe bring, in alphabetical order; nothing of it is imported."""
+    found = set(OF_RECIPE)
     for point in entry_points(group=PLUGIN_GROUP):
         word, _, name = point.name.partition(".")
         about = (point.dist.name, point.dist.version) if point.dist else ("", "")
         found.add(Plugin(KINDS.get(word, word), name, point.value, *about))
-    return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place))
+    return sorted(found, key=lambda one: (one.kind, one.name, one.package, one.version, one.place, one.file))
 
 
 def failure_within(error: BaseException) -> PluginFailure | None:

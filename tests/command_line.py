@@ -17,6 +17,7 @@ from unittest import mock
 from culturekit.cli import main
 from culturekit.kg.countries import use_countries
 from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.recipe_plugins import use_plugins
 
 __all__ = ["culturekit"]
 
@@ -56,5 +57,6 @@ def culturekit(
             code = ended.code
         finally:
             use_countries(None)
+            use_plugins({})
     told, complained = (stream.buffer.getvalue().decode() for stream in (said, warned))
     return subprocess.CompletedProcess(words, int(str(code or 0)), told, complained)

@@ -74,7 +74,7 @@ def test_a_package_that_keeps_its_promise_is_listed_and_used(
     assert json.loads(answer.stdout) == [
         {
             "kind": KINDS[name], "name": name, "package": name, "version": "1.0", "place": f"{name}:make",
-            "problem": "",
+            "problem": "", "file": "",
         }
     ]  # fmt: skip
     assert culturekit("plugins").stdout.split() == ["ok", KINDS[name], name, name, "1.0", f"{name}:make"]

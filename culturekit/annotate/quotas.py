@@ -8,7 +8,9 @@ from pydantic import Field
 
 from culturekit.annotate.blinding import drawn
 from culturekit.annotate.items import Item
+from culturekit.defaults import RATERS
 from culturekit.errors import UsageError
+from culturekit.metrics.scoring.rating_pools import InRegion, OutOfRegion
 from culturekit.stages.stage_command import Typed
 
 __all__ = ["ANYWHERE", "Quotas", "Share", "shares"]
@@ -21,10 +23,8 @@ ANYWHERE = "anywhere"
 class Quotas:
     """How many annotators judge an item."""
 
-    inside: Annotated[
-        int, Field(ge=0, le=50, description="Annotators of an item's own region."), Typed("in-region")
-    ] = 3
-    outside: Annotated[int, Field(ge=0, le=50, description="Annotators of other regions."), Typed("out-of-region")] = 0
+    inside: Annotated[InRegion, Typed("in-region")] = RATERS
+    outside: Annotated[OutOfRegion, Typed("out-of-region")] = 0
     regions: Annotated[
         tuple[str, ...],
         Field(description="Where annotators are found; repeatable. [the regions of the items]"),

@@ -8,14 +8,16 @@ import polars as pl
 
 from culturekit.cards.build import HAND
 from culturekit.cards.check_content import check_content
-from culturekit.cards.check_croissant import check_croissant, check_croissant_paths, read_croissant
 from culturekit.cards.check_files import (
+    check_croissant,
+    check_croissant_paths,
     check_header_paths,
     check_links,
     check_outputs,
     check_page,
     check_sums,
     hashes_of,
+    read_croissant,
 )
 from culturekit.cards.croissant import croissant_of
 from culturekit.cards.differences import differences

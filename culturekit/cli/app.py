@@ -41,7 +41,7 @@ COMMANDS = {
     "report": at("run_commands:report", "runs/cube --out page"),
     "audit": at("audit_command:audit", "cube_1k.json --fix mended.json"),
     "audit plan": at("audit_plan_command:audit_plan_command", "runs/cube --width 0.05"),
-    "trace": at("look_commands:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
+    "trace": at("trace_command:trace", "'runs/cube?metric=vs&model=mirage&concept=cuisine&kernel=artifact'"),
     "verify": at("verify_command:verify", "runs/cube"),
     "doctor": at("doctor_command:doctor"),
     "plugins": at("plugins_command:plugins_command"),
@@ -50,6 +50,8 @@ COMMANDS = {
     "cspace": at("cspace.space_commands:cspace_app"),
     "prompts": at("cspace.space_commands:prompts_app"),
     "questions": at("questions_commands:questions_app"),
+    "activities": at("activities_commands:activities_app"),
+    "descriptors": at("descriptors_commands:descriptors_app"),
     "index": at("index.index_commands:index_app"),
     "score": at("score_app:score_app"),
     "card": at("card_commands:card_app"),
@@ -57,7 +59,7 @@ COMMANDS = {
     "llm": at("llm_commands:llm_app"),
     "weights": at("weights_commands:weights_app"),
     "metrics": at("metric_commands:metrics_app"),
-    "config": at("look_commands:config_app"),
+    "config": at("config_command:config_app"),
 }
 
 app = typer.Typer(
@@ -77,6 +79,15 @@ def show_version(value: bool) -> None:
         raise typer.Exit
 
 
+def use_named(path: Path | None) -> Path | None:
+    """Use the plugins of a file before the command is looked for, which one of them may bring."""
+    if path is not None:
+        from culturekit.config.load import use_plugins_in
+
+        use_plugins_in(path)
+    return path
+
+
 @app.callback()
 def root(
     version: Annotated[
@@ -85,6 +96,10 @@ def root(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done, on stderr.")] = False,
     countries_file: Annotated[
         Path | None, typer.Option(help="YAML file of countries that are added to the shipped ones, or replace them.")
+    ] = None,
+    plugins: Annotated[
+        Path | None,
+        typer.Option(callback=use_named, help="YAML file, such as a recipe, whose key plugins names code to use."),
     ] = None,
 ) -> None:
     """Set up what all commands share."""

@@ -13,6 +13,7 @@ from culturekit.cli.completions import spec_completer
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Seed, Wait, Workers
 from culturekit.cli.pilots import tell
 from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.stage_command import unstated
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.errors import UsageError
 from culturekit.generation.runner import SIZE, ImagePlan
@@ -41,12 +42,8 @@ def generate(
     prompts: Annotated[
         Path | None, typer.Option(help="Table that `prompts build` wrote; only a folder of images can do without.")
     ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, max=65_535, help="How often each prompt is repeated. [1]", show_default=False)
-    ] = None,
-    slots: Annotated[
-        int | None, typer.Option(min=1, max=255, help="Images per prompt and repeat. [1]", show_default=False)
-    ] = None,
+    repeats: Annotated[int | None, unstated(ImagePlan, "repeats")] = None,
+    slots: Annotated[int | None, unstated(ImagePlan, "slots")] = None,
     model: Annotated[
         str | None, typer.Option(help="Name of the model in the tables; of a folder with several, the one to take.")
     ] = None,

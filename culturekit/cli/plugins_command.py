@@ -24,7 +24,9 @@ class Listed:
 
 
 def plugins_command(
-    kinds: Annotated[bool, typer.Option("--kinds", help="List instead what another package can bring.")] = False,
+    kinds: Annotated[
+        bool, typer.Option("--kinds", help="List instead what another package, or a recipe, can bring.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List what other packages bring: kind, name, package, version, and what fails; ends with 1 if something does."""
@@ -37,7 +39,10 @@ def plugins_command(
     elif not listed:
         print("no other package brings anything; culturekit plugins --kinds lists what one can bring")
     else:
-        rows = [(one.plugin.kind, one.plugin.name, one.plugin.package, one.plugin.version) for one in listed]
+        rows = [
+            (plugin.kind, plugin.name, plugin.file or plugin.package, plugin.version)
+            for plugin in (one.plugin for one in listed)
+        ]
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         for row, one in zip(rows, listed, strict=True):
             cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -27,7 +27,7 @@ from culturekit.families.handles.inputs import Input
 from culturekit.llm.answers import LlmOptions
 from culturekit.stages.stage_command import AskingCommand, StageCommand
 
-__all__ = ["command_function", "spread_out"]
+__all__ = ["command_function", "spread_out", "unstated"]
 
 Flags: TypeAlias = dict[str, tuple[Any, Any]]
 """Options that every stage has, by name: what is typed, and what it is where nothing is."""
@@ -124,12 +124,23 @@ def in_order(options: Iterable[Declared]) -> list[Declared]:
 def parameter(each: Declared) -> Parameter:
     """Make an option of a field."""
     kind, default = typed_as(each)
+    option = option_of(each, each.help)
+    return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
+
+
+def unstated(cls: type, name: str) -> Any:  # noqa: ANN401 - as Typer types it
+    """Make an option of a field for a command that asks whether it was typed: its help says what counts if not."""
+    (each,) = (each for each in declared(cls) if each.name == name)
+    return option_of(each, f"{each.help} [{each.default}]")
+
+
+def option_of(each: Declared, said: str) -> Any:  # noqa: ANN401 - as Typer types it
+    """Make an option with the bounds of a field."""
     names = [f"--{each.typed.name}"] if each.typed.name else []
     offered = spec_completer(each.typed.offers) if each.typed.offers else None
     bounds = each.bounds
     low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
-    option = typer.Option(*names, help=each.help, min=low, max=high, autocompletion=offered)
-    return Parameter(each.option, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
+    return typer.Option(*names, help=said, min=low, max=high, autocompletion=offered)
 
 
 def typed_as(each: Declared) -> tuple[Any, Any]:

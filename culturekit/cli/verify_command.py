@@ -1,15 +1,27 @@
 """`culturekit verify`: work out again what a run says."""
 
 import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing.progress import progress_for
+from culturekit.errors import UsageError
+from culturekit.storage.atomic import write_atomically
+from culturekit.verify.findings import Finding
+from culturekit.verify.verify_run import Verification, verify_run
 
 __all__ = ["verify"]
+
+SHOWN = 40
+"""Findings of a kind that are printed; `--json` and `--out` give all."""
+
+TITLES = {"broken": "BROKEN", "finding": "finding", "note": "note"}
 
 
 def verify(
@@ -22,9 +34,6 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a run's hashes, and work out every score again with code that shares nothing with the metrics."""
-    from culturekit.verify.tell import as_data, lines_of, write_verification
-    from culturekit.verify.verify_run import verify_run
-
     with progress_for(as_json=as_json) as progress:
         progress.stage("verify")
         answer = verify_run(run_folder)
@@ -37,3 +46,82 @@ def verify(
             print(line)
     if answer.exit_code:
         raise typer.Exit(answer.exit_code)
+
+
+def as_data(answer: Verification) -> dict[str, Any]:
+    """Give all of it as data, without the place of the run."""
+    return {
+        "run": answer.root.name,
+        "fingerprint": answer.fingerprint,
+        "exit_code": answer.exit_code,
+        "stages": answer.stages,
+        "checked": answer.checked,
+        "verdicts": dict(sorted(Counter(verdict.verdict for verdict in answer.verdicts).items())),
+        "findings": [asdict(finding) for finding in answer.findings],
+        "scores": [asdict(verdict) for verdict in answer.verdicts],
+    }
+
+
+def lines_of(answer: Verification) -> Iterator[str]:
+    """Tell what was looked at, what is wrong, and what became of the scores."""
+    for severity in TITLES:
+        yield from finding_lines([one for one in answer.findings if one.severity == severity])
+    looked_at = ", ".join(f"{count:,} {what}" for what, count in answer.checked.items())
+    yield f"looked at    {looked_at}"
+    groups = Counter((one.folder, one.metric, one.verdict, one.how) for one in answer.verdicts)
+    for (folder, metric, verdict, how), count in sorted(groups.items()):
+        yield f"{verdict:<14}  {count:>6,}  {folder}: {metric}  {how}"
+    yield f"fingerprint  {answer.fingerprint}"
+    yield sentence(answer)
+
+
+def finding_lines(findings: list[Finding]) -> Iterator[str]:
+    """Tell findings of one kind, the first of them only where there are many."""
+    for finding in findings[:SHOWN]:
+        yield f"{TITLES[finding.severity]:<8} {finding.check}: {finding}"
+    if len(findings) > SHOWN:
+        yield f"{TITLES[findings[0].severity]:<8} ... and {len(findings) - SHOWN:,} more"
+
+
+def sentence(answer: Verification) -> str:
+    """Say how it ended."""
+    counts = Counter(finding.severity for finding in answer.findings)
+    scores = Counter(verdict.verdict for verdict in answer.verdicts)
+    kept = ", ".join(
+        f"{scores[name]:,} {name}" for name in ("verified", "consistent", "not verifiable") if scores[name]
+    )
+    of = f"{len(answer.verdicts):,} scores{': ' if kept else ''}{kept}"
+    if counts["broken"]:
+        wrong = f", {scores['wrong']:,} wrong" if scores["wrong"] else ""
+        return f"NOT VERIFIED: {counts['broken']:,} things are not what they are said to be; {of}{wrong}"
+    if counts["finding"]:
+        return f"verified with {counts['finding']:,} findings to look at; {of}"
+    return f"verified; {of}"
+
+
+def write_verification(answer: Verification, out: Path) -> None:
+    """Write `verification.json`, and findings and scores as JSON lines.
+
+    Raises:
+        UsageError: the folder is a file, holds something else, or lies in the run.
+    """
+    if out.resolve().is_relative_to(answer.root.resolve()):
+        raise UsageError(
+            "the output lies in the run itself", where=str(out), hint="Choose an --out outside of what is verified."
+        )
+    names = ("verification.json", "findings.jsonl", "scores.jsonl")
+    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
+        raise UsageError(
+            "the output holds something else", where=str(out), expected="a new or empty folder, or an earlier result"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    data = as_data(answer)
+    findings, scores = data.pop("findings"), data.pop("scores")
+    write_atomically(out / "findings.jsonl", json_lines(findings))
+    write_atomically(out / "scores.jsonl", json_lines(scores))
+    write_atomically(out / "verification.json", (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def json_lines(rows: list[dict[str, Any]]) -> bytes:
+    """Write one row per line."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -6,16 +6,14 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import existing_file, existing_project
-from culturekit.defaults import CONFIDENCE, RESAMPLES
+from culturekit.defaults import CONFIDENCE, RATERS, RESAMPLES
 from culturekit.families.family import rules_of
 from culturekit.families.judged import JudgedOptions
 from culturekit.families.meta import MetaOptions
-from culturekit.metrics.scoring.rating_pools import PoolsBy
+from culturekit.metrics.scoring.rating_pools import InRegion, OutOfRegion, PoolsBy
 from culturekit.storage.yaml_model import StrictModel
 
 __all__ = ["Annotations"]
-
-Count = Annotated[int, Field(ge=0, le=50)]
 
 
 class Annotations(StrictModel):
@@ -34,8 +32,8 @@ class Annotations(StrictModel):
 
     scheme: str = "cube"
     prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
-    in_region: Count = 3
-    out_of_region: Count = 0
+    in_region: InRegion = RATERS
+    out_of_region: OutOfRegion = 0
     files: tuple[Annotated[str, AfterValidator(existing_file)], ...] = ()
     project: Annotated[str, AfterValidator(existing_project)] | None = None
     simulated: SimulatedPeople | None = None

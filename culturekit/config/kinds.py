@@ -1,19 +1,27 @@
 """Which kinds of recipes there are: the key `recipe` of a YAML file names one, and plugins may add some."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import CellType, FunctionType, MethodType
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
+from culturekit.plugins import OF_RECIPE, Plugin
+from culturekit.recipe_plugins import use_plugins_of_recipe
 from culturekit.registry import Entry, Registry
 from culturekit.stages.run import Run
+from culturekit.stages.stage import Stage
 from culturekit.storage.yaml_model import StrictModel
 
 __all__ = ["RECIPES", "AnyRecipe", "RecipeKind", "recipe_kind", "wired"]
+
+EMPTY = CellType()
+"""A name that a function closes over, and that nothing has yet."""
 
 
 def used_countries(path: Path | None) -> Path | None:
@@ -22,10 +30,26 @@ def used_countries(path: Path | None) -> Path | None:
     return path
 
 
+def used_plugins(stated: Mapping[str, str]) -> Mapping[str, str]:
+    """Use plugins from here on, for keys after them, and import each, so that what fails is said at once."""
+    use_plugins_of_recipe(stated)
+    for plugin in OF_RECIPE:
+        plugin.load()
+    return stated
+
+
 class AnyRecipe(StrictModel):
-    """What recipes of all kinds say: which kind they are, their countries, and a seed."""
+    """What recipes of all kinds say: which kind they are, their plugins, their countries, and a seed."""
 
     recipe: Annotated[str, Field(description="Which published system.")]
+    plugins: Annotated[
+        Mapping[str, str],
+        AfterValidator(used_plugins),
+        Field(
+            validate_default=True,
+            description="Plugins of this recipe alone: `KIND.NAME: FILE.py:THING`, or `KIND.NAME: module:THING`.",
+        ),
+    ] = {}
     countries_file: Annotated[
         Path | None,
         AfterValidator(used_countries),
@@ -85,11 +109,47 @@ def recipe_kind(name: str) -> RecipeKind:
 
 def wired(recipe: AnyRecipe, root: Path) -> Run:
     """Wire a recipe: the stages of its run, and where each of them will lie."""
+    use_plugins_of_recipe(recipe.plugins)
     use_countries_of_recipe(recipe.countries_file)
     run = Run(root, recipe.evaluated)
     recipe_kind(recipe.recipe).wire(recipe, run)
+    run.steps = [replace(step, stage=with_state(step.stage, recipe.recipe)) for step in run.steps]
     if not run.steps:
         raise UsageError(
             "there is nothing to run", where=f"recipe: {recipe.recipe}", expected="keys that ask for a stage"
         )
     return run
+
+
+def with_state(stage: Stage, kind: str) -> Stage:
+    """Put the state of the package that brings a kind of recipe into the options of those stages that run its code."""
+    plugin = RECIPES.find(kind).plugin
+    if plugin is None or not runs_code_of(plugin, stage.run):
+        return stage
+    return replace(stage, options={**stage.options, **RECIPES.brought_by(kind)})
+
+
+def runs_code_of(plugin: Plugin, function: object) -> bool:
+    """Tell whether a function, or something that it takes along, is code of a plugin."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        home = one if isinstance(one, type | FunctionType) else type(one)
+        if home.__module__.partition(".")[0] == plugin.top:
+            return True
+        waiting += taken_along(one)
+    return False
+
+
+def taken_along(thing: object) -> Iterator[object]:
+    """Give what a call of a function may call: what it is a part of, and what it closes over."""
+    if isinstance(thing, partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, MethodType):
+        yield from (thing.__func__, thing.__self__)
+    elif isinstance(thing, FunctionType):
+        yield from (cell.cell_contents for cell in thing.__closure__ or () if cell != EMPTY)
+        yield from thing.__defaults__ or ()

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote_plus
@@ -11,12 +11,13 @@ from urllib.parse import unquote_plus
 from culturekit.config.kinds import RECIPES, AnyRecipe, recipe_kind
 from culturekit.config.recipe import Recipe
 from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.recipe_plugins import use_plugins, use_plugins_of_recipe
 from culturekit.records.literal_keys import key_problem, masked
 from culturekit.storage.package_data import shipped, shipped_names
 from culturekit.storage.yaml_model import closest, validate
 from culturekit.storage.yaml_source import KeyPath, Place, YamlSource, YamlValue, dotted, parse_yaml, read_yaml
 
-__all__ = ["find_recipe", "load_any_recipe", "load_recipe", "shipped_recipes"]
+__all__ = ["find_recipe", "load_any_recipe", "load_recipe", "shipped_recipes", "use_plugins_in"]
 
 ENVIRONMENT = re.compile(r"\$\{[^}]*\}")
 CLIENT_KEY = re.compile(r"(?<=[?&]api_key=)\$\{[A-Za-z_][A-Za-z0-9_]*\}(?=&|$)")
@@ -62,6 +63,7 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
 def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:
     """Read a recipe of any kind: the key `recipe` says which model it is held against."""
     source = recipe_source(path, settings)
+    use_stated(source, use_plugins_of_recipe)  # one of them may bring its kind
     named = source.value.get("recipe") if isinstance(source.value, dict) else None
     if isinstance(named, str) and named not in RECIPES.names():
         wrong = problem_at(source, ("recipe",), f"{named!r} is not accepted{closest(named, RECIPES.names())}")
@@ -69,9 +71,29 @@ def load_any_recipe(path: Path, settings: Sequence[str] = ()) -> AnyRecipe:
     return validate(source, recipe_kind(named).model if isinstance(named, str) else Recipe)
 
 
+def use_plugins_in(path: Path) -> None:
+    """Use the plugins that a YAML file names under `plugins`, for all that this process does."""
+    source = read_yaml(path)
+    if not use_stated(replace(source, value=found_beside(source.value, path.parent)), use_plugins):
+        raise UsageError("names no plugins", where=str(path), expected="the key plugins, with KIND.NAME: FILE.py:THING")
+
+
+def use_stated(source: YamlSource, use: Callable[[Mapping[str, str]], None]) -> bool:
+    """Use what stands under `plugins`, if anything."""
+    stated = source.value.get("plugins") if isinstance(source.value, dict) else None
+    if not isinstance(stated, dict) or not all(isinstance(place, str) for place in stated.values()):
+        return False
+    try:
+        use({point: str(place) for point, place in stated.items()})
+    except UsageError as error:
+        raise ConfigError([*source.problems, problem_at(source, ("plugins",), str(error))]) from error
+    return True
+
+
 def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
     """Read the text of a recipe with its settings, and refuse keys that are written out."""
     source = read_yaml(path)
+    source = replace(source, value=found_beside(source.value, path.parent))
     for key, count in Counter(setting.partition("=")[0] for setting in settings).items():
         if count > 1:
             raise ConfigError([Problem(f"set {count} times, and only the last would count", f"--set {masked(key)}")])
@@ -81,6 +103,26 @@ def recipe_source(path: Path, settings: Sequence[str]) -> YamlSource:
     if keys:
         raise ConfigError(keys)
     return replace(source, problems=(*source.problems, *unfilled(source)))
+
+
+def found_beside(value: YamlValue, folder: Path) -> YamlValue:
+    """Name the countries and the plugins of a recipe from where the command runs, where they lie beside it."""
+    if not isinstance(value, dict):
+        return value
+    changed = dict(value)
+    if isinstance(countries := value.get("countries_file"), str) and (folder / countries).is_file():
+        changed["countries_file"] = str(folder / countries)
+    if isinstance(plugins := value.get("plugins"), dict):
+        changed["plugins"] = {
+            point: str(folder / place) if isinstance(place, str) and is_file_of(place, folder) else place
+            for point, place in plugins.items()
+        }
+    return changed
+
+
+def is_file_of(place: str, folder: Path) -> bool:
+    """Tell whether `FILE.py:THING` names a file below a folder."""
+    return (folder / place.rpartition(":")[0]).is_file()
 
 
 def unfilled(source: YamlSource) -> Iterator[Problem]:

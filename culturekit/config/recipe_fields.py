@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field
 
 from culturekit.builders.completing.completion_questions import CompletionLimits
 from culturekit.builders.popularity import SOURCES
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.config.annotations import Annotations
 from culturekit.config.checks import (
     checked_spec,
@@ -67,18 +68,11 @@ class RecipeFields(AnyRecipe):
     llm: Llm = Llm()
     completion: CompletionLimits | None = None
     review: Review | None = None
-    include: Annotated[
-        Included | None,
-        Field(description="`review` releases what waits for a person, too; manifest, card and report count it."),
-    ] = None
-    popularity: Annotated[
-        str,
-        AfterValidator(checked_spec(SOURCES)),
-        Field(description="A SPEC: `sitelinks`, `pageviews?contact=ADDRESS` or `google_cse:FOLDER`."),
-    ] = "sitelinks"
-    release: Annotated[
-        tuple[ReleaseFormat, ...], Field(description="Forms of the cultural space besides its table, split by concept.")
-    ] = ()
+    include: Annotated[Included | None, rules_of(ReleaseOptions, "include")] = None
+    popularity: Annotated[str, AfterValidator(checked_spec(SOURCES)), rules_of(ReleaseOptions, "popularity")] = (
+        "sitelinks"
+    )
+    release: Annotated[tuple[ReleaseFormat, ...], rules_of(ReleaseOptions, "formats")] = ()
     card: Annotated[
         Annotated[str, AfterValidator(existing_hand)] | None,
         Field(description="The hand-written half of a data card: a folder, or `cspace` for the shipped one."),

@@ -39,8 +39,8 @@ SIZE = r"^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$"
 class ImagePlan:
     """What to make: `repeats` times `slots` images of every prompt; `kinds`, where given, limit the prompts."""
 
-    repeats: Annotated[int, Field(ge=1, le=65_535)] = 1
-    slots: Annotated[int, Field(ge=1, le=255)] = 1
+    repeats: Annotated[int, Field(ge=1, le=65_535, description="How often each prompt is repeated.")] = 1
+    slots: Annotated[int, Field(ge=1, le=255, description="Images per prompt and repeat.")] = 1
     kinds: tuple[PromptKind, ...] = ()
     size: Annotated[
         str | None,

@@ -16,6 +16,7 @@ import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.pipeline.known_inputs import known_records, traces_of
+from culturekit.recipe_plugins import carrying
 from culturekit.records.work import Engine, Outcome, Progress, Quiet, Work
 from culturekit.stages.stage import Stage, check_expected, check_sizes, input_records, key_of
 from culturekit.storage.atomic import remove_strays
@@ -103,7 +104,7 @@ def build(
     started: float,
 ) -> Manifest:
     """Do the work of a stage and publish it."""
-    work = Work(dict(stage.inputs), place.out, place.scratch, engine, progress)
+    work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress)
     outcome = stage.run(work)
     remove_strays(place.out)  # of workers that were killed: the manifest must not count them
     for parquet in sorted(place.out.glob("*.parquet")):

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.records.schemas import ANSWER_COUNTS, QUESTION_RATES, SCORES
-from culturekit.report.faithfulness_differences import Apart, faithfulness_differences
-from culturekit.report.faithfulness_judges import Judge, judges_in, scorers_of, title_of
+from culturekit.report.faithfulness_judges import (
+    Apart,
+    Judge,
+    faithfulness_differences,
+    judges_in,
+    scorers_of,
+    title_of,
+)
 from culturekit.report.figures import Figure, figure_in
 from culturekit.report.judged import JudgedScores, judged_in
 from culturekit.report.run_folders import RunFolders

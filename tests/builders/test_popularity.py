@@ -10,6 +10,7 @@ import pytest
 
 from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks
 from culturekit.builders.popularity_pageviews import months, wikis
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.pipeline.run_stage import run_stage
@@ -279,7 +280,7 @@ def test_a_cut_run_goes_on_where_it_was_without_any_cache_option(tmp_path: Path)
         spec = f"pageviews?{CONTACT}&base_url={server.url}&per_second=100"
 
         def run() -> str:
-            stage = release_stage([kept], [concept], spec)
+            stage = release_stage([kept], ReleaseOptions((concept,), spec))
             return run_stage(stage, tmp_path / "out", engine=HereEngine(), progress=HeardProgress()).state
 
         with pytest.raises(UpstreamUnavailable):

@@ -8,8 +8,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from culturekit.cards.check_croissant import check_croissant, check_croissant_paths
-from culturekit.cards.check_files import hashes_of
+from culturekit.cards.check_files import check_croissant, check_croissant_paths, hashes_of
 from culturekit.cards.croissant import croissant_of
 from culturekit.cards.facts import facts_of
 from culturekit.cards.hand import read_hand

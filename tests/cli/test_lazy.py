@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_command
 
 from culturekit.cli.app import app
-from culturekit.cli.described import described_at
+from culturekit.cli.lazy import described_at
 from tests.command_line import culturekit
 
 TWICE = {

@@ -75,7 +75,7 @@ COUNTED = RecipeKind(Counted, lambda recipe, run: None)
 def test_the_schema_of_any_kind_of_recipe_is_printed_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RECIPES.entries, "counted", Entry("counted", f"{__name__}:COUNTED", ""))
     schema = json.loads(culturekit("config", "schema", "--recipe", "counted").stdout)
-    assert set(schema["properties"]) == {"recipe", "countries_file", "seed", "people"}
+    assert set(schema["properties"]) == {"recipe", "plugins", "countries_file", "seed", "people"}
     usual, named = (culturekit("config", "schema", *given).stdout for given in ((), ("--recipe", "cube")))
     assert json.loads(usual) == json.loads(named) == schema_of("recipe")
     assert "there is no kind of recipe 'cub'" in culturekit("config", "schema", "--recipe", "cub").stderr

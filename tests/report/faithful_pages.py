@@ -1,8 +1,7 @@
 """The section on faithfulness made by hand, harmless and hostile."""
 
 from culturekit.report.faithfulness import Faithfulness, Instrument, LookedAt, QuestionLine
-from culturekit.report.faithfulness_differences import Apart
-from culturekit.report.faithfulness_judges import Judge
+from culturekit.report.faithfulness_judges import Apart, Judge
 from culturekit.report.figures import Figure
 from culturekit.report.judged import JudgedLine, JudgedScores
 

@@ -10,6 +10,7 @@ import pytest
 
 from culturekit.builders.filtering import filter_requests
 from culturekit.builders.filtering.filter_requests import questions_about
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions
 from culturekit.kg.walk.class_labels import class_labels
@@ -87,7 +88,7 @@ class World:
     wording: str | None = None
     keyed: tuple[tuple[str, str, str], ...] = ()
     completion: Completion | None = None
-    include: tuple[Included, ...] = ()
+    include: Included | None = None
     decisions: Mapping[str, str] | None = None
 
     def with_item(self, qid: str, label: str, said: Statements) -> "World":
@@ -129,7 +130,7 @@ def make_run(folder: Path, world: World, monkeypatch: pytest.MonkeyPatch, judge:
             sheet.write_text("\n".join(["qid,concept,decision", *rows]), encoding="utf-8")
             done(review_stage(kept, ReviewFiles((sheet,), by="Ada", on="2026-11-22")), folder)
             kept = folder / "review/kept.parquet"
-        done(release_stage([kept], concepts, "sitelinks", include=world.include), folder)
+        done(release_stage([kept], ReleaseOptions(tuple(concepts), include=world.include)), folder)
     return folder
 
 

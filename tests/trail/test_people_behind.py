@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from culturekit.cli.trace_command import trail_lines
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction
 from culturekit.families.handles.inputs import Files
@@ -12,7 +13,6 @@ from culturekit.families.qvs import QvsReads, qvs
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.storage.tables import read_table, write_table
 from culturekit.trail.find_score import find_score
-from culturekit.trail.tell import trail_lines
 from culturekit.trail.walk_back import walk_back
 from tests.verify.test_families import made
 

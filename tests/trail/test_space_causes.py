@@ -88,11 +88,11 @@ UNSURE = World(verdicts={"Q1": "review", "Q7": "remove"})
 def test_what_a_release_takes_in_besides_what_was_kept(
     tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = compared(tmp_path, UNSURE, replace(UNSURE, include=("review",)), work, monkeypatch)
+    found = compared(tmp_path, UNSURE, replace(UNSURE, include="review"), work, monkeypatch)
     assert told(found) == {("added", "Q1", "artifact"): (["config"], [])}
     assert because(found, "Q1") == "config: include of the run"
     assert found.rows["stage"].to_list() == ["release"]
-    other = replace(UNSURE, include=("review",)).with_item("Q3", "Sushi roll", UNSURE.items["Q3"][1])
+    other = replace(UNSURE, include="review").with_item("Q3", "Sushi roll", UNSURE.items["Q3"][1])
     both = told(compared(tmp_path / "both", UNSURE, other, work, monkeypatch))
     assert both == {("added", "Q1", "artifact"): (["config"], []), ("renamed", "Q3", "name"): (["dump"], [])}
 

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.cli.app import app
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.dump.ingest import IngestOptions
@@ -46,7 +47,7 @@ def stages(folder: Path, server: RunningServer) -> Iterator[Stage]:
     yield filter_stage(FilterReads(candidates, folder / "graph"), FilterOptions(concepts, spec))
     given = CompletionInputs(folder / "filter/kept.parquet", graph=folder / "graph")
     yield complete_stage(given, CompletionOptions(concepts, spec))
-    yield release_stage([folder / "completion/completed.parquet"], concepts, "sitelinks")
+    yield release_stage([folder / "completion/completed.parquet"], ReleaseOptions(concepts))
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Pa
     given = FilterReads(paid_run / "candidates/candidates.parquet")
     kept = filter_stage(given, FilterOptions(concepts, "rules"), name="kept")
     run_stage(kept, tmp_path / "kept", engine=HereEngine(), progress=HeardProgress())
-    space = release_stage([tmp_path / "kept/kept.parquet"], concepts, "sitelinks")
+    space = release_stage([tmp_path / "kept/kept.parquet"], ReleaseOptions(concepts))
     run_stage(space, tmp_path / "cspace", engine=HereEngine(), progress=HeardProgress())
     judged = pl.read_parquet(tmp_path / "kept/kept.parquet").filter(pl.col("reason").str.starts_with("judge "))
     assert "answers for nothing and says the same again: no reply is stored" in told(tmp_path, judged["qid"][0])[1]

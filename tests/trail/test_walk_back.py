@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
+from culturekit.cli.trace_command import trail_lines
 from culturekit.errors import IntegrityError, UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.handles.inputs import Files
@@ -15,7 +16,6 @@ from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import MATCHES
 from culturekit.storage.tables import read_table, save_parquet
 from culturekit.trail.find_score import find_score
-from culturekit.trail.tell import trail_lines
 from culturekit.trail.upstream import upstream
 from culturekit.trail.walk_back import walk_back, walk_images
 from tests.conftest import HeardProgress, HereEngine

@@ -1,12 +1,14 @@
-"""What completing a collection can take at most: rounds of questions, and a check of all that they may bring."""
+"""What completing a collection can take at most, and what a pilot says of it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Protocol
 
-from culturekit.builders.completing.completion_cells import Cell
+from culturekit.builders.completing.completion import CompletionInputs, asking, prepare
+from culturekit.builders.completing.completion_cells import Cell, cells_of, drawn_cells
 from culturekit.builders.completing.completion_lookup import KnownItem
 from culturekit.builders.completing.completion_names import MOST_CHARACTERS
 from culturekit.builders.completing.completion_questions import (
@@ -22,20 +24,90 @@ from culturekit.builders.completing.completion_questions import (
     verification_request,
     wordings,
 )
+from culturekit.builders.completing.completion_rounds import CompletionRounds
 from culturekit.builders.completing.completion_state import CellState
 from culturekit.builders.filtering.filter_plan import nothing_to_pay
 from culturekit.builders.filtering.item_facts import LONGEST_CLASS, MOST_LISTED, ItemNames
+from culturekit.errors import UnusableReplies
+from culturekit.kg.concepts import Concept
+from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Outgoing, Request
 from culturekit.llm.journal.journal_entry import Mode
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.money.spending import read_spending
+from culturekit.llm.reply_watch import RepliesSeen, ReplyWatch
+from culturekit.records.work import Work
 from culturekit.stages.asking import Left
 
-__all__ = ["CompletionPlan", "PlannedCells", "plan_completion"]
+__all__ = ["CompletionPilot", "CompletionPlan", "PlannedCells", "plan_completion", "try_cells"]
+
+SAMPLED = 40
+"""Proposals of a pilot that are shown."""
+
 
 USUAL_NAME, USUAL_TEXT = "Name of a usual length", "a dish of the region, made of rice and beans, on feast days"
 LONGEST_NAME, WORST_TEXT = "\U00010348" * MOST_CHARACTERS, "~"
 """A letter of four bytes, and a mark that is written with an escape: nothing takes more room."""
+
+USUAL_ITEM = KnownItem("Q1", "x", USUAL_NAME, USUAL_TEXT, frozenset(), ("Q155",), ("Q746549", "Q2095"), "kept")
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionPilot:
+    """What one round of a few cells brought: what became of the proposals, and what of the replies could be used."""
+
+    tried: CompletionRounds
+    replies: RepliesSeen
+
+    @property
+    def to_mend(self) -> str:
+        """Why a person has to look at the replies first."""
+        return self.replies.to_mend
+
+    @property
+    def fates(self) -> dict[str, int]:
+        """How many proposals ended in which way."""
+        return dict(sorted(Counter(row.outcome for row in self.tried.proposals).items()))
+
+    def as_data(self) -> dict[str, object]:
+        """Give it as data."""
+        return {
+            "asked": len(self.tried.rounds),
+            "outcomes": dict(self.tried.ended_in()),
+            "proposals": self.fates,
+            "samples": [(row.outcome, row.name, row.cell.id) for row in self.tried.proposals[:SAMPLED]],
+            "replies": asdict(self.replies),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Say it in words."""
+        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.tried.ended_in().items())
+        yield f"pilot: one round of {len(self.tried.rounds):,} pairs ({ended}); the answers are kept for the run"
+        yield f"  proposals: {', '.join(f'{count:,} {fate}' for fate, count in self.fates.items()) or 'none'}"
+        yield from self.replies.lines()
+        for row in self.tried.proposals[:SAMPLED]:
+            yield f"  {row.cell.id}: {row.name[:60]!r} {row.outcome} {row.reason}".rstrip()
+
+
+def try_cells(
+    work: Work,
+    inputs: CompletionInputs,
+    concepts: Sequence[Concept],
+    client: Client | FreeClient,
+    *,
+    size: int,
+    limits: CompletionLimits,
+    llm: LlmOptions = DEFAULTS,
+) -> CompletionPilot:
+    """Do the first round of a few cells; the answers lie in the journal for the run to come."""
+    cells = drawn_cells(cells_of(concepts), size)
+    completion = prepare(inputs.open(work.scratch), concepts, cells, limits)
+    watch, stopped = ReplyWatch(go_on=llm.go_on), ""
+    try:
+        completion.run(asking(work, client, llm, watch), rounds=1)
+    except UnusableReplies as error:
+        stopped = str(error)
+    return CompletionPilot(completion, watch.seen(stopped=stopped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +262,6 @@ def check_of(
     kind = max(state.cell.kinds, key=len)
     proposal = Proposal(name, others, kind, WORST_TEXT * LONGEST_WHAT if worst else USUAL_TEXT)
     return f"{state.cell.id}/00/000", proposal, state.cell, item
-
-
-USUAL_ITEM = KnownItem("Q1", "x", USUAL_NAME, USUAL_TEXT, frozenset(), ("Q155",), ("Q746549", "Q2095"), "kept")
 
 
 def largest_item() -> KnownItem:

@@ -2,9 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+from pydantic import Field
 
 from culturekit.builders.popularity import PopularitySource
 from culturekit.builders.space.release_files import ReleaseFormat, check_formats, write_release_files
@@ -12,17 +15,46 @@ from culturekit.errors import IntegrityError, UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.qids import QID
+from culturekit.kg.walk.root_choice import Roots
 from culturekit.records.choices import Included
 from culturekit.records.schemas import CSPACE, DROPS, KEPT
 from culturekit.records.work import UNDER_REVIEW, Outcome, Work
+from culturekit.stages.stage_command import Typed
 from culturekit.storage.system_errors import explained_outside
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["gathered", "release"]
+__all__ = ["ReleaseOptions", "gathered", "release"]
 
 NO_COUNTRY = "no country that countries.yaml knows"
 WAITS = "waits for review"
 SOURCES = ("wikidata", "llm")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOptions:
+    """Whose artifacts are released, by what they are rated, and in which forms they are written."""
+
+    roots: Roots
+    popularity: Annotated[
+        str,
+        Field(
+            description="Where popularity comes from, as a SPEC: `sitelinks`, `pageviews?contact=ADDRESS` or "
+            "`google_cse:FOLDER`."
+        ),
+    ] = "sitelinks"
+    formats: Annotated[
+        tuple[ReleaseFormat, ...],
+        Field(description="Forms of the cultural space besides its table, split by concept."),
+        Typed(
+            "format",
+            once=True,
+            help="Forms to write, divided by commas: parquet, jsonl, csv, public, ntriples, turtle, json-ld.",
+        ),
+    ] = ("parquet",)
+    include: Annotated[
+        Included | None,
+        Field(description="`review` releases what waits for a person, too; manifest, card and report count it."),
+    ] = None
 
 
 def release(

@@ -2,19 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import Field
 
 from culturekit.metrics.arguments import check_choice
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import ANNOTATIONS
 
-__all__ = ["POOLS_BY", "PoolRatings", "PoolsBy", "pool_of", "pooled_ratings"]
+__all__ = ["POOLS_BY", "InRegion", "OutOfRegion", "PoolRatings", "PoolsBy", "pool_of", "pooled_ratings"]
 
 PoolsBy: TypeAlias = Literal["region", "in-region", "recruitment"]
+InRegion: TypeAlias = Annotated[int, Field(ge=0, le=50, description="Annotators of an item's own region.")]
+OutOfRegion: TypeAlias = Annotated[int, Field(ge=0, le=50, description="Annotators of other regions.")]
+"""How many people of either kind judge an item."""
+
 POOLS_BY: tuple[PoolsBy, ...] = ("region", "in-region", "recruitment")
 
 RECRUITMENT = "recruitment:"

@@ -1,10 +1,10 @@
 """From the dump to the prompts: graph, candidates, filter, completion, cultural space."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from culturekit.builders.completing.completion import CompletionInputs
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept, load_concept
@@ -42,13 +42,13 @@ def made(recipe: Recipe, run: Run) -> Path:
     size = works(lambda: sum(path.stat().st_size for path in dumps), "bytes")
     graph = run.add(ingest_stage(dumps, recipe.ingest), roles.GRAPH, plan=size)
     candidates = run.add(extract_stage(graph, concepts), roles.CANDIDATES)
-    kept = judged(recipe, run, tuple(concepts), candidates)
+    kept = judged(recipe, run, concepts, candidates)
     if (review := recipe.review) is not None:
         project = None if review.project is None else Path(review.project)
         files = ReviewFiles(tuple(map(Path, review.files)), project, review.by, review.on)
         kept = run.add(review_stage(kept, files), roles.REVIEW)
-    included = () if recipe.include is None else (recipe.include,)
-    run.add(release_stage([kept], concepts, recipe.popularity, recipe.release, include=included), roles.CSPACE)
+    options = ReleaseOptions(concepts, recipe.popularity, recipe.release, recipe.include)
+    run.add(release_stage([kept], options), roles.CSPACE)
     if recipe.card is not None:
         run.add(card_stage(run.folder(roles.CSPACE), hand_path(recipe.card)), roles.CARD)
     return kept
@@ -70,12 +70,12 @@ def asking(recipe: Recipe, run: Run, role: Role, model: str = "") -> LlmOptions:
     return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model)))
 
 
-def scoped_concepts(recipe: Recipe) -> Sequence[Concept]:
+def scoped_concepts(recipe: Recipe) -> tuple[Concept, ...]:
     """Load the root configs; the recipe's countries, where given, take the place of theirs."""
-    concepts = [load_concept(name) for name in recipe.concepts]
+    concepts = tuple(map(load_concept, recipe.concepts))
     if recipe.countries is None:
         return concepts
-    return [concept.model_copy(update={"countries": recipe.countries}) for concept in concepts]
+    return tuple(concept.model_copy(update={"countries": recipe.countries}) for concept in concepts)
 
 
 def prompts_of(recipe: Recipe, run: Run, *, statements: Path | None) -> Stage:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.defaults import RATERS
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_forecast import audit_forecast, images_for
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
@@ -41,7 +42,7 @@ class AuditWish:
         Field(ge=0.01, le=1, description="How often the mapping is right. [by the run's diagnosis, else 0.8]"),
     ] = None
     per_hour: Annotated[float, Field(ge=1, description="Answers that one person gives in an hour.")] = 200.0
-    people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = 3
+    people: Annotated[int, Field(ge=1, le=50, description="People who look at every image.")] = RATERS
     seed: Seed = 0
 
 

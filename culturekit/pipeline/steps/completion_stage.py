@@ -8,8 +8,13 @@ from pydantic import Field
 
 from culturekit.builders.completing.completion import CompletionInputs, complete, prepare
 from culturekit.builders.completing.completion_cells import cells_of
-from culturekit.builders.completing.completion_pilot import CompletionPilot, try_cells
-from culturekit.builders.completing.completion_plan import CompletionPlan, PlannedCells, plan_completion
+from culturekit.builders.completing.completion_plan import (
+    CompletionPilot,
+    CompletionPlan,
+    PlannedCells,
+    plan_completion,
+    try_cells,
+)
 from culturekit.builders.completing.completion_questions import CompletionLimits, wordings
 from culturekit.builders.completing.completion_state import CellState
 from culturekit.builders.filtering.item_facts import ItemNames

@@ -8,14 +8,14 @@ from typing import Any
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts, check_words, wordings_of
 from culturekit.builders.prompting.quotas import Group
-from culturekit.builders.space.cspace import release
+from culturekit.builders.space.cspace import ReleaseOptions, release
 from culturekit.builders.space.release_files import check_formats
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import countries, country_files
 from culturekit.kg.looking.compare import write_comparison
 from culturekit.pipeline.concept_options import released_concepts
-from culturekit.records.choices import GraphFormat, Included, ReleaseFormat
+from culturekit.records.choices import GraphFormat
 from culturekit.records.schemas import DIFF
 from culturekit.records.work import Outcome, Work
 from culturekit.registry import needing
@@ -40,31 +40,24 @@ STATEMENTS = "statements"
 """The role of a table that an earlier stage of the same run may still have to write."""
 
 
-def release_stage(
-    kept: Sequence[Path],
-    concepts: Sequence[Concept],
-    popularity: str,
-    formats: Sequence[ReleaseFormat] = (),
-    *,
-    include: Sequence[Included] = (),
-    name: str = "cspace",
-) -> Stage:
-    """Release the cultural space from tables of kept candidates; `include` takes in what waits for a person, too."""
-    source = SOURCES.make(popularity)
+def release_stage(kept: Sequence[Path], options: ReleaseOptions, *, name: str = "cspace") -> Stage:
+    """Release the cultural space from tables of kept candidates."""
+    source, formats = SOURCES.make(options.popularity), options.formats
+    include = [] if options.include is None else [options.include]
     tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
     wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
     return Stage(
         name,
         "release",
         3,
-        lambda work: release(work, kept, concepts, source, formats, include=include),
+        lambda work: release(work, kept, options.roots, source, formats, include=include),
         {**tables, **country_files(), **wording},
         {
             "popularity": dict(source.decides),
-            **SOURCES.brought_by(popularity),
+            **SOURCES.brought_by(options.popularity),
             "formats": list(formats),
-            "include": sorted(set(include)),
-            **released_concepts(concepts),
+            "include": include,
+            **released_concepts(options.roots),
         },
         packages=("polars",),
         before=partial(check_formats, formats),

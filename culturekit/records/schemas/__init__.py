@@ -2,6 +2,14 @@
 
 from collections.abc import Mapping
 
+from culturekit.records.schemas.activities import (
+    ACTIVITIES,
+    DESCRIPTOR_TRAIL,
+    MENTIONS,
+    PAGES,
+    PROPOSED_DESCRIPTORS,
+    PUBLISHED_DESCRIPTORS,
+)
 from culturekit.records.schemas.ground_truth import (
     AUTHORS_ROWS,
     CANDIDATES,
@@ -67,6 +75,7 @@ from culturekit.records.schemas.scores import (
 from culturekit.records.tables import Table
 
 __all__ = [
+    "ACTIVITIES",
     "ANNOTATIONS",
     "ANNOTATION_CHECKS",
     "ANNOTATION_KEY",
@@ -83,6 +92,7 @@ __all__ = [
     "DECISIONS",
     "DESCRIPTORS",
     "DESCRIPTOR_MATCHES",
+    "DESCRIPTOR_TRAIL",
     "DIFF",
     "DIFFERENCES",
     "DISAGREEMENTS",
@@ -95,9 +105,13 @@ __all__ = [
     "JUDGMENTS",
     "KEPT",
     "MATCHES",
+    "MENTIONS",
+    "PAGES",
     "PAIR_DISTANCES",
     "PROMPTS",
     "PROPOSALS",
+    "PROPOSED_DESCRIPTORS",
+    "PUBLISHED_DESCRIPTORS",
     "QUALITY",
     "QUARANTINE",
     "QUESTIONS",
@@ -127,6 +141,7 @@ __all__ = [
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
+        ACTIVITIES,
         ANNOTATIONS,
         ANNOTATION_CHECKS,
         ANNOTATION_KEY,
@@ -143,6 +158,7 @@ TABLES: Mapping[str, Table] = {
         DECISIONS,
         DESCRIPTORS,
         DESCRIPTOR_MATCHES,
+        DESCRIPTOR_TRAIL,
         DIFF,
         DIFFERENCES,
         DISAGREEMENTS,
@@ -155,9 +171,13 @@ TABLES: Mapping[str, Table] = {
         JUDGMENTS,
         KEPT,
         MATCHES,
+        MENTIONS,
+        PAGES,
         PAIR_DISTANCES,
         PROMPTS,
         PROPOSALS,
+        PROPOSED_DESCRIPTORS,
+        PUBLISHED_DESCRIPTORS,
         QUALITY,
         QUARANTINE,
         QUESTIONS,

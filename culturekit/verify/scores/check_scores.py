@@ -86,7 +86,7 @@ def check_of(kind: str) -> Check | str | None:
     if kind in SCORE_CHECKS or kind in BY_MEANS:
         return SCORE_CHECKS.get(kind)
     if kind not in OUTSIDE.names():
-        return f"no check of {kind} is installed"
+        return f"no check of {kind} is installed, nor named by --plugins"
     try:
         check: Check = OUTSIDE.load(kind)
         plugin = OUTSIDE.find(kind).plugin

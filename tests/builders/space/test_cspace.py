@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.popularity import Sitelinks
-from culturekit.builders.space.cspace import release
+from culturekit.builders.space.cspace import ReleaseOptions, release
 from culturekit.builders.space.public_cube import read_public_cube
 from culturekit.builders.space.release_files import read_formats
 from culturekit.builders.space.space_triples import COLUMN, ROW
@@ -242,7 +242,8 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
         (answers / f"{number}.json").write_text(json.dumps(reply), encoding="utf-8")
     table = write_table(tmp_path, KEPT, rows_of(KEPT, kept("Q5", "Q155"), kept("Q6", "Q155")))
     final = tmp_path / "cspace"
-    stage = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    options = ReleaseOptions((ART,), f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    stage = release_stage([table], options)
     run = run_stage(stage, final, engine=HereEngine(), progress=HeardProgress())
     space = read_table(final / "cspace.parquet", CSPACE)
     assert space["popularity"].to_list() == [1.0, 0.5]
@@ -253,7 +254,7 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
     assert str(answers).encode() not in content
     assert run.manifest.options["popularity"]["source"] == "google_cse"
     (answers / "1.json").unlink()
-    again = release_stage([table], [ART], f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
+    again = release_stage([table], options)
     assert run_stage(again, final, engine=HereEngine(), progress=HeardProgress(), replace=True).state == "built"
 
 
@@ -266,7 +267,7 @@ def without_rdflib(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_rdflib")
 def test_a_missing_package_for_triples_is_said_before_anything_is_done(work: Work, tmp_path: Path) -> None:
     with pytest.raises(MissingDependency, match=r"a release in triples needs the package rdflib.*culturekit\[kg\]"):
-        release_stage([tmp_path / "absent"], [ART], "sitelinks", ("csv", "turtle")).before()
-    release_stage([tmp_path / "absent"], [ART], "sitelinks", ("csv",)).before()
+        release_stage([tmp_path / "absent"], ReleaseOptions((ART,), formats=("csv", "turtle"))).before()
+    release_stage([tmp_path / "absent"], ReleaseOptions((ART,), formats=("csv",))).before()
     with pytest.raises(MissingDependency, match="the package rdflib"):
         release(work, [tmp_path / "absent"], [ART], Sitelinks(), ("turtle",))

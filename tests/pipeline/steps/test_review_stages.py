@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.prompting.prompt_options import PromptOptions
+from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.errors import ConfigError, UsageError
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.countries import countries
@@ -111,7 +112,7 @@ def test_what_is_missing_for_an_import_is_said(kept: Path, tmp_path: Path) -> No
 
 
 def test_a_quota_runs_over_every_country_of_the_root_configs(kept: Path, tmp_path: Path) -> None:
-    done(release_stage([kept], [CUISINE], "sitelinks"), tmp_path)
+    done(release_stage([kept], ReleaseOptions((CUISINE,))), tmp_path)
     space = tmp_path / "cspace/cspace.parquet"
     manifest = done(prompts_stage(space, PromptOptions(quota="1"), seed=0), tmp_path)
     assert manifest.notes["findings"] == [f"quota not met: cuisine in {iso}: 0 of 1" for iso in ("JP", "NG")]

@@ -1,16 +1,48 @@
-"""A trail in lines of text."""
+"""`culturekit trace`: a score walked back, in lines of text."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated
 
+import typer
+
+from culturekit.cli.options import AsJson
+from culturekit.errors import UsageError
 from culturekit.trail.evidence import PathNode, Said
+from culturekit.trail.find_score import find_score
 from culturekit.trail.people_behind import people_lines
 from culturekit.trail.stage_verdicts import verdict_lines
-from culturekit.trail.walk_back import Neighbour, Trail
+from culturekit.trail.walk_back import Neighbour, Trail, walk_back, walk_images
 
-__all__ = ["image_lines", "trail_lines"]
+__all__ = ["trace", "trail_lines"]
 
 SHOWN_OF_LINE = 400
 """How many characters of a dump line are printed; `--json` gives all."""
+
+
+def trace(
+    score: Annotated[str, typer.Argument(help="RUN#ROW, or RUN?metric=vs&model=NAME&concept=NAME&kernel=NAME.")],
+    image: Annotated[str | None, typer.Option(help="Walk by this image. [the first one of the score]")] = None,
+    images: Annotated[
+        int, typer.Option(min=1, max=1000, help="Walk by so many images, from the score's first repeat to its last.")
+    ] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Walk one score back: images, prompt, neighbours with margins, artifact, path of QIDs, line of the dump."""
+    if image is not None and images > 1:
+        raise UsageError("--image names one image, --images asks for several", expected="one of the two")
+    folder, row = find_score(score)
+    trails = walk_images(folder, row, count=images) if images > 1 else [walk_back(folder, row, image_id=image)]
+    first, *others = trails
+    if as_json:
+        print(json.dumps({**asdict(first), "more": [asdict(trail) for trail in others]}, default=str))
+        return
+    for line in trail_lines(first):
+        print(line)
+    for trail in others:
+        for line in ("", *image_lines(trail)):
+            print(line)
 
 
 def trail_lines(trail: Trail) -> Iterator[str]:

@@ -1,0 +1,44 @@
+"""`culturekit config`: recipes as a format."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson
+from culturekit.errors import UsageError
+from culturekit.records.choices import SchemaKind
+
+__all__ = ["config_app"]
+
+config_app = typer.Typer(no_args_is_help=True, help="Recipes as a format.")
+
+
+@config_app.callback()
+def config_group() -> None:
+    """Keep `config` a group while it has one command."""
+
+
+@config_app.command(epilog="Example: culturekit config schema > recipe.schema.json")
+def schema(
+    kind: Annotated[SchemaKind, typer.Argument(help="Kind of YAML file.")] = "recipe",
+    recipe: Annotated[
+        str | None, typer.Option(help="Which kind of recipe, as its key `recipe` names it. [cube]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of a kind of YAML file, for editors; with --json on one line."""
+    from culturekit.config.kinds import recipe_kind
+    from culturekit.config.schema import described, schema_of
+
+    if recipe is not None:
+        if kind != "recipe":
+            raise UsageError("--recipe names a kind of recipe", expected="recipe as the kind of file", found=kind)
+        schema = described(kind, recipe_kind(recipe).model)
+    elif kind == "annotation":
+        from culturekit.annotate.scheme import Scheme
+
+        schema = described(kind, Scheme)
+    else:
+        schema = schema_of(kind)
+    print(json.dumps(schema, indent=None if as_json else 2))

@@ -1,0 +1,31 @@
+"""`culturekit cspace release`: from kept candidates to the cultural space."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.builders.space.cspace import ReleaseOptions
+from culturekit.builders.space.release_files import read_formats
+from culturekit.cli.options import Also, AsJson, Out, Wait
+from culturekit.cli.stages import run_one
+from culturekit.pipeline.steps.graph_stages import release_stage
+
+__all__ = ["release"]
+
+
+def release(
+    kept: Annotated[
+        list[Path], typer.Option(help="Table that `cspace filter` or `cspace complete` wrote. Repeatable.")
+    ],
+    out: Out,
+    options: ReleaseOptions,
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the cultural space: a row per artifact that was kept and country, whole and by concept, with checksums."""
+    more = {None: (), "both": ("csv", "jsonl")}.get(also, (also,))
+    options = replace(options, formats=read_formats(",".join((*options.formats, *more))))
+    run_one(release_stage(kept, options), out, wait=wait, as_json=as_json)
