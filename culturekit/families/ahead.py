@@ -117,7 +117,7 @@ class AheadOptions:
 
 def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> Stage:
     """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
-    known = replace(options, groups=groups_of(options.scheme), encoder=given.phrases.encoder)
+    known = replace(options, groups=groups_of(options.scheme), encoder=options.encoder or given.phrases.encoder)
 
     def score(work: Work) -> Scored:
         answer = score_ahead(given.tables(work.scratch), options=known)

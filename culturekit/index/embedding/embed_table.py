@@ -23,9 +23,9 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["EmbedOptions", "EmbedSource", "TextColumns", "embed_table", "texts_of"]
 
-KNOWN = (("prompt_id", "text"), ("id", "text"), ("token", "token"), ("phrase", "phrase"))
+KNOWN = (("prompt_id", "text"), ("id", "text"), ("token", "token"), ("phrase", "phrase"), ("item", "item"))
 """Pairs of id and text that are found without being named: of prompts, of any table, and of phrases, which are their
-own ids."""
+own ids; those that a model extracted are the items of judgments."""
 
 EMPTY = "empty text"
 

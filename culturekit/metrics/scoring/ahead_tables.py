@@ -13,7 +13,7 @@ from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
 
-__all__ = ["Described", "Excess", "described_images", "excess_of_images", "pictured"]
+__all__ = ["ANSWERED", "EXTRACT", "Described", "Excess", "described_images", "excess_of_images", "pictured"]
 
 EXTRACT, STEREOTYPE = "extract", "stereotype"
 """The tasks of the judgments: descriptors that a model extracted, scores of stereotype candidates."""

@@ -27,7 +27,8 @@ def model_images(
 
     `prompts` counts those of some kinds as far as it can be known before they are built.
     """
-    asked, space, backend = run.table(roles.PROMPTS), run.table(roles.CSPACE), model.backend
+    asked, backend = run.table(roles.PROMPTS), model.backend
+    space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
     llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
     return run.add(stage, role, model.name, plan=makes(prompts))
