@@ -45,6 +45,9 @@ MARKED = {"align": "align_marked", "hal": "hal_marked"}
 
 PEOPLE = "people"
 
+ARTICLE = "^(?:a|an|the|some) "
+"""What phrases may begin with that are the same to people, who are to tick each thing once."""
+
 OTHER = "other"
 HALF = 0.5
 SHOWN, RELEVANT = "shown/", "relevant/"
@@ -72,7 +75,8 @@ def scene_items_stage(
         activity = pl.col("activity") if "activity" in table.columns else pl.col("text")
         about = table.select("prompt_id", "country", "group", activity=activity)
         lists = offered.with_columns(pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String))
-        lists = lists.unique(["prompt_id", "token"], keep="first", maintain_order=True).sort("prompt_id", "token")
+        lists = lists.with_columns(bare=pl.col("token").str.replace(ARTICLE, ""))
+        lists = lists.unique(["prompt_id", "bare"], keep="first", maintain_order=True).sort("prompt_id", "token")
         lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
         drawn = read_table(sample, AUDIT_SAMPLE).join(about, on="prompt_id")
         named = {code: one.name for code, one in countries().items()}
