@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt
-WORK := kg,llm,faiss-cpu,dev
+WORK := kg,llm,sources,faiss-cpu,dev
 REST := embed,openclip,generate,scale
 
 .PHONY: demo test-fast test test-all test-thorough lint env env-all bench bench-full docs clean

@@ -94,6 +94,7 @@ RECIPES: Registry[RecipeKind] = Registry(
     "kind of recipe",
     [
         Entry("cube", "culturekit.pipeline.cube.wiring:CUBE", "how diverse what models show is"),
+        Entry("cultivate", "culturekit.pipeline.cultivate.wiring:CULTIVATE", "how well models know social activities"),
     ],
     point="recipe",
     wanted=f"{__name__}:RecipeKind",

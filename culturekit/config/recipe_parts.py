@@ -27,7 +27,19 @@ from culturekit.metrics.corrected.audit_design import Design
 from culturekit.records.choices import ChannelsName
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
-__all__ = ["Audit", "Buying", "Diagnosis", "Gaps", "Instrument", "Llm", "Model", "References", "Review", "Tags"]
+__all__ = [
+    "Audit",
+    "BackendSpec",
+    "Buying",
+    "Diagnosis",
+    "Gaps",
+    "Instrument",
+    "Llm",
+    "Model",
+    "References",
+    "Review",
+    "Tags",
+]
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]

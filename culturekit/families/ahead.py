@@ -89,9 +89,9 @@ class AheadOptions:
     quantile: Annotated[
         float | None, Field(ge=0, le=1, description="Find tau instead, as this quantile over the real images.")
     ] = None
-    aggregate: Annotated[Aggregate, Field(description="Mean over dimensions, or one share of all descriptors.")] = (
-        "dimension"
-    )
+    aggregate: Annotated[
+        Aggregate, Field(description="Mean over dimensions, or one share of all descriptors; `people` is in neither.")
+    ] = "dimension"
     reduce: Annotated[Reduce, Field(description="Over stereotypes: their mean, or the worst.")] = "mean"
     target: Annotated[
         Target | None,
@@ -117,7 +117,7 @@ class AheadOptions:
 
 def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> Stage:
     """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
-    known = replace(options, groups=groups_of(options.scheme), encoder=given.phrases.encoder)
+    known = replace(options, groups=groups_of(options.scheme), encoder=options.encoder or given.phrases.encoder)
 
     def score(work: Work) -> Scored:
         answer = score_ahead(given.tables(work.scratch), options=known)
@@ -126,7 +126,7 @@ def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> 
             write_table(work.out, EXAGGERATIONS, answer.exaggerations)
         return answer.scored
 
-    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, name=name)
+    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, version=2, name=name)
 
 
 AHEAD = Family(

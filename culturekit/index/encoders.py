@@ -79,6 +79,11 @@ ENCODERS: Registry[Encoder] = Registry(
             "culturekit.index.models.embedded_encoder:make",
             "colours and edges, without weights; for pictures of the simulated backend only",
         ),
+        Entry(
+            "letters",
+            "culturekit.index.models.letters_encoder:make",
+            "words and runs of letters, without weights; for phrases of simulated worlds; texts only",
+        ),
     ],
     point="encoder",
     contract=ENCODER,

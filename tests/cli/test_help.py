@@ -27,7 +27,7 @@ CONTRACT = {
     "index remove", "index compact",
     "score gaps", "score meta", "score ahead", "score c3", "score qvs", "score distribution",
     "score audit-sample", "score audited", "score judged", "audit plan", "score ranks",
-    "judge extract", "judge likert", "judge stereotypes",
+    "judge extract", "judge likert", "judge stereotypes", "references choose",
     "metrics list", "metrics show", "config schema", "score task1", "score task2",
     "score survey", "score tones", "score dialects", "score neutral", "score question-pairs", "score ratings",
     "score pairs", "score spread", "score within",
@@ -37,6 +37,8 @@ CONTRACT = {
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor", "plugins",
     "init",
+    "activities read", "activities extract", "activities merge", "activities prompts",
+    "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

@@ -302,10 +302,42 @@ def without(rows: list[dict[str, Any]], **fixed: Any) -> list[dict[str, Any]]:
     return [row for row in rows if any(row[name] != wanted for name, wanted in fixed.items())]
 
 
+def asked(prompt: str, dimension: str, token: str) -> dict[str, Any]:
+    about = {"style": "neutral", "necessity": "optional", "proposers": ["a"]}
+    return {"prompt_id": prompt, "dimension": dimension, "token": token, **about}
+
+
+def renamed(rows: list[dict[str, Any]], before: str, after: str) -> list[dict[str, Any]]:
+    return [{**row, "dimension": after if row.get("dimension") == before else row.get("dimension")} for row in rows]
+
+
+@pytest.mark.parametrize("side", ["descriptors", "extracted"])
+def test_setting_is_a_name_of_background_on_either_side(side: str) -> None:
+    drawn = world(seed=18)
+    changes: dict[str, Any] = {side: renamed(getattr(drawn, side), "background", "Setting")}
+    mixed = replace(drawn, **changes)
+    one, other = scored(drawn), scored(mixed)
+    assert one.scored.scores.equals(other.scored.scores)
+    assert one.scored.left_out == other.scored.left_out
+    assert one.descriptors.equals(other.descriptors)
+
+
+def test_a_dimension_without_any_reference_refuses_the_score() -> None:
+    drawn = world(seed=19)
+    gone = [row for row in drawn.descriptors if row["dimension"] != "attire"]
+    with pytest.raises(UsageError, match="attire was extracted and has no reference in any prompt"):
+        scored(replace(drawn, descriptors=gone))
+    with pytest.raises(UsageError, match="clothes has references and was not extracted"):
+        scored(replace(drawn, descriptors=renamed(drawn.descriptors, "attire", "clothes")))
+    narrow = replace(OPTIONS, extractor_dimensions=("setting", "objects"))
+    assert scored(replace(drawn, descriptors=gone), narrow).scored.scores.height
+
+
 def test_what_is_not_scored_is_counted_by_reason() -> None:
     drawn = world(seed=12)
     drawn = replace(
         drawn,
+        descriptors=[*drawn.descriptors, asked("p4", "spatial", "thing 5")],
         images=[
             *drawn.images,
             image_row("failed", model="ann", prompt_id="p0", repeat=7, status="blocked"),

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-__all__ = ["AskedFor", "Shown", "SimulatedPeople", "answers_of", "is_careless", "person_draws"]
+__all__ = ["AskedFor", "Shown", "SimulatedPeople", "answers_of", "is_careless", "person_draws", "step"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

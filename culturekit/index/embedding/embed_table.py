@@ -23,9 +23,9 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["EmbedOptions", "EmbedSource", "TextColumns", "embed_table", "texts_of"]
 
-KNOWN = (("prompt_id", "text"), ("id", "text"), ("token", "token"), ("phrase", "phrase"))
+KNOWN = (("prompt_id", "text"), ("id", "text"), ("token", "token"), ("phrase", "phrase"), ("item", "item"))
 """Pairs of id and text that are found without being named: of prompts, of any table, and of phrases, which are their
-own ids."""
+own ids; those that a model extracted are the items of judgments."""
 
 EMPTY = "empty text"
 
@@ -189,9 +189,7 @@ def embed_images_of(work: Work, path: Path, encoder: str) -> tuple[dict[str, int
 def embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> tuple[dict[str, int], dict[str, Any]]:
     """Embed the texts of tables."""
     found = texts_of(source.texts, source.columns)
-    vectors, long = embed_texts(
-        list(found.texts.values()), encoder, work.scratch, engine=work.engine, progress=work.progress
-    )
+    vectors, long = embed_texts(list(found.texts.values()), encoder, work.scratch, progress=work.progress)
     save(work.out / "vectors.npy", vectors)
     write_ids(work.out, list(found.texts))
     write_drops(work.out, found.left_out)

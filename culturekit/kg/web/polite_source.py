@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import SplitResult, urljoin
 
@@ -26,6 +27,8 @@ TRIES = 5
 PASSING = {429, 500, 502, 503, 504}
 MOVED = {301, 302, 303, 307, 308}
 KEPT = "What was answered is kept: run the same command again and it goes on from there."
+
+NOTHING: Mapping[int, str] = MappingProxyType({})
 
 Answer = TypeVar("Answer")
 
@@ -66,12 +69,28 @@ class PoliteSource:
     def ask(self, path: str, answer: type[Answer], *, missing: Answer | None = None) -> Answer:
         """Answer a GET below the base URL; `missing` stands for what the service does not know (404)."""
         url = f"{self.base.rstrip('/')}/{path}" if path and not path.startswith("?") else f"{self.base}{path}"
+
+        def read(status: int, body: bytes) -> Answer:
+            return missing if status == 404 and missing is not None else self.read(status, body, answer)
+
+        return self.tried(url, read, ("json",))
+
+    def text(self, url: str, *, kinds: tuple[str, ...], instead: Mapping[int, str] = NOTHING) -> str:
+        """Give a page as text, where it is of one of some kinds; `instead` stands for answers of a status."""
+
+        def read(status: int, body: bytes) -> str:
+            if status in instead:
+                return instead[status]
+            self.check_status(status, body)
+            return body.decode("utf-8", "replace")
+
+        return self.tried(url, read, kinds)
+
+    def tried(self, url: str, read: Callable[[int, bytes], Answer], kinds: tuple[str, ...]) -> Answer:
+        """Ask until an answer comes that can be read, or it has been tried often enough."""
         for attempt in range(1, TRIES + 1):
             try:
-                status, body = self.follow(url)
-                if status == 404 and missing is not None:
-                    return missing
-                return self.read(status, body, answer)
+                return read(*self.follow(url, kinds))
             except Passing as failure:
                 wait = float(2 ** (attempt - 1)) if failure.wait is None else failure.wait
                 if attempt == TRIES or wait > LONGEST_WAIT:
@@ -86,27 +105,31 @@ class PoliteSource:
         raise AssertionError("unreachable")
 
     def read(self, status: int, body: bytes, answer: type[Answer]) -> Answer:
-        """Read the body of a good reply; say of any other that it was refused."""
-        if status != 200:
-            said = " ".join(body[:2000].decode("utf-8", "replace").split())[:300]
-            raise UpstreamUnavailable(
-                f"the service refused (HTTP {status})", where=self.base, found=said, hint=self.hint
-            )
+        """Read the body of a good reply."""
+        self.check_status(status, body)
         try:
             return msgspec.json.decode(body, type=answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Passing(f"the reply is not what the service documents ({error})") from error
 
-    def follow(self, url: str) -> tuple[int, bytes]:
+    def check_status(self, status: int, body: bytes) -> None:
+        """Say of a reply that is not good that it was refused."""
+        if status != 200:
+            said = " ".join(body[:2000].decode("utf-8", "replace").split())[:300]
+            raise UpstreamUnavailable(
+                f"the service refused (HTTP {status})", where=self.base, found=said, hint=self.hint
+            )
+
+    def follow(self, url: str, kinds: tuple[str, ...]) -> tuple[int, bytes]:
         """Send a GET, wherever the page has moved: elsewhere only to a public address, and without secrets."""
         at, home = url, origin(check_url(url))
         for _ in range(MAX_REDIRECTS + 1):
             parts = check_url(at)
-            status, headers, body = self.send(parts, home=origin(parts) == home)
+            status, headers, body = self.send(parts, kinds, home=origin(parts) == home)
             if status in PASSING:
                 raise Passing(f"HTTP {status}", retry_after(headers.get("Retry-After", "")))
             if status not in MOVED:
-                check_kind(status, headers.get("Content-Type", ""))
+                check_kind(status, headers.get("Content-Type", ""), kinds)
                 return status, body
             location = headers.get("Location", "")
             target = urljoin(at, location)
@@ -115,11 +138,11 @@ class PoliteSource:
             at = target
         raise UpstreamUnavailable("the service redirects again and again", where=self.base)
 
-    def send(self, parts: SplitResult, *, home: bool) -> tuple[int, Mapping[str, str], bytes]:
+    def send(self, parts: SplitResult, kinds: tuple[str, ...], *, home: bool) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request, not sooner after the last one than agreed."""
         self.keep_pace()
         agent = f"culturekit/{VERSION}" + (f" ({self.contact})" if self.contact else "")
-        headers = {"Accept": "application/json", "User-Agent": agent}
+        headers = {"Accept": "application/json" if "json" in kinds else "text/html, text/plain", "User-Agent": agent}
         if home:
             headers |= {name: reveal() for name, reveal in self.secrets.items()}
         connection = connect_to(parts, self.timeout, may_be_here=home and names_this_machine(parts.hostname or ""))
@@ -162,7 +185,8 @@ def origin(parts: SplitResult) -> tuple[str, str, int | None]:
     return parts.scheme, (parts.hostname or "").lower(), parts.port
 
 
-def check_kind(status: int, kind: str) -> None:
+def check_kind(status: int, kind: str, kinds: tuple[str, ...]) -> None:
     """Refuse a page of a proxy or a login in place of data."""
-    if status == 200 and kind and "json" not in kind.lower():
-        raise Passing(f"the reply is {kind.partition(';')[0].strip()}, not JSON")
+    if status == 200 and kind and not any(word in kind.lower() for word in kinds):
+        wanted = " or ".join(word.upper() for word in kinds)
+        raise Passing(f"the reply is {kind.partition(';')[0].strip()}, not {wanted}")

@@ -71,10 +71,25 @@ def check_proposal(data: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+def take_the_first(data: Mapping[str, object]) -> dict[str, object]:
+    """Keep the first descriptors of the union as they are: rules do not know which of them are right."""
+    candidates, most = data["candidates"], data["at_most"]
+    assert isinstance(candidates, list)
+    assert isinstance(most, int)
+    numbers = [str(each["number"]) for each in candidates]
+    kept = [{"number": number, "merges": []} for number in numbers[:most]]
+    return {
+        "id": str(data["id"]),
+        "kept": kept,
+        "left_out": [{"number": number, "reason": "too many"} for number in numbers[most:]],
+    }
+
+
 RULES: Mapping[str, Callable[[Mapping[str, object]], Mapping[str, object]]] = {
     "cspace.filter": judge_candidate,
     "cspace.propose": propose_nothing,
     "cspace.verify": check_proposal,
+    "descriptors.refine": take_the_first,
 }
 
 

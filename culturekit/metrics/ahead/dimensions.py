@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,14 +19,37 @@ __all__ = [
     "calibrate_tau",
     "check_tau",
     "compared",
+    "dimension_name",
     "extracted_by",
 ]
+
+Value = TypeVar("Value")
 
 DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
 """What the published extractor describes of an image."""
 
 NOT_EXTRACTED = frozenset({"people"})
 """What published references have and the published extractor does not."""
+
+ALIASES = {"setting": "background"}
+"""The published data and extractor call the first dimension `setting`, the paper calls it background."""
+
+
+def dimension_name(written: str) -> str:
+    """Give the one name of a dimension, however it is written."""
+    folded = " ".join(written.casefold().split())
+    return ALIASES.get(folded, folded)
+
+
+def named_once(argument: str, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Give what stands under each dimension, by the one name of that dimension."""
+    named: dict[str, Value] = {}
+    for written, value in given.items():
+        if dimension_name(written) in named:
+            raise argument_error(argument, f"each dimension once: {written!r} is a name of another one there", given)
+        named[dimension_name(written)] = value
+    return named
+
 
 Similarities: TypeAlias = Mapping[str, ArrayLike | None]
 """Of one image: dimension -> cosines, (n_pred, n_ref); None for a dimension that the extractor does not have."""
@@ -63,10 +86,11 @@ def compared(
     counts = reference_counts(n_ref)
     if not isinstance(similarities, Mapping):
         raise argument_error("similarities", "a mapping of dimension to (n_pred, n_ref) similarities", similarities)
-    seen = extracted_by(counts, [similarities], extractor_dimensions)
-    arrays = {name: matrix(name, similarities.get(name), counts[name]) for name in sorted(seen)}
+    found = named_once("similarities", similarities)
+    seen = extracted_by(counts, [found], extractor_dimensions)
+    arrays = {name: matrix(name, found.get(name), counts[name]) for name in sorted(seen)}
     referenced = {name for name, count in counts.items() if count}
-    unasked = {name for name, array in similarities.items() if counts.get(name, 0) == 0 and says_something(array)}
+    unasked = {name for name, array in found.items() if counts.get(name, 0) == 0 and says_something(array)}
     return Compared(arrays, tuple(sorted((referenced - seen) | unasked)))
 
 
@@ -76,9 +100,9 @@ def extracted_by(
     """Name the dimensions with references that the extractor has; any image that has one shows that it does."""
     referenced = {name for name, count in counts.items() if count}
     if extractor_dimensions is not None:
-        return referenced & set(extractor_dimensions)
-    had = {name for image in images for name, array in image.items() if array is not None}
-    lacked = {name for image in images for name, array in image.items() if array is None}
+        return referenced & set(map(dimension_name, extractor_dimensions))
+    had = {dimension_name(name) for image in images for name, array in image.items() if array is not None}
+    lacked = {dimension_name(name) for image in images for name, array in image.items() if array is None}
     return {name for name in referenced if name in had or name not in lacked | NOT_EXTRACTED}
 
 
@@ -89,7 +113,7 @@ def reference_counts(n_ref: Mapping[str, int]) -> dict[str, int]:
     for name, count in n_ref.items():
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
             raise argument_error(f"n_ref[{name!r}]", "a whole number of at least 0", count)
-    return {name: int(count) for name, count in n_ref.items()}
+    return {name: int(count) for name, count in named_once("n_ref", n_ref).items()}
 
 
 def matrix(name: str, array: ArrayLike | None, references: int) -> NDArray[np.float64]:

@@ -19,8 +19,9 @@ MATCHING = (
     "tau belongs to the encoder of the phrases. The published 0.29, 0.39 and 0.52 (the default) are the quartiles "
     "found with all-MiniLM-L6-v2; for another encoder find it from real images (calibrate_tau, or --quantile).",
     "A dimension in which nothing was said of an image counts 0. The metric `empty` says how often that was.",
-    "References in a dimension that the extractor does not have, such as people, are left out and counted in the "
-    "manifest.",
+    "References in `people`, which the published extractor does not have, are in neither aggregate: not in the mean "
+    "over dimensions and not in the pooled share. They are counted in the manifest. Where another dimension stands on "
+    "one side only nothing is scored; `setting` is a name of background.",
 )
 
 DESCRIPTORS = "descriptors: prompt_id, dimension, token"

@@ -16,12 +16,10 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
-def drawn_rows(shares: Array, rng: np.random.Generator) -> Counts:
-    """Draw a label for each row of shares."""
-    sums = shares.cumsum(axis=1)
-    return np.asarray(
-        (sums <= rng.random(len(shares))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=shares.shape[1] - 1)
-    )
+def drawn_rows(shares: Array, rng: np.random.Generator, *, times: Counts | int = 1) -> Counts:
+    """Draw a label for each row of shares, or as many as are asked for."""
+    sums = shares.cumsum(axis=1).repeat(times, axis=0)
+    return np.asarray((sums <= rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=shares.shape[1] - 1))
 
 
 def drawn_counts(images: Counts, chances: Array, rng: np.random.Generator) -> Counts:
@@ -29,8 +27,8 @@ def drawn_counts(images: Counts, chances: Array, rng: np.random.Generator) -> Co
     rows, labels = chances.shape
     if images.sum() > ONE_BY_ONE * rows:
         return rng.multinomial(images, chances)
-    of = np.repeat(np.arange(rows), images)
-    return np.bincount(of * labels + drawn_rows(chances[of], rng), minlength=chances.size).reshape(chances.shape)
+    drawn = drawn_rows(chances, rng, times=images)
+    return np.bincount(np.arange(rows).repeat(images) * labels + drawn, minlength=chances.size).reshape(chances.shape)
 
 
 def drawn_shares(parameters: Array, rng: np.random.Generator) -> Array:

@@ -21,7 +21,7 @@ from culturekit.metrics.corrected.imputed_draws import (
 
 __all__ = ["Findings", "Imputed", "ImputedPrompts", "impute"]
 
-SETTLING, KEPT = 120, 120
+SETTLING, KEPT = 60, 100
 """Rounds until the first that counts, and those that count."""
 
 DRAWN = 240

@@ -58,13 +58,15 @@ def rectified(
     part = np.arange(len(found.prompt)) % FOLDS
     part = part[rng.permutation(len(part))]
     imputed = [impute(mapped, found.of(part != fold), parents, none, rng=rng) for fold in range(FOLDS)]
-    draws = np.stack([drawn_values(one, diversity) for one in imputed])
+    counts = [some_counts(one, diversity.size) for one in imputed]
+    draws = np.stack([drawn_values(one, diversity) for one in counts])
     images = images_scatter(mapped, [one.drawn for one in imputed], diversity, rng)
     slopes = [slopes_of(diversity, one.shares, mapped) for one in imputed]
     shift, rest, alone = shift_of(mapped, found, part, imputed, slopes)
+    unseen = beyond(draws, counts, np.mean(slopes, axis=0))
     value = float(draws.mean()) + shift
     away = draws - draws.mean(axis=1, keepdims=True)
-    below, above = distances(away.ravel(), (rest + images) ** 0.5, alone**0.5, confidence)
+    below, above = distances(away.ravel(), (rest + images + unseen) ** 0.5, (alone + unseen) ** 0.5, confidence)
     low, high = value + below, value + above
     lowest = 1 / diversity.size
     if (found.shown > 0.5).any(axis=0).sum() == 1:
@@ -93,15 +95,28 @@ def distances(away: Array, error: float, alone: float, confidence: float) -> tup
     return narrower * float(below), narrower * float(above)
 
 
-def drawn_values(imputed: Imputed, diversity: ExpectedDiversity) -> Array:
+def some_counts(imputed: Imputed, size: int) -> Counts:
+    """Take of the draws as many as the diversity is computed of, int64 (some, n_prompts, n_labels)."""
+    kept, prompts = len(imputed.counts), int((imputed.counts[0].sum(axis=1) >= size).sum())
+    some = min(kept, max(ROWS // prompts, 30))
+    return imputed.counts[np.linspace(0, kept - 1, some).round().astype(np.int64)]
+
+
+def drawn_values(counts: Counts, diversity: ExpectedDiversity) -> Array:
     """Give the mean diversity of prompts for draws of what their images show."""
-    enough = imputed.counts.sum(axis=2)[0] >= diversity.size
-    counts = imputed.counts[:, enough]
-    kept, prompts, labels = counts.shape
-    if kept * prompts > ROWS:
-        counts = counts[np.linspace(0, kept - 1, max(ROWS // prompts, 30)).round().astype(np.int64)]
-    values = diversity.of_images(counts.reshape(-1, labels))
+    counts = counts[:, counts[0].sum(axis=1) >= diversity.size]
+    values = diversity.of_images(counts.reshape(-1, counts.shape[2]))
     return np.asarray(values.reshape(counts.shape[:2]).mean(axis=1))
+
+
+def beyond(draws: Array, counts: Sequence[Counts], slope: Array) -> float:
+    """Give the variance of all draws that the slope does not explain.
+
+    What people saw puts right how often labels are shown; how alike the images of a prompt are, only the draws tell,
+    and they differ from one imputation to the next.
+    """
+    explained = [np.einsum("dkl,kl->d", one, slope) / one[0].sum() for one in counts]
+    return float((draws - explained).var())
 
 
 def images_scatter(

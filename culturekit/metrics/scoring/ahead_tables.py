@@ -1,19 +1,19 @@
 """The tables that AHEaD reads: which images are scored, what was said of them, and what should have been."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.metrics.ahead.composite import Reduce, exaggeration
-from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.metrics.ahead.dimensions import DIMENSIONS, NOT_EXTRACTED, dimension_name
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.records.schemas import DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, PROMPTS
 
-__all__ = ["Described", "Excess", "described_images", "excess_of_images", "pictured"]
+__all__ = ["ANSWERED", "EXTRACT", "Described", "Excess", "described_images", "excess_of_images", "pictured"]
 
 EXTRACT, STEREOTYPE = "extract", "stereotype"
 """The tasks of the judgments: descriptors that a model extracted, scores of stereotype candidates."""
@@ -97,8 +97,10 @@ def described_images(
     left_out["images not described"] += images.height - told.height
     left_out["images the extractor failed on"] += told.height - answered.height
     said = phrases_said(rows.join(answered, on="image_id", how="semi"))
-    seen = has or (*DIMENSIONS, *rows["dimension"].drop_nulls().unique())
-    references = phrases_asked(descriptors, answered, seen, left_out)
+    references = phrases_asked(descriptors, answered)
+    seen = {*DIMENSIONS, *said["dimension"]} if has is None else {dimension_name(name) for name in has}
+    check_dimensions(references, said, seen, stated=has is not None)
+    references = without_unseen(references, seen, left_out)
     scored = answered.join(references, on="prompt_id", how="semi").sort("image_id")
     left_out["images of prompts without descriptors"] += answered.height - scored.height
     placed = said.join(scored.select("image_id", "prompt_id"), on="image_id", how="inner")
@@ -117,19 +119,44 @@ def phrases_said(rows: pl.DataFrame) -> pl.DataFrame:
             where=f"image {tokens.filter(pl.col('dimension').is_null())['image_id'][0]!r}",
             expected="a dimension: descriptors are compared within one",
         )
-    return normalised(tokens.select("image_id", "dimension", "item"), "item").unique()
+    return normalised(named(tokens.select("image_id", "dimension", "item")), "item").unique()
 
 
-def phrases_asked(
-    descriptors: pl.DataFrame, images: pl.DataFrame, has: tuple[str, ...], left_out: Counter[str]
-) -> pl.DataFrame:
+def phrases_asked(descriptors: pl.DataFrame, images: pl.DataFrame) -> pl.DataFrame:
     """Give prompt_id, dimension and normalised phrase of the references of some images' prompts, each once."""
     asked = checked(descriptors, DESCRIPTORS).join(images, on="prompt_id", how="semi")
-    phrases = normalised(asked.select("prompt_id", "dimension", "token"), "token").unique()
-    unseen = phrases.filter(~pl.col("dimension").is_in(has))
+    return normalised(named(asked.select("prompt_id", "dimension", "token")), "token").unique()
+
+
+def check_dimensions(references: pl.DataFrame, said: pl.DataFrame, seen: Set[str], *, stated: bool) -> None:
+    """Refuse references and predictions that do not speak of the same dimensions: one side would be lost unnoticed."""
+    asked = set(references["dimension"])
+    unasked = sorted((set(said["dimension"]) & seen) - asked) if asked else []
+    unseen = [] if stated else sorted(asked - seen - NOT_EXTRACTED)
+    if not unasked and not unseen:
+        return
+    lost = [f"{name} was extracted and has no reference in any prompt" for name in unasked]
+    lost += [f"{name} has references and was not extracted" for name in unseen]
+    raise UsageError(
+        "ALIGN and HAL would leave a dimension out",
+        expected="descriptors and judgments of the same dimensions (`setting` is a name of background)",
+        found="; ".join(lost),
+        hint="Rename the dimension, add its descriptors, or leave its judgments away.",
+    )
+
+
+def without_unseen(references: pl.DataFrame, seen: Set[str], left_out: Counter[str]) -> pl.DataFrame:
+    """Leave out and count the references in dimensions that the extractor does not have, such as `people`."""
+    unseen = references.filter(~pl.col("dimension").is_in(seen))
     for dimension, count in unseen.group_by("dimension").len().sort("dimension").iter_rows():
         left_out[f"references the extractor cannot see: {dimension}"] += count
-    return phrases.filter(pl.col("dimension").is_in(has)).sort("prompt_id", "dimension", "phrase")
+    return references.filter(pl.col("dimension").is_in(seen)).sort("prompt_id", "dimension", "phrase")
+
+
+def named(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give each dimension its one name."""
+    names = {written: dimension_name(written) for written in frame["dimension"].unique()}
+    return frame.with_columns(pl.col("dimension").replace_strict(names, return_dtype=pl.String))
 
 
 def normalised(frame: pl.DataFrame, column: str) -> pl.DataFrame:

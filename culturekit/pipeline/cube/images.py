@@ -19,6 +19,7 @@ from culturekit.index.folder.build import IndexFiles, IndexOptions
 from culturekit.index.matching.mapping_options import MappingInputs
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.pipeline.cube.counts import all_images, known_prompts
+from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks, works
 from culturekit.pipeline.steps.diagnosis_stages import DiagnosisReads, ShuffleReads, diagnosis_stage, shuffle_stage
@@ -35,7 +36,7 @@ from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
-__all__ = ["wire_diagnosis", "wire_index", "wire_instruments", "wire_models", "wire_tags", "within_images"]
+__all__ = ["wire_diagnosis", "wire_index", "wire_instruments", "wire_models", "wire_tags", "wire_within_images"]
 
 
 def wire_index(recipe: Recipe, run: Run) -> None:
@@ -97,15 +98,14 @@ def mapped(recipe: Recipe, run: Run, images: Path, role: Role, model: str, varia
     return run.add(stage, role, model, variant)
 
 
-def within_images(recipe: Recipe, run: Run) -> bool:
-    """Make and map images of prompts that name a country; tell whether any have to be made for these scores alone."""
+def wire_within_images(recipe: Recipe, run: Run) -> None:
+    """Make and map images of prompts that name a country, where the others are of no such prompts."""
     wanted = recipe.within
     if wanted is None or set(wanted.kinds) <= set(recipe.images.kinds):
-        return False
+        return
     plan = replace(recipe.images, **wanted.model_dump())
     for model in recipe.models:
         mapped(recipe, run, drawn(recipe, run, model, plan, roles.WITHIN_IMAGES), roles.WITHIN_MATCHES, model.name)
-    return True
 
 
 def wire_diagnosis(recipe: Recipe, run: Run) -> None:
@@ -143,7 +143,7 @@ def wire_tags(recipe: Recipe, run: Run) -> None:
     options, slot = TagOptions(wanted.judge, sample), asks(count=partial(most_images, recipe, run, sample.images))
     for name in run.models:
         given = TagReads(run.table(roles.IMAGES, name), run.table(roles.CSPACE))
-        llm = replace(wanted.options(), beside=run.sharing("tags", run.folder(roles.TAGS, name)))
+        llm = bought(run, wanted, roles.TAGS, name, budget="tags")
         run.add(tag_stage(given, options, llm), roles.TAGS, name, plan=slot)
 
 

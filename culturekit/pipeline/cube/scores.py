@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
-from culturekit.config.realism import INCEPTION, Realism, features_of, lpips_of
 from culturekit.config.recipe import Recipe
 from culturekit.config.recipe_parts import Audit
 from culturekit.families.audited import AuditedOptions, AuditedReads, audited
@@ -13,39 +13,40 @@ from culturekit.families.compare import CompareReads, ComparisonOptions, compare
 from culturekit.families.corrected import PAIRS_ORDER, Correction
 from culturekit.families.distribution import DistributionReads, distribution
 from culturekit.families.gaps import GapOptions, GapReads, gaps
-from culturekit.families.handles.inputs import (
-    Files,
-    ImageTables,
-    Numbered,
-    PairFolders,
-    ProbabilityFolders,
-    ValueTables,
-    VectorFolder,
-    VectorFolders,
-)
+from culturekit.families.handles.image_levels import MeanOptions
+from culturekit.families.handles.inputs import Files, Numbered, ValueTables
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.families.ranks import RankOptions, RankReads, ranks
-from culturekit.families.realism import RealismReads, realism
 from culturekit.families.routes import RouteOptions, RouteReads, routes
-from culturekit.families.spread import PairOptions, PairReads, SpreadOptions, SpreadReads, pairs, spread
+from culturekit.families.spread import SpreadOptions
 from culturekit.families.stability import StabilityReads, stability
 from culturekit.families.within import WithinOptions, WithinReads, within
-from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.pipeline.cube.images import within_images
-from culturekit.pipeline.steps.folder_stage import image_folder, stage_of
-from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.registry import parse_spec
+from culturekit.pipeline.cube.counts import prompt_count
+from culturekit.pipeline.parts.buying import bought
+from culturekit.pipeline.parts.faithfulness import FaithfulnessLooks, faithfulness_scores
+from culturekit.pipeline.parts.ratings import held_against_people, ratings
+from culturekit.pipeline.parts.realism import looks_scored
 from culturekit.stages import roles
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
-__all__ = ["compared", "wire_diversity", "wire_gaps", "wire_realism", "wire_routes", "wire_stability", "wire_within"]
+__all__ = [
+    "wire_diversity",
+    "wire_faithfulness",
+    "wire_gaps",
+    "wire_people",
+    "wire_realism",
+    "wire_routes",
+    "wire_stability",
+    "wire_within",
+]
 
 MAIN = "main"
 """What the encoder that the scores are made with is called beside the others."""
 
-FOLDER = "folder:"
+LEVELS = (("concept",), ("country",))
+"""Of what the means of faithfulness are, besides all prompts of a model."""
 
 
 def wire_diversity(recipe: Recipe, run: Run) -> None:
@@ -99,6 +100,25 @@ def compared(recipe: Recipe, run: Run, scored: Role, role: Role, images: Sequenc
     run.add(compare(CompareReads(ValueTables([run.values_of(scored)]), Numbered(images)), options), role)
 
 
+def wire_faithfulness(recipe: Recipe, run: Run) -> None:
+    """Score whether images show what their prompts ask for."""
+    if (wanted := recipe.faithfulness) is None:
+        return
+    asking = partial(bought, run, recipe.llm)
+    looks = FaithfulnessLooks(run, wanted, recipe.images, partial(prompt_count, recipe, run), asking)
+    scores = recipe.scores
+    means = MeanOptions(LEVELS, scheme="", groups={}, confidence=scores.confidence, benchmark=scores.benchmark)
+    faithfulness_scores(looks, means)
+    compared(recipe, run, roles.FAITHFULNESS, roles.FAITHFULNESS_COMPARISON)
+
+
+def wire_people(recipe: Recipe, run: Run) -> None:
+    """Let people rate images, and hold metrics and judges against them."""
+    asked = recipe.annotations
+    if asked is not None and (rated := ratings(run, asked, seed=recipe.seed)) is not None:
+        held_against_people(run, asked, rated, seed=recipe.seed)
+
+
 def wire_routes(recipe: Recipe, run: Run) -> None:
     """Hold the tags against the nearest artifacts, where there are tags."""
     if recipe.tags is None:
@@ -121,53 +141,17 @@ def wire_stability(recipe: Recipe, run: Run) -> None:
 
 
 def wire_realism(recipe: Recipe, run: Run) -> None:
-    """Embed real and generated images, measure batches, and score how real and how unlike images look."""
-    if (wanted := recipe.realism) is None:
-        return
-    scores = recipe.scores
-    real, encoder = real_images(run, wanted), EmbedOptions(features_of(wanted.encoder))
-    run.add(embed_stage(EmbedSource(real), encoder), roles.VECTORS, roles.REAL_IMAGES)
-    for name, table in run.by_model(roles.IMAGES).items():
-        run.add(embed_stage(EmbedSource(table), encoder), roles.VECTORS, name)
-        if wanted.classes is not None:
-            run.add(embed_stage(EmbedSource(table), EmbedOptions(features_of(wanted.classes))), roles.CLASSES, name)
-        if wanted.lpips is not None:
-            run.add(pairs(PairReads(table), PairOptions(lpips_of(wanted.lpips), scores.size)), roles.PAIRS, name)
-    images, prompts = ImageTables(run.tables(roles.IMAGES)), run.table(roles.PROMPTS)
-    vectors = VectorFolders(run.tables(roles.VECTORS))
-    reads = RealismReads(
-        VectorFolder(run.folder(roles.VECTORS, roles.REAL_IMAGES)), vectors, images, real, prompts,
-        ProbabilityFolders(probabilities(run, wanted)),
-    )  # fmt: skip
-    run.add(realism(reads, wanted.scoring(seed=recipe.seed, confidence=scores.confidence)), roles.REALISM)
-    looks = SpreadReads(images, vectors, PairFolders(run.tables(roles.PAIRS)), prompts)
-    run.add(spread(looks, SpreadOptions(scores.size, scores.target, scores.confidence)), roles.SPREAD)
-
-
-def real_images(run: Run, wanted: Realism) -> Path:
-    """Find the table of real images, and make it where they are a folder of pictures."""
-    if wanted.real is None:
-        return run.table(roles.REFERENCES)
-    path = Path(wanted.real)
-    if wanted.real.startswith(FOLDER) or (path.is_dir() and not (path / "images.parquet").is_file()):
-        spec = wanted.real if wanted.real.startswith(FOLDER) else f"{FOLDER}{wanted.real}"
-        return run.add(stage_of(image_folder(spec, None, model=roles.REAL_IMAGES)), roles.REAL)
-    return path / "images.parquet" if path.is_dir() else path
-
-
-def probabilities(run: Run, wanted: Realism) -> dict[str, Path]:
-    """Name the class probabilities of each model, for the inception score, where its encoder or another gives them."""
-    if wanted.classes is None and parse_spec(wanted.encoder).name != INCEPTION:
-        return {}
-    found = run.by_model(roles.VECTORS if wanted.classes is None else roles.CLASSES, file="probabilities.npy")
-    return {f"probs-{name}": path for name, path in found.items()}
+    """Score how real and how unlike images look."""
+    if recipe.realism is not None:
+        options = SpreadOptions(recipe.scores.size, recipe.scores.target, recipe.scores.confidence)
+        looks_scored(run, recipe.realism, options, seed=recipe.seed)
 
 
 def wire_within(recipe: Recipe, run: Run) -> None:
     """Score diversity within countries, of images of prompts that name one."""
     if recipe.within is None and recipe.scores.within == "none":
         return
-    made = run.by_model(roles.WITHIN_MATCHES if within_images(recipe, run) else roles.MATCHES)
+    made = run.by_model(roles.WITHIN_MATCHES) or run.by_model(roles.MATCHES)
     matches = {roles.MATCHES.folder(model): path for model, path in made.items()}
     given = WithinReads(Files(matches), run.table(roles.PROMPTS))
     run.add(within(given, WithinOptions(**asdict(recipe.scores))), roles.WITHIN)

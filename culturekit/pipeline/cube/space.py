@@ -8,7 +8,7 @@ from culturekit.builders.space.cspace import ReleaseOptions
 from culturekit.config.checks import dump_path, hand_path
 from culturekit.config.recipe import Recipe
 from culturekit.kg.concepts import Concept, load_concept
-from culturekit.llm.answers import LlmOptions
+from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import works
 from culturekit.pipeline.steps.card_stage import card_stage
 from culturekit.pipeline.steps.completion_stage import CompletionOptions, complete_stage
@@ -19,11 +19,10 @@ from culturekit.pipeline.steps.ingest_stage import ingest_stage
 from culturekit.pipeline.steps.review_stages import ReviewFiles, review_stage
 from culturekit.pipeline.steps.taken_stages import taken_prompts_stage, taken_space_stage
 from culturekit.stages import roles
-from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 from culturekit.stages.stage import Stage
 
-__all__ = ["asking", "wire_space"]
+__all__ = ["wire_space"]
 
 
 def wire_space(recipe: Recipe, run: Run) -> None:
@@ -57,17 +56,12 @@ def made(recipe: Recipe, run: Run) -> Path:
 def judged(recipe: Recipe, run: Run, concepts: tuple[Concept, ...], candidates: Path) -> Path:
     """Let a judge look through the candidates, and propose what they lack."""
     given, options = FilterReads(candidates, run.folder(roles.GRAPH)), FilterOptions(concepts, recipe.judge)
-    kept = run.add(filter_stage(given, options, asking(recipe, run, roles.FILTER)), roles.FILTER)
+    kept = run.add(filter_stage(given, options, bought(run, recipe.llm, roles.FILTER)), roles.FILTER)
     if recipe.completion is None:
         return kept
     looked_up = CompletionInputs(kept, candidates, run.table(roles.FILTER, file="drops.parquet"), given.graph)
     further = CompletionOptions(concepts, recipe.judge, recipe.completion)
-    return run.add(complete_stage(looked_up, further, asking(recipe, run, roles.COMPLETION)), roles.COMPLETION)
-
-
-def asking(recipe: Recipe, run: Run, role: Role, model: str = "") -> LlmOptions:
-    """Say how a stage asks for words; all that do share one budget."""
-    return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model)))
+    return run.add(complete_stage(looked_up, further, bought(run, recipe.llm, roles.COMPLETION)), roles.COMPLETION)
 
 
 def scoped_concepts(recipe: Recipe) -> tuple[Concept, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe import Recipe
 from culturekit.families.named_in_recipe import bound_stage
-from culturekit.pipeline.cube import images, people, scores, space
+from culturekit.pipeline.cube import images, scores, space
 from culturekit.pipeline.served_audit import with_answers
 from culturekit.pipeline.steps.report_stage import report_stage
 from culturekit.report.headline import headline_lines
@@ -38,12 +38,13 @@ EVALUATION = (
     scores.wire_diversity,
     scores.wire_routes,
     scores.wire_stability,
-    people.wire_faithfulness,
+    scores.wire_faithfulness,
     scores.wire_realism,
+    images.wire_within_images,
     scores.wire_within,
     scores.wire_gaps,
     wire_metrics,
-    people.wire_people,
+    scores.wire_people,
 )
 """The parts of a run that evaluates models, each after what it reads."""
 

@@ -1,10 +1,10 @@
 """The images that a model makes for a run."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from culturekit.config.recipe_parts import Model
 from culturekit.generation.runner import ImagePlan
+from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import Prompts, makes, unknown
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.stages import roles
@@ -27,8 +27,8 @@ def model_images(
 
     `prompts` counts those of some kinds as far as it can be known before they are built.
     """
-    asked, space, backend = run.table(roles.PROMPTS), run.table(roles.CSPACE), model.backend
-    others = run.sharing(f"images of {model.name}", run.folder(role, model.name))
-    llm = replace(model.buying.options(), beside=others)
+    asked, backend = run.table(roles.PROMPTS), model.backend
+    space = run.table(roles.CSPACE) if run.has(roles.CSPACE) else None
+    llm = bought(run, model.buying, role, model.name, budget=f"images of {model.name}")
     stage = generate_stage(asked, plan, backend=backend, model=model.name, seed=seed, cspace=space, llm=llm)
     return run.add(stage, role, model.name, plan=makes(prompts))

@@ -1,4 +1,4 @@
-"""People who rate the images of a run: forms out, answers in, tables of ratings."""
+"""People who rate the images of a run: forms out, answers in, tables of ratings, and what is held against these."""
 
 from pathlib import Path
 
@@ -8,6 +8,9 @@ from culturekit.annotate.export import ExportOptions
 from culturekit.annotate.quotas import Quotas
 from culturekit.config.annotations import Annotations
 from culturekit.defaults import SHORTLIST
+from culturekit.families.handles.inputs import Files, Numbered, ValueTables
+from culturekit.families.judged import JudgedReads, judged
+from culturekit.families.meta import MetaOptions, MetaReads, meta
 from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, AggregateReads, aggregate_stage
 from culturekit.pipeline.steps.annotate_stages import (
     ANSWERS_FILE,
@@ -20,7 +23,7 @@ from culturekit.pipeline.steps.annotate_stages import (
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 
-__all__ = ["ratings"]
+__all__ = ["held_against_people", "ratings"]
 
 
 def ratings(run: Run, asked: Annotations, *, seed: int) -> Path | None:
@@ -31,6 +34,26 @@ def ratings(run: Run, asked: Annotations, *, seed: int) -> Path | None:
     flags, only = known_flags(asked.keep), tuple(sorted(asked.only))
     options = AggregateOptions(asked.pools, flags, asked.confidence, asked.resamples, seed, only)
     return run.add(aggregate_stage(files, options), roles.RATINGS)
+
+
+def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int) -> None:
+    """Hold metrics of single images against ratings, and put what judges say right by the answers of people."""
+    given = MetaReads(
+        ValueTables([run.values_of(roles.FAITHFULNESS)] if run.has(roles.FAITHFULNESS) else []),
+        rated,
+        quality=Numbered(list(run.tables(roles.QUALITY).values())),
+        matches=Numbered(list(run.tables(roles.MATCHES).values())),
+        prompts=run.table(roles.PROMPTS),
+    )
+    options = MetaOptions(
+        asked.choices, people_only=True, by=asked.pools, confidence=asked.confidence, resamples=asked.resamples,
+        seed=seed,
+    )  # fmt: skip
+    run.add(meta(given, options), roles.META)
+    if asked.judged is not None:
+        drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
+        people = JudgedReads(ValueTables([run.values_of(roles.FAITHFULNESS)]), rated, drawn)
+        run.add(judged(people, asked.judged, required=False), roles.JUDGED)
 
 
 def imported_before(asked: Annotations) -> AggregateFiles:

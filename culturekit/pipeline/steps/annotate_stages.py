@@ -1,8 +1,9 @@
 """The stages with people in the loop: forms out, answers in, tables of ratings."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from culturekit.annotate.offered_answers import (
     space_offers,
     wanted_lists,
 )
-from culturekit.annotate.rated_sample import rated_sample, simulated_export
+from culturekit.annotate.rated_sample import Answering, rated_sample, rating_by_truth, simulated_export
 from culturekit.annotate.scheme import Scheme, load_scheme, scheme_file
 from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople
 from culturekit.errors import UsageError
@@ -52,6 +53,7 @@ __all__ = [
     "ExportFiles",
     "aggregate_stage",
     "export_stage",
+    "filled_in",
     "import_stage",
     "rated_sample_stage",
     "simulated_answers_stage",
@@ -223,17 +225,19 @@ def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePi
     }
 
 
-def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int) -> Stage:
-    """Draw the images that people are to rate."""
+def rated_sample_stage(images: list[Path], prompts: Path, *, count: int, seed: int, each: int = 1) -> Stage:
+    """Draw the images that people are to rate, so many of each model and prompt."""
 
     def run(work: Work) -> Outcome:
         table = pl.concat([read_table(path, IMAGES).select(list(IMAGES.schema)) for path in images])
-        sample = rated_sample(table, read_table(prompts, PROMPTS), count=count, rng=np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        sample = rated_sample(table, read_table(prompts, PROMPTS), count=count, rng=rng, each=each)
         write_table(work.out, AUDIT_SAMPLE, sample)
         return Outcome({"audit_sample": sample.height, "prompts": sample["prompt_id"].n_unique()})
 
     inputs = {**roles("images", images), "prompts": prompts}
-    return Stage("rated-sample", "rated-sample", 1, run, inputs, {"prompts": count}, {"sample": seed})
+    options = {"prompts": count, **({} if each == 1 else {"each": each})}
+    return Stage("rated-sample", "rated-sample", 1, run, inputs, options, {"sample": seed})
 
 
 def simulated_answers_stage(
@@ -241,23 +245,30 @@ def simulated_answers_stage(
 ) -> Stage:
     """Let simulated people fill in a project that was handed out."""
 
-    def run(work: Work) -> Outcome:
-        _, scheme = read_project(project)
-        key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
-        tasks = handed_out(project)
+    def answering(scheme: Scheme) -> Answering:
         known = pl.concat([read_table(path, MATCHES).select(list(MATCHES.schema)) for path in truth])
         shown = {
             image: Shown(*labels)
             for image, *labels in known.select("image_id", "artifact_id", "country", "continent").iter_rows()
         }
         meant = asked_for(read_table(prompts, PROMPTS), read_table(cspace, CSPACE))
-        answered = simulated_export(tasks, key, scheme, shown, meant, how, seed=seed)
-        write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
-        given = sum(len(task["annotations"]) for task in answered)
-        return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
+        return rating_by_truth(scheme, shown, meant, how, seed=seed)
 
     inputs = {"project": project, **roles("truth", truth), "prompts": prompts, "cspace": cspace}
+    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
     return Stage("simulated-answers", "simulated-answers", 1, run, inputs, asdict(how), {"answers": seed})
+
+
+def filled_in(
+    work: Work, *, project: Path, answering: Callable[[Scheme], Answering], how: SimulatedPeople, seed: int
+) -> Outcome:
+    """Let simulated people answer all tasks of a project, and write an export."""
+    _, scheme = read_project(project)
+    key = read_table(project / f"{ANNOTATION_KEY.name}.parquet", ANNOTATION_KEY)
+    answered = simulated_export(handed_out(project), key, scheme, answering(scheme), how, seed=seed)
+    write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
+    given = sum(len(task["annotations"]) for task in answered)
+    return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
 
 
 def handed_out(project: Path) -> list[dict[str, Any]]:

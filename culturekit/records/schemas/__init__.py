@@ -2,6 +2,14 @@
 
 from collections.abc import Mapping
 
+from culturekit.records.schemas.activities import (
+    ACTIVITIES,
+    DESCRIPTOR_TRAIL,
+    MENTIONS,
+    PAGES,
+    PROPOSED_DESCRIPTORS,
+    PUBLISHED_DESCRIPTORS,
+)
 from culturekit.records.schemas.ground_truth import (
     AUTHORS_ROWS,
     CANDIDATES,
@@ -47,6 +55,7 @@ from culturekit.records.schemas.people import (
     QUARANTINE,
     RATED_ITEMS,
     RATING_TABLE,
+    SCENE_ITEMS,
     SURVEY_CODES,
     TASK1,
     TASK2,
@@ -67,6 +76,7 @@ from culturekit.records.schemas.scores import (
 from culturekit.records.tables import Table
 
 __all__ = [
+    "ACTIVITIES",
     "ANNOTATIONS",
     "ANNOTATION_CHECKS",
     "ANNOTATION_KEY",
@@ -83,6 +93,7 @@ __all__ = [
     "DECISIONS",
     "DESCRIPTORS",
     "DESCRIPTOR_MATCHES",
+    "DESCRIPTOR_TRAIL",
     "DIFF",
     "DIFFERENCES",
     "DISAGREEMENTS",
@@ -95,9 +106,13 @@ __all__ = [
     "JUDGMENTS",
     "KEPT",
     "MATCHES",
+    "MENTIONS",
+    "PAGES",
     "PAIR_DISTANCES",
     "PROMPTS",
     "PROPOSALS",
+    "PROPOSED_DESCRIPTORS",
+    "PUBLISHED_DESCRIPTORS",
     "QUALITY",
     "QUARANTINE",
     "QUESTIONS",
@@ -108,6 +123,7 @@ __all__ = [
     "RATING_TABLE",
     "RECOGNITION",
     "ROUNDS",
+    "SCENE_ITEMS",
     "SCORES",
     "SELECTION",
     "SLICES",
@@ -127,6 +143,7 @@ __all__ = [
 TABLES: Mapping[str, Table] = {
     table.name: table
     for table in (
+        ACTIVITIES,
         ANNOTATIONS,
         ANNOTATION_CHECKS,
         ANNOTATION_KEY,
@@ -134,6 +151,7 @@ TABLES: Mapping[str, Table] = {
         ARTIFACTS,
         AUDITS,
         AUDIT_SAMPLE,
+        SCENE_ITEMS,
         AUTHORS_ROWS,
         CALIBRATION,
         CANDIDATES,
@@ -143,6 +161,7 @@ TABLES: Mapping[str, Table] = {
         DECISIONS,
         DESCRIPTORS,
         DESCRIPTOR_MATCHES,
+        DESCRIPTOR_TRAIL,
         DIFF,
         DIFFERENCES,
         DISAGREEMENTS,
@@ -155,9 +174,13 @@ TABLES: Mapping[str, Table] = {
         JUDGMENTS,
         KEPT,
         MATCHES,
+        MENTIONS,
+        PAGES,
         PAIR_DISTANCES,
         PROMPTS,
         PROPOSALS,
+        PROPOSED_DESCRIPTORS,
+        PUBLISHED_DESCRIPTORS,
         QUALITY,
         QUARANTINE,
         QUESTIONS,

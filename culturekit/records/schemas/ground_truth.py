@@ -162,9 +162,10 @@ PROMPTS = declare(
     prompt_id str, text str, negative_text str?, benchmark str, kind str, concept str?, country str?,
     group str?, artifact_id str?, language str, template_id str
     """,
-    optional="pair_id str",
+    optional="pair_id str, activity str",
 )
-"""`pair_id` is shared by the prompts that ask for the same in several languages."""
+"""`pair_id` is shared by the prompts that ask for the same in several languages. `activity` is what the people of the
+picture do, in prompts of the kind `activity`."""
 
 QUOTAS = declare(
     "quotas",

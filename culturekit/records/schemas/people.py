@@ -12,6 +12,7 @@ __all__ = [
     "QUARANTINE",
     "RATED_ITEMS",
     "RATING_TABLE",
+    "SCENE_ITEMS",
     "SURVEY_CODES",
     "TASK1",
     "TASK2",
@@ -25,6 +26,17 @@ AUDIT_SAMPLE = declare(
 )
 """Which images people should look at; `stratum` is the mapped label the draw was spread over, `chance` the
 probability with which each image was drawn."""
+
+SCENE_ITEMS = declare(
+    "scene_items",
+    key="item_id",
+    columns="""
+    item_id str, image_id str, model str, prompt_id str, concept str?, country str, country_name str, group str?,
+    activity str, descriptors list[str], dimensions list[str]
+    """,
+)
+"""Images of activities that people are to mark: which of the phrases each shows, and which of them matter. `dimensions`
+says which each phrase belongs to."""
 
 AUDITS = declare(
     "audits",

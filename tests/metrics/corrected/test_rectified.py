@@ -10,7 +10,7 @@ from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.corrected.imputed_draws import tables
 from culturekit.metrics.corrected.imputed_prompts import Findings, impute
-from culturekit.metrics.corrected.rectified import distances
+from culturekit.metrics.corrected.rectified import beyond, distances
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -67,6 +67,23 @@ def test_a_model_that_shows_all_countries_evenly_is_not_taken_to_show_nothing(au
         diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * len(COUNTRIES))
         errors.append(answer.value - float(diversity.of_images(counts)[0]))
     assert abs(np.mean(errors)) < 0.005  # all are mapped rightly; it was +.02 with 50
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_how_alike_images_of_small_prompts_are_widens_the_interval(seed: int) -> None:
+    world = Differing(seed, prompts=75, each=4)
+    answer = vendi_corrected(world.matches, world.audit, weights=COUNTRY, size=4, rng=np.random.default_rng(seed))
+    assert answer.low <= world.truth(4) <= answer.high  # it was .02 below the lower limit
+
+
+def test_what_slopes_explain_of_the_draws_is_no_doubt_that_people_leave() -> None:
+    rng = np.random.default_rng(0)
+    counts = [rng.multinomial(10, SHARES, size=(40, 5)) for _ in range(2)]
+    slope = rng.normal(size=(5, 6))
+    straight = np.stack([np.einsum("dkl,kl->d", one, slope) / 50 for one in counts])
+    assert beyond(straight, counts, slope) == pytest.approx(0.0, abs=1e-12)
+    apart = np.array([[0.0], [1.0]])  # draws of two imputations that differ
+    assert beyond(straight + apart, counts, slope) == pytest.approx(0.25)
 
 
 def test_the_same_seed_gives_the_same_answer_whatever_the_order_of_rows_and_prompts() -> None:

@@ -1,0 +1,248 @@
+"""A list of pages about countries: saved files, or addresses that are asked politely, and only where that is wanted."""
+
+import urllib.robotparser
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+import msgspec
+import polars as pl
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.activities.categories import LOOKED_FOR
+from culturekit.builders.activities.pages import LARGEST_PAGE, Page, WikiReply, read_html, read_wikitext
+from culturekit.builders.popularity_pageviews import KeptAnswers
+from culturekit.errors import UpstreamUnavailable, UsageError
+from culturekit.kg.countries import country
+from culturekit.kg.web.pinned_connection import check_contact
+from culturekit.kg.web.polite_source import PoliteSource
+from culturekit.records.schemas import PAGES
+from culturekit.records.work import Outcome, Work
+from culturekit.storage.digests import digest, digest_bytes
+from culturekit.storage.tables import write_table
+from culturekit.storage.yaml_model import StrictModel, not_empty, validate
+from culturekit.storage.yaml_source import read_yaml
+
+__all__ = ["ListedPage", "PageOptions", "files_of", "read_list", "read_pages"]
+
+AGENT = "culturekit"
+WITHOUT_RULES = {404: "", 410: ""} | dict.fromkeys((401, 403), "User-agent: *\nDisallow: /")
+WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
+
+
+class ListedPage(StrictModel):
+    """A page of the list."""
+
+    source: Annotated[Literal["cultural-atlas", "wikipedia"], Field(description="Whose page it is.")]
+    country: Annotated[str, Field(description="ISO code of the country that it is about.", pattern="^[A-Z]{2}$")]
+    file: Annotated[
+        Path | None, Field(description="Saved page beside the list: .html, .wikitext, or .json of the Action API.")
+    ] = None
+    url: Annotated[str | None, Field(description="Address of the page.")] = None
+    title: Annotated[str | None, Field(description="Title of the page.")] = None
+    revision: Annotated[str | None, Field(description="Revision of the page, where it is known.")] = None
+    sections: Annotated[tuple[str, ...], Field(description="Headings that are read. [all]")] = ()
+    categories: Annotated[
+        tuple[Literal["dances", "games", "religious", "greetings", "celebrations"], ...],
+        AfterValidator(not_empty),
+        Field(description="Kinds of activities that are looked for."),
+    ] = LOOKED_FOR  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def found_somewhere(self) -> "ListedPage":
+        """Refuse a page that is nowhere."""
+        if self.file is None and not (self.title if self.source == "wikipedia" else self.url):
+            raise ValueError(
+                "a page has a file, or what it is fetched by: a title (wikipedia) or a url (cultural-atlas)"
+            )
+        return self
+
+
+class PageList(StrictModel):
+    """A list of pages."""
+
+    pages: Annotated[tuple[ListedPage, ...], AfterValidator(not_empty)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """Whether pages without a file are fetched, and how."""
+
+    contact: Annotated[
+        str, Field(description="Mail address or URL that servers are told; without it nothing is fetched.")
+    ] = ""
+    cache: Annotated[Path | None, Field(description="Folder that keeps fetched pages for other runs too.")] = None
+    per_second: Annotated[
+        float,
+        Field(gt=0, le=10, description="Requests a second to a server, at most; its robots.txt may ask for less."),
+    ] = 1.0
+    wikipedia: Annotated[str, Field(description="Address of the Action API.")] = WIKIPEDIA
+
+
+class FetchedPage(msgspec.Struct, frozen=True):
+    """A page as it was fetched, and is kept."""
+
+    url: str
+    text: str
+    sha256: str
+
+
+def read_list(path: Path) -> tuple[ListedPage, ...]:
+    """Read the list; every mistake is said at once."""
+    return validate(read_yaml(path), PageList).pages
+
+
+def files_of(path: Path) -> dict[str, Path]:
+    """Name the saved pages as inputs."""
+    files = [path.parent / page.file for page in read_list(path) if page.file is not None]
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        raise UsageError(f"{len(missing)} saved pages are not there", where=str(path), found=", ".join(missing[:5]))
+    return {f"page-{number:03d}": file for number, file in enumerate(files, start=1)}
+
+
+def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
+    """Read every page of the list into sections, and write where each comes from."""
+    listed = read_list(path)
+    fetching = Fetching(options, options.cache or work.scratch / "pages")
+    work.progress.begin(len(listed), "pages")
+    rows: list[dict[str, Any]] = []
+    for page in listed:
+        country(page.country)
+        rows += sections_of(page, path.parent, fetching)
+        work.progress.advance(1)
+    table = pl.DataFrame(rows, schema=PAGES.schema).unique(PAGES.key, keep="first", maintain_order=True)
+    write_table(work.out, PAGES, table)
+    return Outcome({"pages": len(listed), "sections": table.height}, {}, {"fetched": fetching.fetched})
+
+
+def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:
+    """Read one page, from its file or from afar."""
+    if page.file is not None:
+        place = folder / page.file
+        if place.stat().st_size > LARGEST_PAGE:
+            raise UsageError("a page is too large", where=str(place), expected=f"up to {LARGEST_PAGE:,} bytes")
+        text, url, where = place.read_text(encoding="utf-8"), page.url, str(place)
+        kind = place.suffix
+    else:
+        found = fetching.page(page)
+        text, url, where = found.text, found.url, found.url
+        kind = ".json" if page.source == "wikipedia" else ".html"
+    read, revision = read_as(kind, text, page, where)
+    wanted = {name.casefold() for name in page.sections}
+    sha256 = digest_bytes(text.encode())
+    for number, (section, body) in enumerate(read.sections, start=1):
+        if not wanted or section.casefold() in wanted:
+            yield {
+                "page_id": digest([page.country, url or page.title or (page.file and page.file.name), sha256])[:16],
+                "number": number,
+                "source": page.source,
+                "country": page.country,
+                "url": url,
+                "title": read.title or page.title or "",
+                "revision": revision,
+                "sha256": sha256,
+                "section": section,
+                "text": body,
+                "categories": list(page.categories),
+            }
+
+
+def read_as(kind: str, text: str, page: ListedPage, where: str) -> tuple[Page, str | None]:
+    """Read a page by the kind of its file, and say its revision."""
+    match kind:
+        case ".html" | ".htm":
+            return read_html(text, where=where), page.revision
+        case ".wikitext" | ".wiki":
+            return read_wikitext(page.title or Path(where).stem, text, where=where), page.revision
+        case ".json":
+            try:
+                parsed = msgspec.json.decode(text, type=WikiReply).parse
+            except msgspec.DecodeError as error:
+                raise UsageError("not a reply of the Action API", where=where, found=str(error)) from error
+            if parsed is None:
+                raise UsageError("the Action API knows no such page", where=where, found=page.title or "")
+            revision = page.revision if parsed.revid is None else str(parsed.revid)
+            return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
+    raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
+
+
+@dataclass
+class Fetching:
+    """Fetches pages, each once, one at a time; a page's own site is asked first what robots may read.
+
+    The Action API is made for programs and asked by its own etiquette: who asks is told, one question at a time.
+    """
+
+    options: PageOptions
+    folder: Path
+    fetched: int = 0
+    sources: dict[str, PoliteSource] = field(default_factory=dict)
+    robots: dict[str, urllib.robotparser.RobotFileParser] = field(default_factory=dict)
+
+    @cached_property
+    def kept(self) -> KeptAnswers[FetchedPage]:
+        """The pages that were fetched before."""
+        return KeptAnswers(self.folder, FetchedPage)
+
+    def page(self, page: ListedPage) -> FetchedPage:
+        """Give a page, from disk where it was fetched before."""
+        url = self.address(page)
+        found = self.kept.find([url])
+        if found is not None and digest_bytes(found.text.encode()) == found.sha256:
+            return found
+        if not self.options.contact:
+            raise UsageError(
+                "a page has no file, and nothing is fetched unless that is asked for",
+                where=url,
+                expected="a file: in the list, or --contact YOU@EXAMPLE.ORG",
+            )
+        check_contact(self.options.contact)
+        text = self.text(url) if page.source == "cultural-atlas" else self.source(url).text(url, kinds=("json",))
+        fetched = FetchedPage(url, text, digest_bytes(text.encode()))
+        self.kept.keep([url], fetched)
+        self.fetched += 1
+        return fetched
+
+    def address(self, page: ListedPage) -> str:
+        """Say where a page is."""
+        if page.source == "cultural-atlas":
+            return str(page.url)
+        which = {"oldid": page.revision} if page.revision else {"page": str(page.title)}
+        query = {"action": "parse", **which, "prop": "wikitext|revid", "format": "json", "formatversion": "2"}
+        return f"{self.options.wikipedia}?{urlencode(query, quote_via=quote)}"
+
+    def text(self, url: str) -> str:
+        """Fetch a page that robots may read."""
+        rules = self.rules(url)
+        if not rules.can_fetch(AGENT, url):
+            raise UpstreamUnavailable(
+                "robots.txt of this site asks programs not to read this page",
+                where=url,
+                hint="Save the page by hand and name it with file: in the list.",
+            )
+        source = self.source(url)
+        delay = rules.crawl_delay(AGENT)
+        if delay:
+            source.per_second = min(source.per_second, 1 / float(delay))
+        return source.text(url, kinds=("html",))
+
+    def rules(self, url: str) -> urllib.robotparser.RobotFileParser:
+        """Read what a site lets robots read: all where it has no robots.txt, nothing where it hides it."""
+        home = urlunsplit((*urlsplit(url)[:2], "", "", ""))
+        if home not in self.robots:
+            rules = urllib.robotparser.RobotFileParser()
+            text = self.source(url).text(f"{home}/robots.txt", kinds=("text",), instead=WITHOUT_RULES)
+            rules.parse(text.splitlines())
+            self.robots[home] = rules
+        return self.robots[home]
+
+    def source(self, url: str) -> PoliteSource:
+        """Give who asks a site."""
+        home = urlunsplit((*urlsplit(url)[:2], "", "", ""))
+        if home not in self.sources:
+            self.sources[home] = PoliteSource(home, self.options.contact, self.options.per_second, largest=LARGEST_PAGE)
+        return self.sources[home]

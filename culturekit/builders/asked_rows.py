@@ -1,0 +1,99 @@
+"""Rows put to a model, one question each: what it answered, and how each row ended that it did not answer."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import polars as pl
+
+from culturekit.llm.answers import LlmOptions, answers
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.reply_watch import ReplyWatch
+from culturekit.records.schemas import DROPS
+from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.digests import digest
+from culturekit.storage.tables import write_table
+
+__all__ = ["AskedRows", "row_id", "wording"]
+
+ID_LETTERS = 16
+LONGEST_DETAIL = 2000
+
+Row = TypeVar("Row")
+
+
+def wording(name: str) -> str:
+    """Read the instructions of a task; their hash is part of what decides the answers."""
+    return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
+
+
+def row_id(*about: str) -> str:
+    """Make the id of a question from what it is about, so that equal questions are asked once."""
+    return digest(list(about))[:ID_LETTERS]
+
+
+@dataclass
+class AskedRows(Generic[Row]):
+    """Asks about rows, counts how they end, and writes why some brought nothing.
+
+    Attributes:
+        stage: as rows of `drops` name it.
+        client: who is asked.
+        llm: how answers are bought.
+        key: names a row in `drops`.
+    """
+
+    stage: str
+    client: Client | FreeClient
+    llm: LlmOptions
+    key: Callable[[Row], str]
+    outcomes: Counter[str] = field(default_factory=Counter)
+    drops: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin to watch for replies that are of no use."""
+        self.watch = ReplyWatch(go_on=self.llm.go_on)
+
+    def ask(
+        self, work: Work, rows: Sequence[Row], request: Callable[[Row], Request], *, unit: str
+    ) -> Iterator[tuple[Row, msgspec.Struct]]:
+        """Give the rows that were answered, each with its answer."""
+        work.progress.begin(len(rows), unit)
+        requests = map(request, rows)
+        with closing(answers(self.client, requests, work=work, llm=self.llm, watch=self.watch)) as answered:
+            for row, answer in zip(rows, answered, strict=True):
+                self.outcomes[answer.outcome] += 1
+                if answer.value is None:
+                    raw = answer.raw.encode("utf-8", "replace").decode()
+                    self.drop(row, answer.outcome, f"{answer.detail}: {raw}" if answer.detail else raw)
+                else:
+                    yield row, answer.value
+                work.progress.advance(1)
+
+    def drop(self, row: Row, reason: str, detail: str = "") -> None:
+        """Write down why a row, or a part of it, brought nothing."""
+        self.drops.append(
+            {"key": self.key(row), "concept": None, "stage": self.stage, "reason": reason}
+            | {"detail": detail[:LONGEST_DETAIL] or None}
+        )
+
+    def outcome(self, work: Work, counts: dict[str, int], **notes: object) -> Outcome:
+        """Write the drops, and say how it went."""
+        frame = pl.DataFrame(self.drops, schema=DROPS.schema).unique(DROPS.key, keep="first", maintain_order=True)
+        write_table(work.out, DROPS, frame)
+        unanswered = sum(count for name, count in self.outcomes.items() if name not in {"ok", "repaired"})
+        return Outcome(
+            counts | ({QUARANTINED: unanswered} if unanswered else {}),
+            dict(sorted(Counter(frame["reason"]).items())),
+            {
+                "judge": self.client.model,
+                "caveat": self.client.caveat,
+                "outcomes": dict(sorted(self.outcomes.items())),
+                **self.watch.notes(),
+                **notes,
+            },
+        )

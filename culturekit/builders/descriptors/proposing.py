@@ -1,0 +1,132 @@
+"""Descriptors as one model proposes them: a question per prompt and dimension; what is no descriptor says why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.asked_rows import AskedRows, wording
+from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
+from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.metrics.ahead.matching import normalise_phrase
+from culturekit.records.schemas import PROPOSED_DESCRIPTORS
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
+from culturekit.storage.tables import write_table
+
+__all__ = ["PROPOSE", "PROPOSED", "ProposeOptions", "ProposedDescriptors", "proposal_request", "propose_descriptors"]
+
+PROPOSE = "descriptors.propose"
+PROPOSED = "proposed"
+REPLY_TOKENS = 1024
+MOST_READ = 200
+
+
+class AskedDescriptor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A descriptor as a model is asked for it."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+    style: Literal["traditional", "modern", "neutral"]
+    necessity: Literal["necessary", "optional"]
+
+
+class AskedDescriptors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The reply that is asked for."""
+
+    id: str
+    descriptors: list[AskedDescriptor]
+
+
+class ProposedDescriptor(msgspec.Struct, frozen=True):
+    """A descriptor as it may come: what is none costs itself, and not the whole reply."""
+
+    token: str
+    style: str = ""
+    necessity: str = ""
+
+
+class ProposedDescriptors(msgspec.Struct, frozen=True):
+    """The reply that is read."""
+
+    id: str
+    descriptors: Annotated[list[ProposedDescriptor], msgspec.Meta(max_length=MOST_READ)]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeOptions:
+    """Who proposes descriptors, and how many."""
+
+    proposer: Annotated[
+        str,
+        Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."),
+        Typed("llm"),
+    ]
+    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
+
+
+def proposal_request(row: ActivityDimension, *, at_most: int, instructions: str) -> Request:
+    """Ask for the descriptors of a dimension."""
+    return Request(
+        PROPOSE,
+        instructions,
+        {**row.asked(), "at_most": at_most},
+        ProposedDescriptors,
+        allowed={"id": (row.id,)},
+        max_tokens=REPLY_TOKENS,
+        asks=AskedDescriptors,
+    )
+
+
+def propose_descriptors(
+    work: Work, prompts: Path, client: Client | FreeClient, options: ProposeOptions, llm: LlmOptions = DEFAULTS
+) -> Outcome:
+    """Ask a model for the descriptors of each prompt and dimension, and keep every proposal with what came of it."""
+    rows = list(dimensions_of(activities_of(prompts)))
+    instructions = wording("descriptors_propose")
+    asked: AskedRows[ActivityDimension] = AskedRows(PROPOSE, client, llm, lambda row: row.key)
+    found: list[dict[str, Any]] = []
+
+    def request(row: ActivityDimension) -> Request:
+        return proposal_request(row, at_most=options.at_most, instructions=instructions)
+
+    for row, value in asked.ask(work, rows, request, unit="dimensions"):
+        assert isinstance(value, ProposedDescriptors)
+        found += proposed_rows(row, client.model, value, at_most=options.at_most)
+    table = pl.DataFrame(found, schema=PROPOSED_DESCRIPTORS.schema)
+    write_table(work.out, PROPOSED_DESCRIPTORS, table)
+    outcomes = dict(table.group_by("outcome").len().sort("outcome").iter_rows())
+    return asked.outcome(work, {"dimensions": len(rows), "proposals": table.height}, proposals=outcomes)
+
+
+def proposed_rows(
+    row: ActivityDimension, proposer: str, value: ProposedDescriptors, *, at_most: int
+) -> Iterator[dict[str, Any]]:
+    """Write each proposal of a reply with what came of it: proposed, or why not."""
+    taken: set[str] = set()
+    for position, each in enumerate(value.descriptors, start=1):
+        read = read_descriptor(each.token, each.style, each.necessity)
+        phrase = normalise_phrase(read.token)
+        outcome = token_problem(read.token)
+        if not outcome and phrase in taken:
+            outcome = "repeated"
+        if not outcome and len(taken) == at_most:
+            outcome = f"more than {at_most}"
+        if not outcome:
+            taken.add(phrase)
+        yield {
+            "prompt_id": row.prompt_id,
+            "dimension": row.dimension,
+            "proposer": proposer,
+            "position": position,
+            "token": read.token,
+            "style": read.style,
+            "necessity": read.necessity,
+            "outcome": outcome or PROPOSED,
+            "detail": read.note or None,
+        }

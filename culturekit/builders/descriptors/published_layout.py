@@ -1,0 +1,256 @@
+"""The layout that CULTIVate's descriptors were published in, read and written: one JSON file a country.
+
+`{category: {sub-activity: {dimension: [{token, style, necessity}]}}}`, its first dimension called `setting`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from culturekit.builders.folded_names import folded
+from culturekit.errors import ConfigError, Problem, UsageError
+from culturekit.kg.countries import Country, countries
+from culturekit.metrics.ahead.dimensions import DIMENSIONS, NOT_EXTRACTED, dimension_name
+from culturekit.records.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
+
+__all__ = ["LaidOut", "descriptors_of", "laid_out", "read_published", "written_files"]
+
+Layout: TypeAlias = dict[str, dict[str, dict[str, list[dict[str, str]]]]]
+
+ORDER = (*DIMENSIONS, *sorted(NOT_EXTRACTED))
+KEYS = ("token", "style", "necessity")
+INDENTS = (1, 2, 4, None, 3, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """How a file is written, so that it can be written again byte for byte."""
+
+    indent: int | None = 1
+    ascii: bool = False
+    newline: bool = False
+
+    def write(self, layout: Layout) -> str:
+        """Write a file."""
+        return json.dumps(layout, indent=self.indent, ensure_ascii=self.ascii) + ("\n" if self.newline else "")
+
+
+def read_published(files: Sequence[Path]) -> tuple[pl.DataFrame, list[str]]:
+    """Read files: a row per descriptor in their order, or per empty list; and which could not be written the same.
+
+    Raises:
+        ConfigError: a file is not of the layout; every mistake is listed.
+    """
+    problems: list[Problem] = []
+    rows: list[dict[str, Any]] = []
+    differing = []
+    for path in files:
+        iso = country_of(path.stem).iso
+        try:
+            text = path.read_bytes().decode("utf-8")
+            layout = json.loads(text, object_pairs_hook=each_key_once)
+        except (ValueError, RecursionError) as error:
+            problems.append(Problem(f"not JSON with each key once ({error})", str(path)))
+            continue
+        found = list(problems_of(layout))
+        problems += [Problem(problem, str(path)) for problem in found]
+        if found:
+            continue
+        way = way_of(text, layout)
+        if way is None:
+            differing.append(path.name)
+        rows += rows_of(layout, path.name, iso, way or LaidOut())
+    if problems:
+        raise ConfigError(problems)
+    names = [path.name for path in files]
+    if len(set(names)) < len(names):
+        raise UsageError("two files have the same name", found=", ".join(names))
+    return pl.DataFrame(rows, schema=PUBLISHED_DESCRIPTORS.schema), differing
+
+
+def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that has a key twice: the first would be lost."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} stands twice")
+        found[key] = value
+    return found
+
+
+def problems_of(layout: object) -> Iterator[str]:
+    """Say where a file departs from the layout."""
+    if not isinstance(layout, dict):
+        yield "expected categories, each with its activities"
+        return
+    for category, activities in layout.items():
+        if not isinstance(activities, dict):
+            yield f"{category}: expected activities, each with its dimensions"
+            continue
+        for activity, dimensions in activities.items():
+            place = f"{category}.{activity}"
+            if not isinstance(dimensions, dict):
+                yield f"{place}: expected dimensions, each with its descriptors"
+                continue
+            names = [dimension_name(name) for name in dimensions]
+            if len(set(names)) < len(names):
+                yield f"{place}: setting and background are one dimension, and stand there twice"
+            for dimension, descriptors in dimensions.items():
+                yield from problems_in(f"{place}.{dimension}", descriptors)
+
+
+def problems_in(place: str, descriptors: object) -> Iterator[str]:
+    """Say what is wrong with the descriptors of one dimension."""
+    if not isinstance(descriptors, list):
+        yield f"{place}: expected a list of descriptors"
+        return
+    for number, each in enumerate(descriptors):
+        if (
+            not isinstance(each, dict)
+            or tuple(each) != KEYS
+            or not all(isinstance(text, str) for text in each.values())
+        ):
+            yield f"{place}[{number}]: expected {', '.join(KEYS)}, in that order, each a text"
+        elif not each["token"].strip():
+            yield f"{place}[{number}]: the token is empty"
+
+
+def way_of(text: str, layout: Layout) -> LaidOut | None:
+    """Find how a file was written; None where it is none of the ways that are known."""
+    ways = (LaidOut(indent, plain, line) for indent in INDENTS for plain in (False, True) for line in (False, True))
+    return next((way for way in ways if way.write(layout) == text), None)
+
+
+def rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:
+    """Write the rows of a file, in its order."""
+    number = 0
+    nothing: list[Mapping[str, str | None]] = [dict.fromkeys(KEYS)]
+    for category, activities in layout.items():
+        for activity, dimensions in activities.items():
+            for dimension, descriptors in dimensions.items():
+                place = {"category": category, "activity": activity, "dimension": dimension}
+                for each in descriptors or nothing:
+                    yield {"file": file, "number": number, "country": iso, **place, **each, **asdict(way)}
+                    number += 1
+
+
+def descriptors_of(published: pl.DataFrame, prompts: Mapping[tuple[str, str, str], str], proposer: str) -> pl.DataFrame:
+    """Give the descriptors of rows whose country, category and activity have a prompt, each token once."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in published.drop_nulls("token").iter_rows(named=True):
+        prompt_id = prompts.get(place_of(row["country"], row["category"], row["activity"]))
+        if prompt_id is not None:
+            dimension = dimension_name(row["dimension"])
+            about = {"prompt_id": prompt_id, "dimension": dimension, "proposers": [proposer]}
+            found.setdefault((prompt_id, dimension, row["token"]), about | {key: row[key] for key in KEYS})
+    return pl.DataFrame(list(found.values()), schema=DESCRIPTORS.schema)
+
+
+def place_of(iso: str, category: str, activity: str) -> tuple[str, str, str]:
+    """Give the place of an activity, however it is written."""
+    return iso, folded(category.replace("_", " ")), folded(activity.replace("_", " "))
+
+
+def laid_out(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> pl.DataFrame:
+    """Give the rows of files: in the order of files that were read, where there are some, else in that of the keys.
+
+    A descriptor that was taken away is left out, a new one stands last in its list.
+    """
+    known = {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
+    places = {place_of(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
+    left: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in descriptors.sort(DESCRIPTORS.key).iter_rows(named=True):
+        left.setdefault((row["prompt_id"], row["dimension"]), {})[row["token"]] = row
+    rows: list[dict[str, Any]] = []
+    if published is not None:
+        still = {key: set(tokens) for key, tokens in left.items()}
+        groups = published.sort(PUBLISHED_DESCRIPTORS.key).partition_by(
+            "file", "category", "activity", "dimension", maintain_order=True
+        )
+        for group in groups:
+            rows += kept_rows(group, places, left, still)
+    files = {} if published is None else dict(published.select("country", "file").rows())
+    for (prompt_id, dimension), tokens in sorted(
+        left.items(), key=lambda each: (each[0][0], place_in_order(each[0][1]))
+    ):
+        rows += new_rows(known[prompt_id], dimension, tokens.values(), files)
+    return pl.DataFrame(rows, schema=PUBLISHED_DESCRIPTORS.schema)
+
+
+def place_in_order(dimension: str) -> int:
+    """Give the place of a dimension in a published file."""
+    return ORDER.index(dimension) if dimension in ORDER else len(ORDER)
+
+
+def kept_rows(
+    group: pl.DataFrame,
+    places: Mapping[tuple[str, str, str], str],
+    left: dict[tuple[str, str], dict[str, dict[str, Any]]],
+    still: Mapping[tuple[str, str], set[str]],
+) -> Iterator[dict[str, Any]]:
+    """Give one list of a file that was read, as it is now; what is given is no longer left."""
+    head = group.row(0, named=True)
+    key = (
+        places.get(place_of(head["country"], head["category"], head["activity"]), ""),
+        dimension_name(head["dimension"]),
+    )
+    tokens = left.get(key, {})
+    found = False
+    for row in group.iter_rows(named=True):
+        if row["token"] in still.get(key, ()):
+            found = True
+            now = tokens.pop(row["token"], row)
+            yield row | {name: now[name] for name in KEYS}
+    for row in list(tokens.values()):
+        found = True
+        yield head | {name: row[name] for name in KEYS}
+    tokens.clear()
+    if not found:
+        yield head | dict.fromkeys(KEYS)
+
+
+def new_rows(
+    prompt: Mapping[str, Any], dimension: str, descriptors: Iterable[Mapping[str, Any]], files: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Give the rows of a list that no file had."""
+    place = {
+        "file": files.get(prompt["country"]) or f"{'_'.join(countries()[prompt['country']].name.lower().split())}.json",
+        "number": 0,
+        "country": prompt["country"],
+        "category": prompt["concept"] or "",
+        "activity": prompt["activity"],
+        "dimension": "setting" if dimension == "background" else dimension,
+    }
+    for row in descriptors:
+        yield place | {key: row[key] for key in KEYS} | asdict(LaidOut())
+
+
+def written_files(rows: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """Write each file of the layout: its name and its text; new dimensions stand in the published order."""
+    for group in rows.partition_by("file", maintain_order=True):
+        layout: Layout = {}
+        for row in group.iter_rows(named=True):
+            dimensions = layout.setdefault(row["category"], {}).setdefault(row["activity"], {})
+            listed = dimensions.setdefault(row["dimension"], [])
+            if row["token"] is not None:
+                listed.append({key: row[key] for key in KEYS})
+        head = group.row(0, named=True)
+        yield head["file"], LaidOut(head["indent"], head["ascii"], head["newline"]).write(layout)
+
+
+def country_of(stem: str) -> Country:
+    """Find the country that a file is named after."""
+    words = folded(stem.replace("_", " ").replace("-", " ")).removesuffix(" descriptors")
+    for known in countries().values():
+        if words in {folded(name) for name in (known.name, known.in_a_sentence, known.iso, known.iso3)}:
+            return known
+    raise UsageError(
+        "no country is called like this file",
+        where=f"{stem}.json",
+        expected="a name or code such as iran.json, south_africa.json or usa_descriptors.json",
+        hint="Rename the file, or add the country with --countries-file.",
+    )

@@ -1,0 +1,274 @@
+"""Proposals of several models become descriptors: a refiner chooses among them and merges, by number, and adds nothing.
+
+Each descriptor knows who proposed it and what was merged into it; each other proposal knows why it went.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.asked_rows import AskedRows, wording
+from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
+from culturekit.builders.descriptors.proposing import PROPOSED
+from culturekit.builders.descriptors.tokens import joined_styles
+from culturekit.errors import UsageError
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.metrics.ahead.matching import normalise_phrase
+from culturekit.records.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROPOSED_DESCRIPTORS
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Typed
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = [
+    "REFINE",
+    "Candidate",
+    "Cell",
+    "RefineOptions",
+    "candidates_of",
+    "cells_ahead",
+    "cells_of",
+    "refine_descriptors",
+    "refinement_request",
+]
+
+REFINE = "descriptors.refine"
+REPLY_TOKENS = 1536
+KEPT, MERGED, TOO_MANY = "kept", "merged", "too many"
+INVENTED, NOT_CHOSEN, NO_ANSWER = "invented", "not chosen", "the refiner gave no answer"
+NONE_LEFT = "no descriptor is left"
+
+Number = str
+Why = Literal["wrong", "other dimension", "unrelated", "repeats", "too many"]
+
+
+class KeptNumber(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A candidate that is kept, and those that say the same."""
+
+    number: str
+    merges: list[str]
+
+
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A candidate that is left out, and why."""
+
+    number: str
+    reason: Why
+
+
+class Refinement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a refiner answers: numbers of candidates, never words of its own."""
+
+    id: str
+    kept: list[KeptNumber]
+    left_out: list[LeftOut]
+
+
+@dataclass(frozen=True, slots=True)
+class RefineOptions:
+    """Who chooses among proposals, and how many are kept."""
+
+    refiner: Annotated[
+        str,
+        Field(
+            description="Who chooses, as a SPEC: openai:MODEL, google:MODEL, ...; `rules` takes the first of all, "
+            "those that more proposers name."
+        ),
+        Typed("llm"),
+    ]
+    at_most: Annotated[int, Field(ge=1, le=50, description="Descriptors of a dimension.")] = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Equal phrases of all proposers."""
+
+    token: str
+    style: str
+    necessity: str
+    proposers: tuple[str, ...]
+    position: int
+
+    def joined(self, other: "Candidate") -> "Candidate":
+        """Take in another one: it is necessary where one of them is, and of the styles of both."""
+        return replace(
+            self,
+            style=joined_styles(self.style, other.style),
+            necessity="necessary" if "necessary" in (self.necessity, other.necessity) else "optional",
+            proposers=tuple(dict.fromkeys((*self.proposers, *other.proposers))),
+        )
+
+
+def candidate(row: Mapping[str, Any]) -> Candidate:
+    """Read a proposal."""
+    return Candidate(row["token"], row["style"], row["necessity"], (row["proposer"],), row["position"])
+
+
+def candidates_of(proposals: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+    """Join equal phrases, and put those first that more proposers name, then those that were named earlier."""
+    found: dict[str, Candidate] = {}
+    for row in proposals:
+        phrase, one = normalise_phrase(row["token"]), candidate(row)
+        found[phrase] = found[phrase].joined(one) if phrase in found else one
+    return sorted(found.values(), key=lambda each: (-len(each.proposers), each.position))
+
+
+@dataclass
+class Cell:
+    """One dimension of a prompt on its way from candidates to descriptors."""
+
+    row: ActivityDimension
+    candidates: Mapping[Number, Candidate]
+    rejected: Sequence[Mapping[str, Any]] = ()
+    answered: bool = False
+    fates: dict[Number, tuple[str, Number | None]] = field(default_factory=dict)
+    invented: list[str] = field(default_factory=list)
+
+    def take(self, value: Refinement, *, at_most: int) -> None:
+        """Read a reply: what it keeps and merges first, then why it left out the rest."""
+        self.answered = True
+        kept = 0
+        for each in value.kept:
+            number = self.known(each.number)
+            if number is None or number in self.fates:
+                continue
+            kept += 1
+            self.fates[number] = (KEPT, number) if kept <= at_most else (TOO_MANY, None)
+            for merged in filter(None, map(self.known, each.merges)):
+                self.fates.setdefault(merged, (MERGED, number) if kept <= at_most else (TOO_MANY, None))
+        for left in value.left_out:
+            number = self.known(left.number)
+            if number is not None:
+                self.fates.setdefault(number, (left.reason, None))
+
+    def known(self, said: str) -> Number | None:
+        """Find the candidate that a reply names, by its number or its own words; what is none is invented."""
+        if said in self.candidates:
+            return said
+        same = [n for n, each in self.candidates.items() if normalise_phrase(each.token) == normalise_phrase(said)]
+        if not same:
+            self.invented.append(said)
+        return same[0] if same else None
+
+    def descriptors(self) -> Iterator[dict[str, Any]]:
+        """Write the descriptors that are kept, with all that was merged into them."""
+        for number, (fate, _) in self.fates.items():
+            if fate == KEPT:
+                whole = self.candidates[number]
+                for other, (how, into) in self.fates.items():
+                    if how == MERGED and into == number:
+                        whole = whole.joined(self.candidates[other])
+                yield self.about(whole)
+
+    def trail(self, refiner: str) -> Iterator[dict[str, Any]]:
+        """Write what became of each candidate, of what was no descriptor, and of what the refiner invented."""
+        untold = NOT_CHOSEN if self.answered else NO_ANSWER
+        fates = [(each, *self.fates.get(number, (untold, None))) for number, each in self.candidates.items()]
+        fates += [(candidate(row), row["outcome"], None) for row in self.rejected]
+        fates += [
+            (Candidate(said[:400], "neutral", "optional", (), 0), INVENTED, None)
+            for said in dict.fromkeys(self.invented)
+        ]
+        for place, (each, fate, into) in enumerate(fates, start=1):
+            kept_as = None if into is None else self.candidates[into].token
+            yield self.about(each) | {"number": place, "outcome": fate, "kept_as": kept_as, "refiner": refiner}
+
+    def about(self, each: Candidate) -> dict[str, Any]:
+        """Write a candidate."""
+        return {
+            "prompt_id": self.row.prompt_id,
+            "dimension": self.row.dimension,
+            "token": each.token,
+            "style": each.style,
+            "necessity": each.necessity,
+            "proposers": list(each.proposers),
+        }
+
+
+def refinement_request(cell: Cell, *, at_most: int, instructions: str) -> Request:
+    """Ask which candidates of a dimension stay."""
+    candidates = [
+        {
+            "number": number,
+            "token": each.token,
+            "style": each.style,
+            "necessity": each.necessity,
+            "proposers": len(each.proposers),
+        }
+        for number, each in cell.candidates.items()
+    ]
+    return Request(
+        REFINE,
+        instructions,
+        {**cell.row.asked(), "at_most": at_most, "candidates": candidates},
+        Refinement,
+        allowed={"id": (cell.row.id,)},
+        max_tokens=REPLY_TOKENS,
+    )
+
+
+def cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
+    """Gather the candidates of each dimension."""
+    rows = {(row.prompt_id, row.dimension): row for row in dimensions_of(activities_of(prompts))}
+    tables = [read_table(path, PROPOSED_DESCRIPTORS) for path in proposals]
+    every = pl.concat([table.select(list(PROPOSED_DESCRIPTORS.schema)) for table in tables])
+    strange = sorted(set(every["prompt_id"]) - {prompt for prompt, _ in rows})
+    if strange:
+        raise UsageError(
+            f"{len(strange)} prompts of the proposals are not among the prompts",
+            where=str(prompts),
+            found=", ".join(strange[:5]),
+        )
+    cells = []
+    for key, group in every.partition_by("prompt_id", "dimension", as_dict=True, maintain_order=True).items():
+        proposed = list(group.filter(outcome=PROPOSED).iter_rows(named=True))
+        rejected = list(group.filter(pl.col("outcome") != PROPOSED).iter_rows(named=True))
+        numbered = {str(number): each for number, each in enumerate(candidates_of(proposed), start=1)}
+        cells.append(Cell(rows[str(key[0]), str(key[1])], numbered, rejected))
+    return sorted(cells, key=lambda cell: (cell.row.prompt_id, DIMENSIONS.index(cell.row.dimension)))
+
+
+def cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
+    """Give cells as large as they can become, for a plan before anything was proposed."""
+    usual = [
+        Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
+        for n in range(1, 1 + proposers * at_most)
+    ]
+    return [Cell(row, {str(each.position): each for each in usual}) for row in rows]
+
+
+def refine_descriptors(
+    work: Work,
+    prompts: Path,
+    proposals: Sequence[Path],
+    client: Client | FreeClient,
+    options: RefineOptions,
+    llm: LlmOptions = DEFAULTS,
+) -> Outcome:
+    """Ask a model which proposals stay; write the descriptors, and what became of every proposal."""
+    cells, instructions = cells_of(prompts, proposals), wording("descriptors_refine")
+    asked: AskedRows[Cell] = AskedRows(REFINE, client, llm, lambda cell: cell.row.key)
+
+    def request(cell: Cell) -> Request:
+        return refinement_request(cell, at_most=options.at_most, instructions=instructions)
+
+    open_cells = [cell for cell in cells if cell.candidates]
+    for cell, value in asked.ask(work, open_cells, request, unit="dimensions"):
+        assert isinstance(value, Refinement)
+        cell.take(value, at_most=options.at_most)
+    kept = [row for cell in cells for row in cell.descriptors()]
+    trail = [row for cell in cells for row in cell.trail(client.model)]
+    for cell in cells:
+        if cell.answered and not any(fate == KEPT for fate, _ in cell.fates.values()):
+            asked.drop(cell, NONE_LEFT)
+    write_table(work.out, DESCRIPTORS, pl.DataFrame(kept, schema=DESCRIPTORS.schema))
+    told = pl.DataFrame(trail, schema=DESCRIPTOR_TRAIL.schema)
+    write_table(work.out, DESCRIPTOR_TRAIL, told)
+    fates = dict(told.group_by("outcome").len().sort("outcome").iter_rows())
+    return asked.outcome(work, {"dimensions": len(cells), "descriptors": len(kept)}, candidates=fates)

@@ -1,0 +1,79 @@
+"""An encoder of texts without weights: what a phrase shares with another in words and in runs of letters."""
+
+import re
+import unicodedata
+import zlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
+from culturekit.registry import Spec
+
+__all__ = ["LettersEncoder", "make"]
+
+DIMENSIONS = 1024
+RUN = 4
+"""Letters of a run."""
+
+WORD_WEIGHT = 3.0
+"""How much a word counts, beside the runs in it."""
+
+SMALL = frozenset({"a", "an", "the", "of", "in", "on", "at", "with", "and", "or", "to", "for"})
+SMALL_WEIGHT = 0.2
+
+
+class LettersEncoder:
+    """Compares letters; knows nothing of what words mean."""
+
+    identity = EncoderIdentity(
+        name="letters",
+        weights="none",
+        revision="1",
+        preprocessing=f"casefolded; words and runs of {RUN} letters hashed by CRC-32",
+        dtype="float32",
+        dim=DIMENSIONS,
+    )
+    caveat = (
+        "The letters encoder compares how phrases are written: it knows no synonym, and takes words for alike that "
+        "are written alike. It is for simulated worlds, whose phrases are."
+    )
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Encode texts, each by itself."""
+        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for feature, weight in features(folded(text)):
+                place = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
+                vector[place % DIMENSIONS] += weight if place & 0x8000_0000 else -weight
+            length = np.sqrt((vector * vector).sum())
+            if length:
+                vector /= length
+            else:
+                vector[0] = 1.0
+        return vectors
+
+    def too_long(self, texts: Sequence[str]) -> list[TooLong]:
+        """Read every text whole."""
+        return []
+
+
+def folded(text: str) -> str:
+    """Write a text as equal phrases share it."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def features(text: str) -> Iterator[tuple[str, float]]:
+    """Give the words of a text and the runs of letters in them, with what each counts."""
+    for word in re.findall(r"\w+", text) or [text]:
+        weight = SMALL_WEIGHT if word in SMALL else 1.0
+        yield word, WORD_WEIGHT * weight
+        framed = f"<{word}>"
+        for start in range(max(len(framed) - RUN, 0) + 1):
+            yield f"#{framed[start : start + RUN]}", weight
+
+
+def make(spec: Spec) -> TextEncoder:
+    """Make the encoder; it takes no options."""
+    spec.refuse_options()
+    return LettersEncoder()

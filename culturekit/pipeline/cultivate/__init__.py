@@ -1,0 +1,1 @@
+"""The `cultivate` recipe as stages: activities, what pictures of them should show, and what they show."""

@@ -1,0 +1,150 @@
+"""What a recipe of the kind `cultivate` says, key by key."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.judging.chosen_references import ChooseOptions
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.config.annotations import Annotations
+from culturekit.config.checks import checked_spec, existing_file, unique_names
+from culturekit.config.kinds import AnyRecipe
+from culturekit.config.recipe_parts import BackendSpec, Llm, Model
+from culturekit.defaults import CONFIDENCE, RESAMPLES
+from culturekit.families.ahead import AheadOptions
+from culturekit.families.family import rules_of
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.scorers import SCORERS
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.metrics.ahead.composite import Reduce
+from culturekit.metrics.ahead.descriptor_scores import Aggregate
+from culturekit.metrics.statistics.intervals import Target
+from culturekit.registry import parse_spec
+from culturekit.storage.yaml_model import StrictModel, not_empty
+
+__all__ = ["Cultivate", "People", "Scores", "Tables"]
+
+File = Annotated[str, AfterValidator(existing_file)]
+Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
+
+VQASCORE = "vqascore:"
+"""How a scorer of candidates begins that is a vision model's probability of yes."""
+
+
+def scorer_of_candidates(spec: str) -> str:
+    """Accept a quality scorer, or `vqascore:` and who looks."""
+    if spec.startswith(VQASCORE):
+        CLIENTS.check(spec.removeprefix(VQASCORE))
+    else:
+        SCORERS.check(spec)
+    return spec
+
+
+class Tables(StrictModel):
+    """Prompts, descriptors and stereotypes that were made elsewhere, such as the published ones."""
+
+    prompts: File
+    descriptors: File
+    stereotypes: File
+
+
+class RealImages(StrictModel):
+    """Real images, which show what is usual: of the candidates of each prompt the best are kept.
+
+    `scorer` is a quality scorer such as `clipscore:SPEC`, or `vqascore:SPEC` with a vision model.
+    """
+
+    backend: BackendSpec
+    per_prompt: Annotated[int, Field(ge=1, le=255)] = 10
+    scorer: Annotated[str, AfterValidator(scorer_of_candidates)]
+    at_least: Annotated[float, rules_of(ChooseOptions, "at_least")] = 0.0
+    keep: Annotated[int, rules_of(ChooseOptions, "keep")] = 5
+
+
+class Scores(StrictModel):
+    """How what images show is compared with what they should show."""
+
+    tau: Annotated[float | None, rules_of(AheadOptions, "tau")] = None
+    quantile: Annotated[float | None, rules_of(AheadOptions, "quantile")] = None
+    aggregate: Annotated[Aggregate, rules_of(AheadOptions, "aggregate")] = "dimension"
+    reduce: Annotated[Reduce, rules_of(AheadOptions, "reduce")] = "mean"
+    target: Annotated[Target | None, rules_of(AheadOptions, "target")] = None
+    confidence: float = CONFIDENCE
+
+    @model_validator(mode="after")
+    def one_threshold(self) -> Self:
+        """Refuse two thresholds."""
+        if self.tau is not None and self.quantile is not None:
+            raise ValueError("scores.tau states the threshold and scores.quantile finds it; give one of them")
+        return self
+
+
+class People(StrictModel):
+    """People who rate and mark the first `images` images of each model of `prompts` prompts: forms out, answers in.
+
+    Their ratings stand beside the metrics, and what they mark puts the judge's scores right. Without `files` the forms
+    are handed out and wait; with `simulated` people answer them who know what simulated scenes show.
+    """
+
+    prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    images: Annotated[int, Field(ge=1, le=255)] = 2
+    in_region: Annotated[int, Field(ge=1, le=50)] = 3
+    files: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+    resamples: Annotated[int, Field(ge=99, le=1_000_000)] = RESAMPLES
+
+    @property
+    def asked(self) -> Annotations:
+        """Give it as the forms of recipes take it."""
+        return Annotations(scheme="cultivate", prompts=self.prompts, in_region=self.in_region, resamples=self.resamples)
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.files and self.simulated is not None:
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        return self
+
+
+class Cultivate(AnyRecipe):
+    """How well models know social activities of countries: AHEaD, from pages about them to the report."""
+
+    recipe: Literal["cultivate"]
+    tables: Tables | None = None
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    images: ImagePlan = ImagePlan(slots=10)
+    real: RealImages
+    extractor: Annotated[Judge, Field(description="Who says what images show, in phrases by dimension, as a SPEC.")]
+    scorer: Annotated[Judge, Field(description="Who says how probable it is that stereotypes are shown, as a SPEC.")]
+    raters: Annotated[
+        tuple[Judge, ...], Field(description="Who rates images from 1 to 5, beside the metrics, as SPECs.")
+    ] = ()
+    encoder: Annotated[
+        str, AfterValidator(checked_spec(ENCODERS)), Field(description="Who turns phrases into vectors, as a SPEC.")
+    ]
+    scores: Scores = Scores()
+    people: People | None = None
+    scheme: Annotated[str, Field(description="Scheme that groups countries.")] = "cultivate"
+    llm: Llm = Llm()
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        backends = [self.real.backend, *(model.backend for model in self.models)]
+        return all(parse_spec(spec).name == SCENES for spec in backends)
+
+    def going_on(self, wanted: bool) -> Self:
+        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
+        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self
+
+    @model_validator(mode="after")
+    def people_know_the_truth(self) -> Self:
+        """Refuse simulated people who could not know what is shown."""
+        if self.people is not None and self.people.simulated is not None and not self.truthful:
+            raise ValueError(f"simulated people know only what {SCENES} drew; real images need people.files")
+        return self
+
+
+SCENES = "simulated-scenes"
+"""The backend whose scenes come with what they show."""

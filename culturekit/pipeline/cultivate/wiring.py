@@ -1,0 +1,216 @@
+"""The `cultivate` recipe as stages: from pages about activities to the report, one folder each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from culturekit.annotate.aggregate import AggregateOptions
+from culturekit.annotate.export import ExportOptions
+from culturekit.annotate.quotas import Quotas
+from culturekit.builders.judging.chosen_references import ChooseOptions, ChooseReads
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, SceneOptions, StereotypeReads
+from culturekit.config.kinds import RecipeKind
+from culturekit.config.recipe_parts import Model
+from culturekit.defaults import SHORTLIST
+from culturekit.families.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
+from culturekit.families.gaps import GapOptions, GapReads, gaps
+from culturekit.families.handles.inputs import Files, Numbered, ValueTables
+from culturekit.families.judged import JudgedOptions, JudgedReads, judged
+from culturekit.families.meta import MetaOptions, MetaReads, meta
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
+from culturekit.index.raters.score_pictures import QualityOptions
+from culturekit.llm.answers import LlmOptions
+from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
+from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
+from culturekit.pipeline.parts.model_images import model_images
+from culturekit.pipeline.planning.slots import asks
+from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
+from culturekit.pipeline.steps.annotate_stages import (
+    ANSWERS_FILE,
+    ExportFiles,
+    export_stage,
+    import_stage,
+    rated_sample_stage,
+)
+from culturekit.pipeline.steps.index_stages import embed_stage
+from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
+from culturekit.pipeline.steps.question_stages import vqascore_stage
+from culturekit.pipeline.steps.reference_stages import choose_stage
+from culturekit.pipeline.steps.scene_gap_stages import gaps_of_scores_stage, grouped_values_stage
+from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
+from culturekit.pipeline.steps.scene_people_stages import MARKED, marks_stage, scene_items_stage, simulated_marks_stage
+from culturekit.pipeline.steps.scene_stages import scene_truth_stage
+from culturekit.pipeline.steps.table_stages import table_stage
+from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
+from culturekit.stages import roles
+from culturekit.stages.roles import REAL_IMAGES, Role
+from culturekit.stages.run import Run
+
+__all__ = ["CULTIVATE"]
+
+EXTRACTED, STEREOTYPED = Role("extracted-{model}", "judgments"), Role("stereotyped-{model}", "judgments")
+LIKERT, TRUTH = Role("likert-{model}-by-{variant}", "judgments"), Role("truth-{model}", "judgments")
+DESCRIPTORS_OF, STEREOTYPES_OF = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")
+CANDIDATES, CANDIDATE_SCORES = Role("real-candidates", "images"), Role("real-scores")
+PHRASES, AHEAD, AHEAD_TRUTH = Role("phrases"), Role("ahead", "scores"), Role("ahead-truth", "scores")
+ITEMS, MARKS, BY_GROUP = Role("to-mark-items", "scene_items"), Role("marks", "annotations"), Role("by-group", "values")
+JUDGED_BY, CORRECTED_GAPS = Role("judged-{variant}", "scores"), Role("corrected-gaps", "scores")
+CORRECTED = {**MARKED, "exag": "exag"}
+"""The question of the form, or what follows from it, that puts a metric right."""
+
+
+def cultivate(recipe: Cultivate, run: Run) -> None:
+    """Add the stages of a run."""
+    wire_tables(recipe, run)
+    for model in recipe.models:
+        model_images(run, model, recipe.images, seed=recipe.seed)
+    wire_real(recipe, run)
+    everybody = (*run.models, REAL_IMAGES)
+    for name in everybody:
+        wire_judges(recipe, run, name)
+    wire_scores(recipe, run, everybody)
+    if recipe.people is not None:
+        wire_people(recipe, run)
+
+
+def asking(recipe: Cultivate, run: Run, role: Role, model: str = "", variant: str = "") -> LlmOptions:
+    """Say how a stage asks a model; all that do share one budget."""
+    return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model, variant)))
+
+
+def wire_tables(recipe: Cultivate, run: Run) -> None:
+    """Take in prompts, descriptors and stereotypes, or make them."""
+    if recipe.tables is not None:
+        run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
+        run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), DESCRIPTORS_OF)
+        run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), STEREOTYPES_OF)
+
+
+def wire_real(recipe: Cultivate, run: Run) -> None:
+    """Gather candidates for real images, score how well they show their prompts, and keep the best."""
+    wanted, prompts = recipe.real, run.table(roles.PROMPTS)
+    model = Model(name=REAL_IMAGES, backend=wanted.backend)
+    images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), CANDIDATES, seed=recipe.seed)
+    if wanted.scorer.startswith(VQASCORE):
+        options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
+        stage = vqascore_stage(WeighReads(images, prompts), options, asking(recipe, run, CANDIDATE_SCORES))
+        scores = run.add(stage, CANDIDATE_SCORES, plan=asks()) / "judgments.parquet"
+    else:
+        stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
+        scores = run.add(stage, CANDIDATE_SCORES) / "quality.parquet"
+    chosen = ChooseOptions(wanted.per_prompt, wanted.at_least, wanted.keep)
+    run.add(choose_stage(ChooseReads(images, prompts, scores), chosen), roles.REAL)
+
+
+def images_of(run: Run, model: str) -> Path:
+    """Name the images of a model, or the real ones."""
+    return run.table(roles.REAL) if model == REAL_IMAGES else run.table(roles.IMAGES, model)
+
+
+def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
+    """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
+    images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(STEREOTYPES_OF)
+    extract = extract_stage(ExtractReads(images), SceneOptions(recipe.extractor), asking(recipe, run, EXTRACTED, model))
+    run.add(extract, EXTRACTED, model, plan=asks())
+    stereotyped = stereotype_scores_stage(
+        StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
+        asking(recipe, run, STEREOTYPED, model),
+    )  # fmt: skip
+    run.add(stereotyped, STEREOTYPED, model, plan=asks())
+    for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
+        llm = asking(recipe, run, LIKERT, model, str(number))
+        stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
+        run.add(stage, LIKERT, model, str(number), plan=asks())
+    if recipe.truthful:
+        run.add(scene_truth_stage(images, prompts, stereotypes), TRUTH, model)
+
+
+def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
+    """Name the tables of a role by folder, those of real images among them."""
+    return {role.folder(model): run.table(role, model) for model in models}
+
+
+def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
+    """Compare what was said of images, and what they truly show, with what they should show."""
+    said, true = (by_folder(run, role, everybody) for role in (EXTRACTED, TRUTH))
+    texts = (run.table(DESCRIPTORS_OF), *said.values(), *(true.values() if recipe.truthful else ()))
+    run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), PHRASES)
+    options = AheadOptions(
+        REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
+        recipe.scores.target, recipe.scheme, encoder=recipe.encoder, confidence=recipe.scores.confidence,
+    )  # fmt: skip
+    reads = partial(
+        AheadReads,
+        Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
+        run.table(roles.PROMPTS),
+        run.table(DESCRIPTORS_OF),
+        phrases=PhraseVectors(run.folder(PHRASES)),
+    )
+    stereotyped = Numbered(by_folder(run, STEREOTYPED, everybody))
+    run.add(ahead(reads(extracted=Numbered(said), stereotypes=stereotyped), options), AHEAD)
+    if recipe.truthful:
+        exact = replace(options, quantile=None, tau=recipe.scores.tau or DEFAULT_TAU)
+        run.add(ahead(reads(extracted=Numbered(true), stereotypes=Numbered(true)), exact), AHEAD_TRUTH)
+    options_of_gaps = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
+    run.add(gaps(GapReads(ValueTables([run.values_of(AHEAD)])), options_of_gaps), roles.GAPS)
+
+
+def wire_people(recipe: Cultivate, run: Run) -> None:
+    """Hand out forms, import answers, hold metrics against them, and put the judge right."""
+    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(DESCRIPTORS_OF)
+    if wanted is None:
+        return
+    images = list(run.tables(roles.IMAGES).values())
+    drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
+    sample = run.add(drawn, roles.RATED_SAMPLE)
+    said = list(by_folder(run, EXTRACTED, run.models).values())
+    items = run.add(scene_items_stage(sample, prompts, descriptors, said), ITEMS)
+    forms = ExportFiles(images, prompts, items=items)
+    export = ExportOptions(Quotas(wanted.in_region, 0))
+    project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
+    files = [Path(name) for name in wanted.files]
+    if wanted.simulated is not None:
+        truth = [run.table(TRUTH, model) for model in run.models]
+        stage = simulated_marks_stage(
+            project, items, truth, run.values_of(AHEAD_TRUTH), wanted.simulated, seed=recipe.seed
+        )
+        files = [run.add(stage, roles.SIMULATED_ANSWERS) / ANSWERS_FILE]
+    if not files:
+        return
+    answers = run.add(import_stage(project, files, pool=None), roles.IMPORTED)
+    marks = run.add(marks_stage(answers, items, descriptors, run.folder(PHRASES), run.table(AHEAD)), MARKS)
+    corrected(recipe, run, marks, sample)
+    follow(recipe, run, marks)
+
+
+def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
+    """Put scores and gaps right by what people marked."""
+    values = run.add(grouped_values_stage(run.values_of(AHEAD), recipe.scheme, tuple(CORRECTED)), BY_GROUP)
+    for metric, criterion in CORRECTED.items():
+        low, high = (1.0, 5.0) if criterion == metric else (None, None)
+        options = JudgedOptions(criterion, None, None, low, high, (metric,), "countries")
+        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options, required=False), JUDGED_BY,
+                variant=metric)  # fmt: skip
+    tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}
+    truth = run.table(AHEAD_TRUTH) if recipe.truthful else None
+    run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), CORRECTED_GAPS)
+
+
+def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
+    """Hold metrics and raters against people, and against each other."""
+    if recipe.people is None:
+        return
+    aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
+    about = run.table(roles.IMPORTED, file="rated_items.parquet")
+    files = AggregateFiles(marks, about, quarantine=(aside,), checks=(checks,))
+    asked = recipe.people.asked
+    options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
+    rated = run.add(aggregate_stage(files, options), roles.RATINGS)
+    how = MetaOptions(by=asked.pools, confidence=asked.confidence, resamples=asked.resamples, seed=recipe.seed)
+    run.add(meta(MetaReads(ValueTables([run.values_of(AHEAD)]), rated), how), roles.META)
+
+
+CULTIVATE = RecipeKind(Cultivate, cultivate)

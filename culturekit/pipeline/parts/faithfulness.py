@@ -1,0 +1,116 @@
+"""Whether images show what their prompts ask for: questions and answers, probabilities, and further scorers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.question_answers import AnswerOptions, AnswerReads
+from culturekit.builders.judging.question_graph import GraphOptions
+from culturekit.config.faithfulness import Faithfulness
+from culturekit.families.faithfulness import faithfulness
+from culturekit.families.handles.image_levels import MeanOptions
+from culturekit.families.handles.inputs import Numbered
+from culturekit.families.questions import QuestionOptions, QuestionReads
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.raters.score_pictures import QualityOptions
+from culturekit.llm.answers import LlmOptions
+from culturekit.pipeline.planning.slots import Prompts, asks
+from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
+from culturekit.pipeline.steps.question_stages import GraphReads, answers_stage, graphs_stage, vqascore_stage
+from culturekit.stages import roles
+from culturekit.stages.roles import Role
+from culturekit.stages.run import Run
+
+__all__ = ["FaithfulnessLooks", "faithfulness_scores"]
+
+
+@dataclass(frozen=True, slots=True)
+class FaithfulnessLooks:
+    """What is asked about the images of a run, and how much of it there is.
+
+    Attributes:
+        wanted: who writes questions, answers them, and compares.
+        plan: what each model made.
+        prompts: counts the prompts of some kinds, as far as that can be known now.
+        asking: says how the stage of a role and a model asks for words.
+    """
+
+    run: Run
+    wanted: Faithfulness
+    plan: ImagePlan
+    prompts: Prompts
+    asking: Callable[[Role, str], LlmOptions]
+
+    def asked_prompts(self) -> int | None:
+        """Count the prompts whose images are looked at."""
+        return self.prompts(self.plan.kinds)
+
+    def per_prompt(self) -> int:
+        """Count the images of a model and prompt that are looked at."""
+        made = self.plan.repeats * self.plan.slots
+        return made if self.wanted.per_prompt is None else min(made, self.wanted.per_prompt)
+
+    def images(self) -> int | None:
+        """Count the images of a model that are looked at."""
+        prompts = self.asked_prompts()
+        return None if prompts is None else prompts * self.per_prompt()
+
+    def questions(self) -> int | None:
+        """Count the questions about the images of a model, once they are written: a request for each of both."""
+        asked = self.run.table(roles.QUESTIONS)
+        if not asked.is_file() or self.images() is None:
+            return None
+        return pl.read_parquet(asked, columns=["prompt_id"]).height * self.per_prompt()
+
+
+def faithfulness_scores(looks: FaithfulnessLooks, means: MeanOptions) -> None:
+    """Have prompts turned into questions, images looked at, and all models scored together."""
+    run, wanted = looks.run, looks.wanted
+    if wanted.questions is not None:
+        options, llm = GraphOptions(wanted.questions, looks.plan.kinds), looks.asking(roles.QUESTIONS, "")
+        slot = asks(count=looks.asked_prompts, requests=looks.asked_prompts)
+        run.add(graphs_stage(GraphReads(run.table(roles.PROMPTS)), options, llm), roles.QUESTIONS, plan=slot)
+    for model in run.models:
+        look_at(looks, model)
+    run.add(faithfulness(what_was_said(run), QuestionOptions(wanted.denominator, means)), roles.FAITHFULNESS)
+
+
+def look_at(looks: FaithfulnessLooks, model: str) -> None:
+    """Have the images of a model looked at: a request for each image and question, one for each image, or none."""
+    run, wanted = looks.run, looks.wanted
+    images, prompts, limit = run.table(roles.IMAGES, model), run.table(roles.PROMPTS), wanted.per_prompt
+    if wanted.answers is not None:
+        given, options = AnswerReads(images, run.table(roles.QUESTIONS)), AnswerOptions(wanted.answers, limit)
+        stage = answers_stage(given, options, looks.asking(roles.ANSWERS, model))
+        run.add(stage, roles.ANSWERS, model, plan=asks(count=looks.images, requests=looks.questions))
+    if wanted.vqascore is not None:
+        weighing = WeighOptions(wanted.vqascore, wanted.of, limit)
+        stage = vqascore_stage(WeighReads(images, prompts), weighing, looks.asking(roles.VQASCORE, model))
+        run.add(stage, roles.VQASCORE, model, plan=asks(count=looks.images, requests=looks.images))
+    for number, scorer in enumerate(wanted.scorers, start=1):
+        stage = quality_stage(QualityReads(images, prompts), QualityOptions(scorer))
+        run.add(stage, roles.SCORER, model, str(number))
+
+
+def what_was_said(run: Run) -> QuestionReads:
+    """Name what was said of the images of all models; the quality of each is a scorer beside the others."""
+    judgments: dict[str, Path] = {}
+    quality: dict[str, Path] = {}
+    for model in run.models:
+        judges = [role for role in (roles.ANSWERS, roles.VQASCORE) if run.has(role, model)]
+        judgments |= {role.folder(model): run.table(role, model) for role in judges}
+        quality |= (
+            {roles.QUALITY.folder(model): run.table(roles.QUALITY, model)} if run.has(roles.QUALITY, model) else {}
+        )
+        for variant in run.variants(roles.SCORER, model):
+            quality[roles.SCORER.folder(model, variant)] = run.table(roles.SCORER, model, variant)
+    return QuestionReads(
+        Numbered(run.tables(roles.IMAGES)),
+        Numbered(judgments),
+        run.table(roles.QUESTIONS) if run.has(roles.QUESTIONS) else None,
+        Numbered(quality),
+        run.table(roles.PROMPTS),
+    )

@@ -1,0 +1,150 @@
+"""The stages from pages about countries to activities, and from activities to prompts."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from culturekit.builders.activities.activity_prompts import TEMPLATE, prompt_activities
+from culturekit.builders.activities.extracting import EXTRACT, ExtractOptions, extract_activities, extraction_requests
+from culturekit.builders.activities.merging import MergeOptions, merge_activities
+from culturekit.builders.activities.page_list import PageOptions, files_of, read_list, read_pages
+from culturekit.builders.asked_rows import wording
+from culturekit.families.handles.inputs import roles_of
+from culturekit.index.encoders import ENCODERS
+from culturekit.kg.countries import country_files
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import AskingCommand, StageCommand
+from culturekit.storage.digests import digest_bytes
+
+__all__ = [
+    "EXTRACT_ACTIVITIES",
+    "MERGE",
+    "PROMPTS",
+    "READ",
+    "ActivitiesRead",
+    "MentionsRead",
+    "PagesRead",
+    "SectionsRead",
+    "activity_prompts_stage",
+    "extract_stage",
+    "merge_stage",
+    "pages_stage",
+]
+
+NO_OPTIONS = PageOptions()
+MERGED = MergeOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class PagesRead:
+    """A list of pages about countries."""
+
+    pages: Annotated[
+        Path,
+        Field(
+            description="YAML, `pages:`, each with source, country, and file, url or title; see docs/descriptors.md."
+        ),
+    ]
+
+
+def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS, *, name: str = "sources") -> Stage:
+    """Read pages about countries into sections; those without a file are fetched politely, where that is asked for."""
+    return Stage(
+        name,
+        "read-pages",
+        1,
+        lambda work: read_pages(work, given.pages, options),
+        {**roles_of(given), **(files_of(given.pages) if given.pages.is_file() else {}), **country_files()},
+        {"wikipedia": options.wikipedia} if given.pages.is_file() and any_fetched(given.pages) else {},
+        packages=("mwparserfromhell", "polars", "selectolax"),
+    )
+
+
+def any_fetched(pages: Path) -> bool:
+    """Tell whether a page of the list is no file."""
+    return any(page.file is None for page in read_list(pages))
+
+
+@dataclass(frozen=True, slots=True)
+class SectionsRead:
+    """Pages as sections."""
+
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
+
+
+def extract_stage(
+    given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS, *, name: str = "mentions"
+) -> Stage:
+    """Have a model find activities on pages; what it quotes must stand there."""
+    client, instructions = CLIENTS.make(options.reader), wording("activities_extract")
+
+    def plan(out: Path, _: object) -> AskPlan:
+        count = sum(1 for _ in extraction_requests(given.pages))
+        cost = cost_of(client, extraction_requests(given.pages), out, batch=llm.batch)
+        return AskPlan(client.model, "sections", count, 0, count, cost)
+
+    stage = Stage(
+        name,
+        "extract-activities",
+        1,
+        lambda work: extract_activities(work, given.pages, client, llm),
+        {**roles_of(given), **country_files()},
+        {"task": EXTRACT, "wording": digest_bytes(instructions.encode())},
+        packages=("msgspec", "polars"),
+    )
+    return asking_stage(stage, options.reader, client, unit="sections", plan=plan)
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsRead:
+    """What was found on pages, and the pages."""
+
+    mentions: Annotated[Path, Field(description="Table that `activities extract` wrote.")]
+    pages: Annotated[Path, Field(description="Table that `activities read` wrote.")]
+
+
+def merge_stage(given: MentionsRead, options: MergeOptions = MERGED, *, name: str = "activities") -> Stage:
+    """Merge what says the same, and choose the activities of each country: 36 in nine categories."""
+    decided = {} if options.encoder is None else ENCODERS.decided_by(options.encoder)
+    return Stage(
+        name,
+        "merge-activities",
+        1,
+        lambda work: merge_activities(work, given.mentions, given.pages, options),
+        {**roles_of(given), **country_files()},
+        {**asdict(options), **decided},
+        packages=("numpy", "polars"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ActivitiesRead:
+    """Activities of countries."""
+
+    activities: Annotated[Path, Field(description="Table that `activities merge` wrote.")]
+
+
+def activity_prompts_stage(given: ActivitiesRead, *, name: str = "prompts") -> Stage:
+    """Write a prompt for each activity in its country."""
+    return Stage(
+        name,
+        "activity-prompts",
+        1,
+        lambda work: prompt_activities(work, given.activities),
+        {**roles_of(given), **country_files()},
+        {"template": TEMPLATE},
+        packages=("polars",),
+    )
+
+
+READ = StageCommand(pages_stage, "--pages pages.yaml --out sources")
+EXTRACT_ACTIVITIES = AskingCommand(
+    extract_stage, "--pages sources/pages.parquet --llm 'openai:gpt-4o' --out mentions --budget 20"
+)
+MERGE = StageCommand(merge_stage, "--mentions mentions/mentions.parquet --pages sources/pages.parquet --out activities")
+PROMPTS = StageCommand(activity_prompts_stage, "--activities activities/activities.parquet --out prompts")

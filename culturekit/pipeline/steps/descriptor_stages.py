@@ -1,0 +1,169 @@
+"""The stages from prompts of activities to what their pictures should show, and what pictures of a country overdo."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.asked_rows import wording
+from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
+from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
+from culturekit.builders.descriptors.refining import (
+    REFINE,
+    Cell,
+    RefineOptions,
+    cells_ahead,
+    cells_of,
+    refine_descriptors,
+    refinement_request,
+)
+from culturekit.builders.descriptors.stereotypes import (
+    STEREOTYPE,
+    StereotypeOptions,
+    name_stereotypes,
+    stereotype_request,
+)
+from culturekit.families.handles.inputs import Numbered, roles_of
+from culturekit.kg.countries import country_files
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Request
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.stages.stage import Stage
+from culturekit.stages.stage_command import AskingCommand
+from culturekit.storage.digests import digest_bytes
+
+__all__ = [
+    "PROPOSE_DESCRIPTORS",
+    "REFINE_DESCRIPTORS",
+    "STEREOTYPES",
+    "PromptsRead",
+    "ProposalReads",
+    "propose_stage",
+    "refine_stage",
+    "stereotypes_stage",
+]
+
+PACKAGES = ("msgspec", "polars")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsRead:
+    """Prompts of activities."""
+
+    prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
+    grid: tuple[str, ...] = ()
+    """Countries whose whole grid the prompts will ask for, for a plan before they are there."""
+
+    def activities(self) -> pl.DataFrame:
+        """Read them."""
+        return activities_of(self.prompts, grid=self.grid)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalReads:
+    """Prompts of activities, and what was proposed for them."""
+
+    prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
+    proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
+    grid: tuple[str, ...] = ()
+
+    def cells(self, at_most: int) -> list[Cell]:
+        """Gather what is chosen from; before all of it is there, as much as it can be."""
+        if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
+            return cells_of(self.prompts, self.proposals.places)
+        rows = list(dimensions_of(activities_of(self.prompts, grid=self.grid)))
+        return cells_ahead(rows, proposers=len(self.proposals.places), at_most=at_most)
+
+
+def propose_stage(
+    given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "proposals"
+) -> Stage:
+    """Have a model propose what pictures of each activity should show, dimension by dimension."""
+    client, instructions = CLIENTS.make(options.proposer), wording("descriptors_propose")
+
+    def plan(out: Path, _: object) -> AskPlan:
+        rows = list(dimensions_of(given.activities()))
+        requests = (proposal_request(row, at_most=options.at_most, instructions=instructions) for row in rows)
+        cost = cost_of(client, requests, out, batch=llm.batch)
+        return AskPlan(client.model, "dimensions of prompts", len(rows), 0, len(rows), cost)
+
+    stage = Stage(
+        name,
+        "propose-descriptors",
+        1,
+        lambda work: propose_descriptors(work, given.prompts, client, options, llm),
+        {**roles_of(given), **country_files()},
+        {"task": PROPOSE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
+        packages=PACKAGES,
+    )
+    return asking_stage(
+        stage, options.proposer, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid)
+    )
+
+
+def refine_stage(
+    given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS, *, name: str = "descriptors"
+) -> Stage:
+    """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
+    client, instructions = CLIENTS.make(options.refiner), wording("descriptors_refine")
+
+    def plan(out: Path, _: object) -> AskPlan:
+        cells = [cell for cell in given.cells(options.at_most) if cell.candidates]
+        requests = (refinement_request(cell, at_most=options.at_most, instructions=instructions) for cell in cells)
+        cost = cost_of(client, requests, out, batch=llm.batch)
+        return AskPlan(client.model, "dimensions of prompts", len(cells), 0, len(cells), cost)
+
+    stage = Stage(
+        name,
+        "refine-descriptors",
+        1,
+        lambda work: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
+        {**roles_of(given), **country_files()},
+        {"task": REFINE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
+        packages=PACKAGES,
+    )
+    return asking_stage(stage, options.refiner, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid))
+
+
+def stereotypes_stage(
+    given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "stereotypes"
+) -> Stage:
+    """Have a model name what pictures of each country overdo."""
+    client, instructions = CLIENTS.make(options.proposer), wording("stereotypes_propose")
+
+    def requests() -> Iterator[Request]:
+        for iso in countries_of(given.activities()):
+            yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        count = sum(1 for _ in requests())
+        cost = cost_of(client, requests(), out, batch=llm.batch)
+        return AskPlan(client.model, "countries", count, 0, count, cost)
+
+    stage = Stage(
+        name,
+        "name-stereotypes",
+        1,
+        lambda work: name_stereotypes(work, given.prompts, client, options, llm),
+        {**roles_of(given), **country_files()},
+        {"task": STEREOTYPE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
+        packages=PACKAGES,
+    )
+    return asking_stage(stage, options.proposer, client, unit="countries", plan=plan, ahead=bool(given.grid))
+
+
+PROPOSE_DESCRIPTORS = AskingCommand(
+    propose_stage, "--prompts prompts/prompts.parquet --llm 'openai:gpt-4o?temperature=0.2' --out proposals --budget 20"
+)
+REFINE_DESCRIPTORS = AskingCommand(
+    refine_stage,
+    "--prompts prompts/prompts.parquet --proposals proposals/proposed_descriptors.parquet "
+    "--llm 'openai:gpt-4o?temperature=0.1' --out descriptors --budget 20",
+)
+STEREOTYPES = AskingCommand(
+    stereotypes_stage, "--prompts prompts/prompts.parquet --llm 'openai:gpt-4o?temperature=0.1' --out stereotypes"
+)

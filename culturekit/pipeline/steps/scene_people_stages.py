@@ -1,0 +1,299 @@
+"""The stages of activities with people in the loop: what they are to mark, and what follows from their marks."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+
+from culturekit.annotate.rated_sample import Answering
+from culturekit.annotate.scheme import Scheme
+from culturekit.builders.judging.simulated_people import SimulatedPeople, person_draws, step
+from culturekit.families.ahead import PhraseVectors, image_scores
+from culturekit.families.handles.value_files import roles
+from culturekit.generation.simulated.scenes.vocabulary import world
+from culturekit.kg.countries import countries
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.metrics.ahead.matching import normalise_phrase
+from culturekit.metrics.corrected.audit_gates import refuse_disagreement
+from culturekit.metrics.scoring.ahead_cells import compare_images
+from culturekit.metrics.scoring.ahead_tables import ANSWERED, EXTRACT, described_images
+from culturekit.pipeline.steps.annotate_stages import filled_in
+from culturekit.records.schemas import (
+    ANNOTATIONS,
+    AUDIT_SAMPLE,
+    DESCRIPTORS,
+    JUDGMENTS,
+    PROMPTS,
+    SCENE_ITEMS,
+    SCORES,
+    VALUES,
+)
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["MARKED", "marks_stage", "scene_items_stage", "simulated_marks_stage"]
+
+MARKED = {"align": "align_marked", "hal": "hal_marked"}
+"""What follows from the phrases that people tick, by the metric that it puts right."""
+
+PEOPLE = "people"
+
+OTHER = "other"
+HALF = 0.5
+SHOWN, RELEVANT = "shown/", "relevant/"
+
+
+def scene_items_stage(
+    sample: Path, prompts: Path, descriptors: Path, extracted: Sequence[Path], *, name: str = "items"
+) -> Stage:
+    """List what people are to mark about each drawn image.
+
+    These are the references of its prompt, and whatever a model was said to show of it: what one extractor overlooked
+    in an image, it or another saw elsewhere.
+    """
+
+    def run(work: Work) -> Outcome:
+        said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in extracted])
+        offered = pl.concat(
+            [
+                read_table(descriptors, DESCRIPTORS).select("prompt_id", "token", "dimension"),
+                answers_of(said).select("prompt_id", "dimension", token="item").unique().sort(pl.all()),
+            ],
+            how="diagonal",
+        )
+        table = read_table(prompts, PROMPTS).drop_nulls("country")
+        activity = pl.col("activity") if "activity" in table.columns else pl.col("text")
+        about = table.select("prompt_id", "country", "group", activity=activity)
+        lists = offered.with_columns(pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String))
+        lists = lists.unique(["prompt_id", "token"], keep="first", maintain_order=True).sort("prompt_id", "token")
+        lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
+        drawn = read_table(sample, AUDIT_SAMPLE).join(about, on="prompt_id")
+        named = {code: one.name for code, one in countries().items()}
+        rows = drawn.join(lists, on="prompt_id").with_columns(
+            item_id="image_id", country_name=pl.col("country").replace_strict(named, default=pl.col("country"))
+        )
+        write_table(work.out, SCENE_ITEMS, rows.select(list(SCENE_ITEMS.schema)))
+        return Outcome({"scene_items": rows.height, "phrases": int(rows["descriptors"].list.len().sum())})
+
+    inputs = {"sample": sample, "prompts": prompts, "descriptors": descriptors, **roles("extracted", extracted)}
+    return Stage(name, "scene-items", 1, run, inputs)
+
+
+def answers_of(judgments: pl.DataFrame) -> pl.DataFrame:
+    """Keep the phrases that were extracted."""
+    return judgments.filter(task=EXTRACT).filter(pl.col("outcome").is_in(ANSWERED), pl.col("item") != "")
+
+
+def simulated_marks_stage(
+    project: Path,
+    items: Path,
+    truth: Sequence[Path],
+    values: Path,
+    how: SimulatedPeople,
+    *,
+    seed: int,
+    name: str = "simulated-answers",
+) -> Stage:
+    """Let simulated people fill in the form `cultivate`, who know what simulated scenes show."""
+
+    def answering(_: Scheme) -> Answering:
+        said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in truth])
+        shown: dict[str, list[tuple[str, str]]] = {}
+        for image, dimension, token in answers_of(said).select("image_id", "dimension", "item").iter_rows():
+            shown.setdefault(image, []).append((dimension, token))
+        own = read_table(values, VALUES).filter(pl.col("metric").is_in(["faith", "hal", "exag"]))
+        scores = {(metric, item): value for metric, item, value in own.select("metric", "item", "value").iter_rows()}
+        about = {row["item_id"]: row for row in read_table(items, SCENE_ITEMS).iter_rows(named=True)}
+        return partial(scene_answers, shown=shown, scores=scores, about=about, how=how, seed=seed)
+
+    inputs = {"project": project, "items": items, "values": values, **roles("truth", truth)}
+    run = partial(filled_in, project=project, answering=answering, how=how, seed=seed)
+    return Stage(name, "simulated-marks", 1, run, inputs, asdict(how), {"answers": seed})
+
+
+def scene_answers(
+    person: str,
+    row: Mapping[str, Any],
+    *,
+    shown: Mapping[str, Sequence[tuple[str, str]]],
+    scores: Mapping[tuple[str, str], float],
+    about: Mapping[str, Mapping[str, Any]],
+    how: SimulatedPeople,
+    seed: int,
+) -> Mapping[str, str | Sequence[str]]:
+    """Answer the form as one person would: ratings scatter around the truth, and few marks are wrong."""
+    item = row["item_id"]
+    own = person_draws(person, item, "again" if row["kind"] != "item" else "first", seed=seed)
+    careless = bool(person_draws(person, "careless", seed=seed).random() < how.careless)
+    offered = orjson.loads(row["options"])["descriptors"]
+    answers: dict[str, str | Sequence[str]] = {}
+    for name in ("faith", "hal", "exag"):
+        deserved = 1 + 4 * scores.get((name, item), 0.5)
+        scatter = 0.0 if name == "exag" else own.normal(0, how.scatter)
+        between = own.uniform(-0.5, 0.5)  # what lies between two steps is rated as either, so that means are right
+        answers[name] = step(float(own.integers(1, 6)) if careless else deserved + between + scatter)
+    if answers["hal"] != "1":
+        answers["hal_comment"] = "This does not belong here."
+    answers["realism"] = step(3.5 + own.normal(0, how.scatter))
+    seen = shown.get(item, ())
+    unlisted = [
+        f"{dimension}: {token}"
+        for dimension, token in sorted(seen)
+        if not any(any_of({token}, offer["choice"]) for offer in offered.values()) and own.random() < how.accuracy
+    ]
+    if unlisted and not careless:
+        answers["other"] = "; ".join(unlisted)
+    there, expected = {token for _, token in seen}, expected_of(about.get(item, {}))
+    for name, right in (("shown", there), ("relevant", expected)):
+        draws = dict(zip(sorted(offered), own.random(len(offered)), strict=True))
+        marks = [
+            code
+            for code, draw in draws.items()
+            if (draw < 0.5 if careless else any_of(right, offered[code]["choice"]) == (draw < how.accuracy))
+        ]
+        if marks:
+            answers[name] = marks
+    return answers
+
+
+def any_of(tokens: set[str], phrase: str) -> bool:
+    """Tell whether a phrase names one of some things, perhaps in a few more words."""
+    said = f" {normalise_phrase(phrase)} "
+    return any(f" {normalise_phrase(token)} " in said for token in tokens)
+
+
+def expected_of(item: Mapping[str, Any]) -> set[str]:
+    """Give what belongs to the activity of an item in its country, as far as the simulated world knows."""
+    if not item or item["country"] not in world().countries:
+        return set()
+    expected = world().expected(
+        item["concept"], world().activity_named(item["activity"], item["concept"]), item["country"]
+    )
+    return {token.text for tokens in expected.values() for token in tokens}
+
+
+def marks_stage(
+    annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path, *, name: str = "marks"
+) -> Stage:
+    """Score ALIGN and HAL of each marked image by what each person says that it shows, at the threshold of scores."""
+    inputs = {"annotations": annotations, "items": items, "descriptors": descriptors, "scores": scores}
+    vectors = PhraseVectors(phrases)
+
+    def run(work: Work) -> Outcome:
+        return write_marks(work, annotations, items, descriptors, vectors, tau_of(scores))
+
+    return Stage(name, "scene-marks", 1, run, {**inputs, **vectors.files("phrases")})
+
+
+def tau_of(scores: Path) -> float:
+    """Read the threshold that scores were made at."""
+    params = read_table(scores, SCORES).filter(metric="align")["params"][0]
+    return float(orjson.loads(params)["tau"])
+
+
+def write_marks(
+    work: Work, annotations: Path, items: Path, descriptors: Path, phrases: PhraseVectors, tau: float
+) -> Outcome:
+    """Write people's ratings with two criteria more, `align_marked` and `hal_marked`, from 0 to 1.
+
+    What an image shows is what most of those say who read along; each of them stands for it, so that whether people
+    agree is looked at here, tick by tick.
+    """
+    table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
+    careful = table.filter(pl.col("flags").list.len() == 0)
+    ticked = careful.filter(pl.col("criterion").str.starts_with(SHOWN))
+    refuse_disagreement(*agreeing(ticked))
+    references = read_table(descriptors, DESCRIPTORS)
+    placed = about.join(ticked, on="item_id", how="semi")
+    images = placed.select("image_id", "model", "prompt_id", "country", repeat=pl.lit(None, pl.UInt16)).sort("image_id")
+    left_out: Counter[str] = Counter({"answers of people who did not read along": table.height - careful.height})
+    found = described_images(images, references, said_by_people(ticked, placed), has=None, left_out=left_out)
+    vectors, ids = phrases.vectors()
+    counted = with_others(compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked))
+    per_image = image_scores(counted, "dimension")
+    values = per_image.rename({**MARKED, "image_id": "item_id"}).unpivot(
+        list(MARKED.values()), index="item_id", variable_name="criterion", value_name="value"
+    )
+    people = ticked.unique(["item_id", "annotator"], keep="first", maintain_order=True).drop("criterion", "value")
+    nothing = pl.lit(None, pl.String)
+    own = values.join(people, on="item_id").with_columns(choice=nothing, text=nothing)
+    ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
+    columns = list(ANNOTATIONS.schema)
+    write_table(work.out, ANNOTATIONS, pl.concat([ratings.select(columns), own.select(columns)]))
+    write_table(work.out, SCORES, accuracy(careful, about, references))
+    counts = {"annotations": ratings.height + own.height, "images": placed.height}
+    return Outcome(counts, {why: n for why, n in sorted(left_out.items()) if n}, {"tau": tau})
+
+
+def others_of(careful: pl.DataFrame, ticked: pl.DataFrame) -> pl.DataFrame:
+    """Count what most people of an image name besides the list, by kind: what is not listed is asked for by nothing."""
+    people = ticked.group_by("item_id").agg(people=pl.col("annotator").n_unique())
+    said = careful.filter(pl.col("criterion") == OTHER).drop_nulls("text").select("item_id", "annotator", "text")
+    things = said.with_columns(pl.col("text").str.split(";")).explode("text")
+    parts = things.select("item_id", "annotator", part=pl.col("text").str.split_exact(":", 1)).unnest("part")
+    named = parts.drop_nulls().select(
+        "item_id", "annotator", dimension=pl.col("field_0").str.strip_chars().str.to_lowercase(),
+        phrase=pl.col("field_1").map_elements(normalise_phrase, return_dtype=pl.String),
+    )  # fmt: skip
+    most = named.unique().group_by("item_id", "dimension", "phrase").len().join(people, on="item_id")
+    taken = most.filter(pl.col("len") > HALF * pl.col("people"))
+    return taken.group_by("dimension", image_id="item_id").agg(others=pl.len().cast(pl.Int64))
+
+
+def with_others(counted: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Add what is not listed to what nothing asks for."""
+    joined = counted.join(others, on=["image_id", "dimension"], how="left", maintain_order="left")
+    more = pl.col("others").fill_null(0)
+    return joined.with_columns(n_pred=pl.col("n_pred") + more, wrong=pl.col("wrong") + more).drop("others")
+
+
+def agreeing(ticked: pl.DataFrame) -> tuple[int, int]:
+    """Count the pairs of people who agree on a phrase of an image, and all."""
+    per = ticked.group_by("item_id", "criterion").agg(yes=pl.col("value").sum(), people=pl.len())
+    pairs = int((per["people"] * (per["people"] - 1) // 2).sum())
+    return pairs - round(float(per.select((pl.col("yes") * (pl.col("people") - pl.col("yes"))).sum()).item())), pairs
+
+
+def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFrame) -> pl.DataFrame:
+    """Score which share of the references of each country people find relevant."""
+    token = pl.col("criterion").str.strip_prefix(RELEVANT)
+    marks = careful.filter(pl.col("criterion").str.starts_with(RELEVANT)).with_columns(token=token)
+    asked = references.select(
+        "prompt_id", token=pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String)
+    ).unique()
+    known = marks.join(about.select("item_id", "prompt_id", "country"), on="item_id")
+    own = known.join(asked, on=["prompt_id", "token"])
+    every = own.with_columns(country=pl.lit(None, pl.String))
+    means = pl.concat([own, every]).group_by("country").agg(pl.col("value").mean(), n=pl.len().cast(pl.UInt64))
+    nothing, number = pl.lit(None, pl.String), pl.lit(None, pl.Float64)
+    rows = means.with_columns(
+        metric=pl.lit("descriptor_accuracy"), model=pl.lit(PEOPLE), benchmark=pl.lit("cultivate"), concept=nothing,
+        group=nothing, params=pl.lit("{}"), ci_low=number, ci_high=number, unit=pl.lit("share"),
+    )  # fmt: skip
+    return rows.select(list(SCORES.schema))
+
+
+def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame) -> pl.DataFrame:
+    """Write the phrases that most people tick as judgments; an image of which they tick none says so."""
+    listed = placed.select("image_id", "prompt_id", "descriptors", "dimensions").explode("descriptors", "dimensions")
+    token = pl.col("criterion").str.strip_prefix(SHOWN).map_elements(normalise_phrase, return_dtype=pl.String)
+    most = ticked.group_by(image_id="item_id", descriptors=token).agg(pl.col("value").mean())
+    said = listed.join(most.filter(pl.col("value") > HALF), on=["image_id", "descriptors"], how="semi")
+    rows = pl.concat(
+        [
+            said.select("image_id", "prompt_id", item="descriptors", dimension="dimensions"),
+            placed.select("image_id", "prompt_id", item=pl.lit(""), dimension=pl.lit(DIMENSIONS[0])),
+        ]
+    )
+    number, words = pl.lit(None, pl.Float64), pl.lit(None, pl.String)
+    told = rows.with_columns(
+        judge=pl.lit(PEOPLE), task=pl.lit(EXTRACT), value=number, choice=words, raw=pl.lit(""), outcome=pl.lit("ok")
+    )
+    return told.select(list(JUDGMENTS.schema))

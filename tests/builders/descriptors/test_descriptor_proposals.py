@@ -1,0 +1,245 @@
+"""Descriptors from proposals to what is kept: each knows who proposed it, and each that went knows why."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.builders.activities.activity_prompts import activity_prompt
+from culturekit.builders.descriptors.proposing import ProposeOptions, propose_descriptors
+from culturekit.builders.descriptors.refining import RefineOptions, refine_descriptors
+from culturekit.builders.descriptors.stereotypes import StereotypeOptions, name_stereotypes
+from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.errors import UsageError
+from culturekit.llm.client import FreeClient, Request
+from culturekit.llm.clients.rules_client import RulesClient
+from culturekit.records.schemas import (
+    DESCRIPTOR_TRAIL,
+    DESCRIPTORS,
+    DROPS,
+    PROMPTS,
+    PROPOSED_DESCRIPTORS,
+    STEREOTYPES,
+)
+from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.test_image_judge import Scripted
+
+ONE = ProposeOptions("rules")
+REFINED = RefineOptions("rules")
+PROSE = "The people sit on the floor around a cloth, and the oldest guest is served first by the hosts. " * 20
+
+
+def prompts_table(folder: Path, *activities: tuple[str, str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [activity_prompt(f"{iso.lower()}-{name}", iso, category, name) for iso, category, name in activities]
+    return write_table(folder, PROMPTS, pl.DataFrame(rows, schema={**PROMPTS.schema, "activity": pl.String()}))
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    return prompts_table(tmp_path / "prompts", ("IR", "eating", "eating at home"))
+
+
+def token(text: str, style: str = "neutral", necessity: str = "optional") -> dict[str, str]:
+    return {"token": text, "style": style, "necessity": necessity}
+
+
+def saying(**dimensions: list[dict[str, str]]) -> Callable[[Request], Mapping[str, object]]:
+    return lambda request: {
+        "id": request.data["id"],
+        "descriptors": dimensions.get(str(request.data["dimension"]), []),
+    }
+
+
+def named(model: str, answer: Callable[[Request], object]) -> Scripted:
+    client = Scripted(answer)  # type: ignore[arg-type]
+    client.model = model
+    return client
+
+
+def in_folder(work: Work, name: str) -> Work:
+    out = work.out.parent / name
+    out.mkdir()
+    return Work({}, out, work.scratch, work.engine, work.progress)
+
+
+def proposed(work: Work, prompts: Path, client: FreeClient, *, at_most: int = 10) -> tuple[Outcome, pl.DataFrame]:
+    outcome = propose_descriptors(work, prompts, client, ProposeOptions("rules", at_most))
+    return outcome, read_table(work.out / "proposed_descriptors.parquet", PROPOSED_DESCRIPTORS)
+
+
+def outcomes(table: pl.DataFrame) -> list[tuple[str, str]]:
+    return table.sort("position").select("token", "outcome").rows()
+
+
+def test_proposals_are_kept_as_they_came_with_what_came_of_them(work: Work, prompts: Path) -> None:
+    said = [token("Sofreh on floor", "traditional", "necessary"), token("samovar.", "traditional | modern")]
+    outcome, table = proposed(work, prompts, named("gpt", saying(background=said)))
+    assert outcome.counts == {"dimensions": 5, "proposals": 2}
+    assert table.select("prompt_id", "dimension", "proposer", "style", "necessity").rows() == [
+        ("ir-eating at home", "background", "gpt", "traditional", "necessary"),
+        ("ir-eating at home", "background", "gpt", "traditional|modern", "optional"),
+    ]
+    assert outcomes(table) == [("Sofreh on floor", "proposed"), ("samovar", "proposed")]
+
+
+def test_a_proposer_of_prose_keeps_its_phrases_only(work: Work, prompts: Path) -> None:
+    said = [token(PROSE), token("communal dish"), token("a cloth on which many dishes stand at once")]
+    _, table = proposed(work, prompts, named("gpt", saying(objects=said)))
+    assert [outcome for _, outcome in outcomes(table)] == ["more than 7 words", "proposed", "more than 7 words"]
+
+
+def test_a_page_of_prose_in_place_of_an_answer_is_a_row_with_its_reason(work: Work, prompts: Path) -> None:
+    outcome, table = proposed(work, prompts, named("gpt", lambda request: PROSE))
+    assert table.is_empty()
+    assert outcome.counts[QUARANTINED] == 5
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert set(drops["reason"]) == {"invalid"}
+    assert drops["key"].to_list()[0] == "ir-eating at home/attire"
+    assert "The people sit on the floor" in drops["detail"][0]
+
+
+def test_a_proposer_that_repeats_itself_is_heard_once_and_to_a_number(work: Work, prompts: Path) -> None:
+    said = [token("Chador"), token("chador "), token("CHADOR"), token("headscarf"), token("tunic")]
+    _, table = proposed(work, prompts, named("gpt", saying(attire=said)), at_most=2)
+    assert outcomes(table) == [
+        ("Chador", "proposed"),
+        ("chador", "repeated"),
+        ("CHADOR", "repeated"),
+        ("headscarf", "proposed"),
+        ("tunic", "more than 2"),
+    ]
+
+
+def test_a_proposer_in_another_script_is_not_understood(work: Work, prompts: Path) -> None:
+    said = [token("سفره روی زمین"), token("самовар"), token("café tables"), token("Đàn tranh"), token("!!"), token("")]
+    _, table = proposed(work, prompts, named("gpt", saying(objects=said)))
+    assert [outcome for _, outcome in outcomes(table)] == [
+        "not in Latin letters", "not in Latin letters", "proposed", "proposed", "nothing said", "nothing said",
+    ]  # fmt: skip
+
+
+def test_a_style_that_is_none_is_read_as_the_one_that_claims_least() -> None:
+    read = read_descriptor("rug", "festive", "must have")
+    assert (read.style, read.necessity) == ("neutral", "optional")
+    assert read.note == "no such style 'festive' and necessity 'must have'"
+    assert read_descriptor("rug", "modern or traditional", "Necessary").style == "modern|traditional"
+    assert token_problem("Individual plates on floor before each person") == ""
+    assert token_problem("Individual plates on the floor before each person") == "more than 7 words"
+
+
+def refined(
+    work: Work, prompts: Path, refiner: FreeClient, *said: tuple[str, list[dict[str, str]]], at_most: int = 10
+) -> tuple[Outcome, pl.DataFrame, pl.DataFrame]:
+    tables = []
+    for name, tokens in said:
+        inside = in_folder(work, f"proposals-{name}")
+        proposed(inside, prompts, named(name, saying(objects=tokens)))
+        tables.append(inside.out / "proposed_descriptors.parquet")
+    outcome = refine_descriptors(work, prompts, tables, refiner, RefineOptions("rules", at_most))
+    kept, trail = (read_table(work.out / f"{t.name}.parquet", t) for t in (DESCRIPTORS, DESCRIPTOR_TRAIL))
+    return outcome, kept, trail
+
+
+def choosing(kept: list[dict[str, Any]], left: list[dict[str, str]] | None = None) -> Scripted:
+    return named("refiner", lambda request: {"id": request.data["id"], "kept": kept, "left_out": left or []})
+
+
+GPT = ("gpt", [token("Samovar", "traditional"), token("bowl of rice"), token("chopsticks")])
+GEMINI = ("gemini", [token("samovar", "modern", "necessary"), token("rice bowl"), token("television"), token(PROSE)])
+
+
+def test_each_descriptor_knows_who_proposed_it_and_what_was_merged(work: Work, prompts: Path) -> None:
+    kept = [{"number": "1", "merges": []}, {"number": "2", "merges": ["3"]}]
+    left = [{"number": "4", "reason": "wrong"}]
+    outcome, descriptors, trail = refined(work, prompts, choosing(kept, left), GPT, GEMINI)
+    assert descriptors.select("token", "style", "necessity", "proposers").rows() == [
+        ("Samovar", "traditional|modern", "necessary", ["gpt", "gemini"]),
+        ("bowl of rice", "neutral", "optional", ["gpt", "gemini"]),
+    ]
+    assert [row[1:] for row in trail.select("number", "token", "proposers", "outcome", "kept_as").rows()][:5] == [
+        ("Samovar", ["gpt", "gemini"], "kept", "Samovar"),
+        ("bowl of rice", ["gpt"], "kept", "bowl of rice"),
+        ("rice bowl", ["gemini"], "merged", "bowl of rice"),
+        ("chopsticks", ["gpt"], "wrong", None),
+        ("television", ["gemini"], "not chosen", None),
+    ]
+    assert trail.filter(pl.col("token").str.starts_with("The people sit"))["outcome"].to_list() == ["more than 7 words"]
+    assert outcome.notes["candidates"] == {
+        "kept": 2, "merged": 1, "more than 7 words": 1, "not chosen": 1, "wrong": 1,
+    }  # fmt: skip
+
+
+def test_a_refiner_that_invents_adds_nothing(work: Work, prompts: Path) -> None:
+    kept = [{"number": "golden peacock throne", "merges": []}, {"number": "17", "merges": []}]
+    kept += [{"number": "bowl of rice", "merges": ["9", "chopsticks"]}, {"number": "2", "merges": []}]
+    _, descriptors, trail = refined(work, prompts, choosing(kept), GPT)
+    assert descriptors["token"].to_list() == ["bowl of rice"], "its own words name a candidate, and it counts once"
+    assert dict(trail.select("token", "outcome").rows()) == {
+        "Samovar": "not chosen",
+        "bowl of rice": "kept",
+        "chopsticks": "merged",
+        "golden peacock throne": "invented",
+        "17": "invented",
+        "9": "invented",
+    }
+
+
+def test_a_refiner_keeps_no_more_than_it_may(work: Work, prompts: Path) -> None:
+    kept = [{"number": str(number), "merges": []} for number in (3, 1, 2)]
+    _, descriptors, trail = refined(work, prompts, choosing(kept), GPT, at_most=2)
+    assert set(descriptors["token"]) == {"chopsticks", "Samovar"}
+    assert trail.filter(outcome="too many")["token"].to_list() == ["bowl of rice"]
+
+
+def test_a_refiner_without_an_answer_leaves_no_descriptor(work: Work, prompts: Path) -> None:
+    outcome, descriptors, trail = refined(work, prompts, named("refiner", lambda request: PROSE), GPT)
+    assert descriptors.is_empty()
+    assert set(trail["outcome"]) == {"the refiner gave no answer"}
+    assert outcome.counts[QUARANTINED] == 1
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    assert drops.select("key", "reason").rows() == [("ir-eating at home/objects", "invalid")]
+
+
+def test_a_dimension_that_a_refiner_leaves_empty_is_said(work: Work, prompts: Path) -> None:
+    outcome, _, trail = refined(work, prompts, choosing([], [{"number": "1", "reason": "wrong"}]), GPT)
+    assert trail["outcome"].to_list() == ["wrong", "not chosen", "not chosen"]
+    assert outcome.drops == {"no descriptor is left": 1}
+
+
+def test_rules_take_the_union_as_it_is(work: Work, prompts: Path) -> None:
+    _, descriptors, trail = refined(work, prompts, RulesClient(), GPT, GEMINI, at_most=3)
+    assert set(descriptors["token"]) == {"Samovar", "bowl of rice", "rice bowl"}, "agreed on first, then by their place"
+    assert trail.filter(outcome="too many")["token"].to_list() == ["chopsticks", "television"]
+
+
+def test_proposals_of_other_prompts_are_refused(work: Work, prompts: Path, tmp_path: Path) -> None:
+    other = prompts_table(tmp_path / "others", ("IN", "games", "kabaddi"))
+    inside = in_folder(work, "proposals")
+    proposed(inside, other, named("gpt", saying(objects=[token("mat")])))
+    with pytest.raises(UsageError, match="1 prompts of the proposals are not among the prompts"):
+        refine_descriptors(work, prompts, [inside.out / "proposed_descriptors.parquet"], RulesClient(), REFINED)
+
+
+def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> None:
+    activities = [("IR", "eating", "eating at home"), ("IR", "wedding", "a wedding"), ("FR", "funeral", "a funeral")]
+    prompts = prompts_table(tmp_path / "more", *activities)
+    words = {"Iran": ["Persian rug", "persian  rug", PROSE], "France": ["beret", "Eiffel Tower", "baguette"]}
+    client = named(
+        "gpt", lambda request: {"id": request.data["id"], "stereotypes": words[str(request.data["country"])]}
+    )
+    outcome = name_stereotypes(work, prompts, client, StereotypeOptions("rules", 2))
+    assert outcome.counts == {"countries": 2, "stereotypes": 3}
+    assert outcome.drops == {"more than 2": 1, "more than 7 words": 1, "repeated": 1}
+    table = read_table(work.out / "stereotypes.parquet", STEREOTYPES)
+    assert table.rows() == [("FR", "Eiffel Tower"), ("FR", "beret"), ("IR", "Persian rug")]
+
+
+def test_prompts_without_a_country_cannot_be_asked_about(work: Work, tmp_path: Path) -> None:
+    path = prompts_table(tmp_path / "none", ("IR", "eating", "eating at home"))
+    pl.read_parquet(path).with_columns(country=pl.lit(None, pl.String)).write_parquet(path)
+    with pytest.raises(UsageError, match="no English prompt names a country"):
+        propose_descriptors(work, path, RulesClient(), ONE)
