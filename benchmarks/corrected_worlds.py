@@ -338,7 +338,7 @@ def refusals(problem: str) -> None:
 
 
 HEAD = (
-    "world", "kernel", "runs", "coverage", "lowest of a model", "worst bias", "tau", "width / labels alone",
+    "world", "kernel", "seed", "runs", "coverage", "lowest of a model", "worst bias", "tau", "width / labels alone",
     "widest of a model", "width / without mapping", "refused", "seconds each",
 )  # fmt: skip
 
@@ -351,9 +351,10 @@ def row_of(name: str, kernel: str, answers: Sequence[Answer]) -> list[str]:
     told = np.array([[attrgetter(*NUMBERS)(one) for one in each] for each in by_model])
     truth, alone, value, low, high, unmapped, seconds = np.moveaxis(told, 2, 0)
     answered = np.isfinite(value)
-    start, took = [name, kernel, str(value.shape[1])], f"{seconds.mean():.2f}"
+    seeds = ", ".join(str(seed) for seed in sorted({one.seed for one in answers}))
+    start, took = [name, kernel, seeds, str(value.shape[1])], f"{seconds.mean():.2f}"
     if not answered.any():
-        return [*start, *"-" * (len(HEAD) - 5), "1.00", took]
+        return [*start, *"-" * (len(HEAD) - 6), "1.00", took]
     held = (low - 1e-9 <= truth) & (truth <= high + 1e-9)
     some = [(model, there) for model, there in enumerate(answered) if there.any()]
     coverage = [held[model, there].mean() for model, there in some]
