@@ -47,7 +47,7 @@ def test_where_prompts_differ_the_interval_holds_what_they_show(seed: int) -> No
 def anchored_answers(
     shown: dict[str, str | None], mapped: dict[str, str | None], drawn: list[str], rng: np.random.Generator
 ) -> pl.DataFrame:
-    """Three raters who are right, but for a fifth of what is mapped wrongly take the mapped label if it stands first."""
+    """Three raters who are right, but in a fifth of cases take the mapped label where it stands first."""
     first = {image: bool(rng.integers(2)) for image in drawn}
     raters = []
     for rater in ("a", "b", "c"):
