@@ -13,6 +13,7 @@ from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
 from culturekit.verify.tables.check_images import check_images, check_truth
+from culturekit.verify.tables.check_imports import check_import
 from culturekit.verify.tables.check_journals import check_journals, check_spending
 from culturekit.verify.tables.check_judged import check_answers, check_judged
 from culturekit.verify.tables.check_matches import check_matches
@@ -20,6 +21,7 @@ from culturekit.verify.tables.check_quality import check_audits, check_image_val
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
 from culturekit.verify.tables.check_report import check_report
+from culturekit.verify.tables.check_scenes import check_scene_replies, check_scene_truth
 from culturekit.verify.tables.check_verdicts import check_completion, check_filter
 
 __all__ = ["Verification", "verify_run"]
@@ -61,10 +63,13 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("replies", check_completion, "completion"),
     each("replies", check_judged, "answers", "judge", "questions", "tag", "vqascore"),
     check_images,
+    each("replies", check_scene_replies, "judge-extract", "judge-likert", "judge-stereotypes"),
     each("truth", check_truth, "truth"),
+    each("truth", check_scene_truth, "scene-truth"),
     each("quality", check_quality, "quality"),
     each("audits", check_audits, "simulated-audit"),
     each("judgments", check_answers, "answers"),
+    each("answers", check_import, "annotate-import"),
     each("matches", check_matches, "map"),
     each("ratings", check_ratings, "annotate-aggregate"),
     each("values", check_image_values, "score-meta"),
