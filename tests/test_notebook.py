@@ -14,10 +14,12 @@ CODE = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"
 
 def run_cell(source: str, names: dict[str, Any]) -> Any:
     """Run a cell; what its last line is worth is what a notebook shows."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, NOTEBOOK.name, "exec"), names)
-    return None if last is None else eval(compile(ast.Expression(last.value), NOTEBOOK.name, "eval"), names)
+    *lines, last = ast.parse(source).body
+    body = lines if isinstance(last, ast.Expr) else [*lines, last]
+    exec(compile(ast.Module(body, []), NOTEBOOK.name, "exec"), names)
+    return (
+        eval(compile(ast.Expression(last.value), NOTEBOOK.name, "eval"), names) if isinstance(last, ast.Expr) else None
+    )
 
 
 def test_a_notebook_is_kept_without_outputs() -> None:
