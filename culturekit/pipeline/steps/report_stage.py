@@ -7,11 +7,14 @@ import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
+from culturekit.records.work import Outcome, Work
 from culturekit.report.run_folders import RunFolders
+from culturekit.report.scenes import render_scenes, scene_page
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage
+from culturekit.storage.atomic import write_atomically
 
-__all__ = ["RECIPE_RECORD", "folders_of", "report_stage"]
+__all__ = ["RECIPE_RECORD", "folders_of", "report_stage", "scene_report_stage"]
 
 RECIPE_RECORD = "recipe.json"
 """The recipe as it was run, everything filled in: it lies beside the stage folders."""
@@ -28,6 +31,19 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
         {"models": list(run.models)},
         packages=("jinja2", "pillow", "polars"),
     )
+
+
+def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
+    """Write the report of a run of the kind `cultivate`."""
+
+    def write(work: Work) -> Outcome:
+        data = scene_page(run)
+        page = render_scenes(data).encode("utf-8")
+        write_atomically(work.out / "report.html", page)
+        return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
+
+    inputs = {stage: run.root / stage for stage in run.stages}
+    return Stage(name, "scene-report", 1, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
 
 
 class RecordedModel(msgspec.Struct):
