@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, TypeAlias
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.errors import UsageError
+from culturekit.registry import needing
 from culturekit.torchvision_schemas import mend_torchvision
 
 __all__ = ["Precision", "chosen_device", "chosen_dtype", "needed_package", "same_bits"]
@@ -24,14 +25,9 @@ def needed_package(name: str, *, kind: str, extra: str) -> Any:  # noqa: ANN401 
         kind: what needs it, such as `encoder transformers`.
         extra: the optional part of culturekit that brings it.
     """
-    try:
+    with needing(extra, f"the {kind}"):
         mend_torchvision()
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"the {kind} needs the package {error.name}, which is not installed",
-            hint=f"Install it with: pip install -c constraints.txt 'culturekit[{extra}]'",
-        ) from error
 
 
 def chosen_device(text: str) -> Any:  # noqa: ANN401 - a torch.device

@@ -7,9 +7,8 @@ from xml.etree import ElementTree
 from culturekit.annotate.scheme import Criterion, Scheme
 from culturekit.annotate.tasks import Part, Task
 
-__all__ = ["PICTURES_AT", "label_studio_tasks", "subject_of", "template"]
+__all__ = ["label_studio_tasks", "subject_of", "template"]
 
-PICTURES_AT = "/data/local-files/?d=pictures/"
 """How Label Studio names a file of its local storage, whose root is the folder that is handed out."""
 
 

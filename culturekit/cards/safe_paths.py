@@ -1,9 +1,8 @@
 """Paths that other people wrote: plain, relative and within the folder, or refused."""
 
 import re
-from pathlib import Path, PurePosixPath
 
-__all__ = ["PLAIN_PATH", "is_plain", "is_within"]
+__all__ = ["PLAIN_PATH", "is_plain"]
 
 PLAIN_PATH = "a plain relative path within the folder"
 
@@ -16,12 +15,3 @@ def is_plain(text: object) -> bool:
     if not isinstance(text, str) or not text or ODD.search(text):
         return False
     return not text.startswith("/") and not {"", ".", ".."} & set(text.split("/"))
-
-
-def is_within(folder: Path, text: str) -> bool:
-    """Tell whether a path stays in the folder also when links are followed; one that no file can have does not."""
-    try:
-        place = (folder / PurePosixPath(text)).resolve()
-    except (OSError, RuntimeError, ValueError):
-        return False
-    return place.is_relative_to(folder.resolve())

@@ -33,8 +33,7 @@ from culturekit.pipeline.steps.annotate_stages import ExportFiles, export_stage,
 from culturekit.pipeline.steps.report_stage import RECIPE_RECORD, folders_of
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.records.work import Engine, Progress, Quiet, Work
-from culturekit.report.model_lines import HEADLINE_KERNEL
-from culturekit.report.run_folders import RunFolders
+from culturekit.report.run_folders import HEADLINE_KERNEL, RunFolders
 from culturekit.stages import roles
 from culturekit.stages.run import Run
 from culturekit.storage.digests import digest_file

@@ -11,7 +11,6 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
-from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
 from culturekit.report.several.page import collect_several, render_several
@@ -105,7 +104,7 @@ def headline_values(run: RunFolders) -> pl.DataFrame:
         pl.col("metric").is_in(COMPARED),
         pl.col("model").is_in(run.models),
         pl.col("country").is_null(),
-        kernel=HEADLINE_KERNEL,
+        kernel=run.kernel,
         labels="mapped",
     )
     together = own.filter(pl.col("concept").is_null())

@@ -38,6 +38,8 @@ class ReportData:
     verdict: Verdict
     models: tuple[ModelLine, ...]
     kernel: str
+    size: int
+    confidence: str
     tables: tuple[KernelTable, ...]
     shots: tuple[Shot, ...]
     caveats: tuple[str, ...]

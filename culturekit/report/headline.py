@@ -6,7 +6,7 @@ import polars as pl
 
 from culturekit.report.figures import Figure, figure, ordinal_span, span, text_of
 from culturekit.report.missing import missing_lines
-from culturekit.report.model_lines import HEADLINE_KERNEL, ModelLine, in_order, model_lines, overall_of
+from culturekit.report.model_lines import ModelLine, in_order, model_lines, overall_of
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.verdict import Floor, verdict_on
 from culturekit.stages import roles
@@ -20,7 +20,7 @@ def floor_in(run: RunFolders, scores: pl.DataFrame) -> Floor | None:
     if similarity is None:
         return None
     own = overall_of(scores.filter(pl.col("model") == roles.CULTURE_FREE))
-    diversity = figure(own.filter(pl.col("metric") == "vs"), kernel=HEADLINE_KERNEL)
+    diversity = figure(own.filter(pl.col("metric") == "vs"), kernel=run.kernel)
     encoder = str(run.manifest(roles.INDEX).notes.get("encoder", "of this run"))
     return Floor(encoder, diversity, similarity["median"], similarity["highest 5 %"])
 
@@ -30,7 +30,7 @@ def apart_in(run: RunFolders) -> frozenset[tuple[str, str]]:
     table = run.ranks("model_difference")
     if table is None:
         return frozenset()
-    about = overall_of(table.filter(of_metric="vs", of_kernel=HEADLINE_KERNEL))
+    about = overall_of(table.filter(of_metric="vs", of_kernel=run.kernel))
     sure = about.filter(pl.col("p_corrected") < 1 - pl.col("params").str.json_path_match("$.of.confidence").cast(float))
     return frozenset((row["a"], row["b"]) if row["value"] > 0 else (row["b"], row["a"]) for row in sure.to_dicts())
 
@@ -39,7 +39,7 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
     """Tell the headline scores of a run, the most diverse first, and the answer last."""
     scores = run.scores()
     models = in_order(model_lines(run, scores))
-    yield f"diversity VS/8, {HEADLINE_KERNEL} kernel, over all prompts, with 95 % intervals"
+    yield f"diversity VS/{run.size}, {run.kernel} kernel, over all prompts, with {run.confidence} intervals"
     columns = columns_of(models)
     yield "".join(f"{title:<{width}} " for title, width, _ in columns).rstrip()
     for line in models:

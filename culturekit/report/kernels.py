@@ -14,7 +14,7 @@ __all__ = ["Breakdown", "KernelTable", "breakdown_of", "kernel_tables"]
 LABELS = ("corrected", "mapped", "truth")
 """The kinds of labels, in the order in which their scores stand: what people put right leads."""
 
-TITLES = {"vs": "Diversity VS/8", "qvs": "Quality times diversity, qVS"}
+TITLES = {"vs": "Diversity VS/{size}", "qvs": "Quality times diversity, qVS"}
 
 LIMITS = {
     "ceiling": "ceiling: every artifact equally often",
@@ -63,11 +63,11 @@ class Breakdown:
     rows: tuple[tuple[str, tuple[tuple[Beside, ...], ...]], ...]
 
 
-def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[KernelTable]:
-    """Give the heat maps, diversity first, kernel by kernel."""
+def kernel_tables(scores: pl.DataFrame, models: Sequence[str], *, size: int) -> Iterator[KernelTable]:
+    """Give the heat maps of batches of a size, diversity first, kernel by kernel, the standard ones first."""
     labels = tuple(label for label in LABELS if label in set(scores["labels"].drop_nulls()))
     concepts = concepts_of(scores)
-    for kernel in STANDARD_KERNELS:
+    for kernel in dict.fromkeys([*STANDARD_KERNELS, *scores["kernel"].drop_nulls()]):
         for metric in ("vs", "qvs"):
             about = scores.filter(pl.col("kernel") == kernel, pl.col("metric") == metric, pl.col("country").is_null())
             rows = []
@@ -80,7 +80,7 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[Kerne
                     rows.append((model, cells))
             if rows:
                 limits = tuple(limits_of(about, concepts))
-                title = f"{TITLES[metric]}{order_of(about)}"
+                title = f"{TITLES[metric].format(size=size)}{order_of(about)}"
                 yield KernelTable(kernel, metric, title, concepts, labels, tuple(rows), top_of(rows), limits)
 
 

@@ -11,9 +11,7 @@ from culturekit.report.figures import Figure, figure, figure_in
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 
-__all__ = ["HEADLINE_KERNEL", "ModelLine", "Rank", "Seen", "in_order", "model_lines"]
-
-HEADLINE_KERNEL = "country"
+__all__ = ["ModelLine", "Rank", "Seen", "in_order", "model_lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +77,11 @@ def in_order(lines: Iterable[ModelLine]) -> tuple[ModelLine, ...]:
 
 def model_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[ModelLine]:
     """Give the headline of each model, over all its prompts."""
-    seen, ranks = seen_by_people(run), ranks_of(run)
+    seen, ranks, kernel = seen_by_people(run), ranks_of(run), run.kernel
     for model in run.models:
         about = scores.filter(pl.col("model") == model)
         overall = overall_of(about)
-        vs = overall.filter(pl.col("metric") == "vs", pl.col("kernel") == HEADLINE_KERNEL)
+        vs = overall.filter(pl.col("metric") == "vs", pl.col("kernel") == kernel)
         mapped = figure(vs, labels="mapped")
         if mapped is None:
             continue
@@ -134,7 +132,7 @@ def ranks_of(run: RunFolders) -> dict[str, Rank]:
     table = run.ranks("model_rank")
     if table is None:
         return {}
-    ranks = table.filter(of_metric="vs", of_kernel=HEADLINE_KERNEL)
+    ranks = table.filter(of_metric="vs", of_kernel=run.kernel)
     found = {}
     for own in ranks.partition_by("model"):
         for row in overall_of(own).to_dicts():

@@ -172,7 +172,7 @@ def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[RatingGrid]:
     ):
         for part in table.partition_by("criterion", maintain_order=True):
             for one, who in by_people(part):
-                yield grid(one, str(part["criterion"][0]), who, cells(one))
+                yield grid(str(part["criterion"][0]), who, cells(one))
 
 
 def by_people(part: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, str]]:
@@ -188,7 +188,7 @@ def by_people(part: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, str]]:
 Cells = dict[tuple[str | None, str, str | None], RatingCell]
 
 
-def grid(part: pl.DataFrame, criterion: str, who: str, cells: Cells) -> RatingGrid:
+def grid(criterion: str, who: str, cells: Cells) -> RatingGrid:
     """Lay out one table: all concepts together first."""
     countries = sorted({country for _, _, country in cells}, key=lambda country: country or "")
     heads = sorted({(concept, model) for concept, model, _ in cells}, key=lambda head: (head[0] or "", head[1]))

@@ -24,7 +24,12 @@ from culturekit.storage.manifest import Manifest
 from culturekit.storage.tables import read_table
 from culturekit.trail.upstream import manifest_of
 
-__all__ = ["RunFolders", "with_comparison"]
+__all__ = ["HEADLINE_KERNEL", "RunFolders", "with_comparison"]
+
+HEADLINE_KERNEL = "country"
+
+ABOUT = pl.Struct({"kernel": pl.String, "labels": pl.String, "scorer": pl.String, "weights": pl.List(pl.Float64)})
+"""What the page reads of the parameters of a score."""
 
 
 class RunFolders(Run):
@@ -53,17 +58,31 @@ class RunFolders(Run):
         """Read a table of a stage that every run has."""
         return read_table(self.table(role, model, file=f"{table.name}.parquet"), table)
 
+    @property
+    def kernel(self) -> str:
+        """Name the kernel of the headline: that of countries, or the first of a run that scores others."""
+        kernels = self.scores()["kernel"].drop_nulls().to_list()
+        return HEADLINE_KERNEL if HEADLINE_KERNEL in kernels or not kernels else str(kernels[0])
+
+    @property
+    def size(self) -> int:
+        """Say how many images a batch of the scores has."""
+        return int(self.manifest(roles.SCORES).options["size"])
+
+    @property
+    def confidence(self) -> str:
+        """Say how often intervals of the scores are to hold the truth, such as 95 %."""
+        return f"{100 * float(self.manifest(roles.SCORES).options['confidence']):g} %"
+
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""
-        params = pl.Struct({"kernel": pl.String, "labels": pl.String, "scorer": pl.String})
         scores = self.of_main_order(self.needed(roles.SCORES, SCORES).with_row_index("row"))
-        return scores.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+        return with_named_kernel(scores.with_columns(p=pl.col("params").str.json_decode(ABOUT)).unnest("p"))
 
     def values(self) -> pl.DataFrame:
         """Read what scores are means of, with the parameters as columns."""
-        params = pl.Struct({"kernel": pl.String, "labels": pl.String})
         values = self.of_main_order(self.needed(roles.SCORES, VALUES))
-        return values.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
+        return with_named_kernel(values.with_columns(p=pl.col("params").str.json_decode(ABOUT)).unnest("p"))
 
     def of_main_order(self, table: pl.DataFrame, role: Role = roles.SCORES, *, at: str = "$") -> pl.DataFrame:
         """Keep one order of each kernel: that which was corrected, or else the one that a stage calls its main."""
@@ -71,7 +90,7 @@ class RunFolders(Run):
         orders = self.corrected_orders() if role == roles.SCORES else {}
         told = pl.col("params").str
         order = told.json_path_match(f"{at}.q").cast(pl.Float64)
-        kernel = told.json_path_match(f"{at}.kernel")
+        kernel = told.json_path_match(f"{at}.weights")
         default = math.inf if main is None else float(main)
         wanted = kernel.replace_strict(orders, default=default, return_dtype=pl.Float64) if orders else default
         return table.filter(order.is_null() | (order == wanted))
@@ -79,10 +98,10 @@ class RunFolders(Run):
     def corrected_orders(self) -> dict[str, float]:
         """Say of which order each kernel was corrected: those with artifacts have another than the main one."""
         params = self.needed(roles.SCORES, SCORES).select(
-            pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "kernel", "q")
+            pl.col("params").str.json_path_match(f"$.{name}").alias(name) for name in ("labels", "weights", "q")
         )
-        corrected = params.filter(labels="corrected").unique().sort("kernel")
-        return {row["kernel"]: float(row["q"]) for row in corrected.to_dicts()}
+        corrected = params.filter(labels="corrected").unique().sort("weights")
+        return {row["weights"]: float(row["q"]) for row in corrected.to_dicts()}
 
     def prompts(self) -> dict[str, str]:
         """Read the text of each prompt."""
@@ -146,12 +165,19 @@ class RunFolders(Run):
         return self.needed(roles.CSPACE, CSPACE)
 
 
+def with_named_kernel(scores: pl.DataFrame) -> pl.DataFrame:
+    """Call a kernel that has no name by its weights."""
+    weights = pl.col("weights").list.eval(pl.element().round(3).cast(pl.String)).list.join(", ")
+    return scores.with_columns(pl.coalesce("kernel", pl.when(pl.col("weights").is_not_null()).then(weights))).drop(
+        "weights"
+    )
+
+
 def with_comparison(scores: pl.DataFrame) -> pl.DataFrame:
     """Put what was compared beside each difference of models, as columns."""
-    of = pl.Struct({"kernel": pl.String, "labels": pl.String})
     params = pl.Struct(
         [
-            pl.Field("of", of),
+            pl.Field("of", ABOUT),
             *(pl.Field(name, pl.String) for name in ("a", "b", "metric")),
             *(pl.Field(name, pl.Int64) for name in ("common", "left_out", "models")),
             pl.Field("p_corrected", pl.Float64),
@@ -160,6 +186,6 @@ def with_comparison(scores: pl.DataFrame) -> pl.DataFrame:
     )
     numbered = (scores if "row" in scores.columns else scores.with_row_index("row")).drop("metric")
     found = numbered.with_columns(p=pl.col("params").str.json_decode(params)).unnest("p")
-    return found.rename({"metric": "of_metric"}).with_columns(
-        of_kernel=pl.col("of").struct.field("kernel"), of_labels=pl.col("of").struct.field("labels")
-    )
+    told = pl.col("of").struct
+    named = found.with_columns(kernel=told.field("kernel"), labels=told.field("labels"), weights=told.field("weights"))
+    return with_named_kernel(named).rename({"metric": "of_metric", "kernel": "of_kernel", "labels": "of_labels"})

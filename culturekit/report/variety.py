@@ -9,7 +9,6 @@ import polars as pl
 from culturekit.metrics.scoring.value_sets import parsed
 from culturekit.report.countries import country_names
 from culturekit.report.figures import Figure
-from culturekit.report.model_lines import HEADLINE_KERNEL
 from culturekit.report.realism import Cell, cell_of, scores_of, words
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
@@ -76,7 +75,7 @@ def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> 
         return None
     overall = [over_all(spread.filter(pl.col("metric") == metric)) for metric in TITLES]
     looks = [looks_column(own) for own in overall if own.height]
-    diversity = list(diversity_columns(scores, models))
+    diversity = list(diversity_columns(scores, models, (run.kernel, "artifact")))
     drops = dict(run.manifest(roles.SPREAD).drops)
     for model in models:
         measured = run.found(roles.PAIRS, model)
@@ -112,13 +111,13 @@ def looks_column(rows: pl.DataFrame) -> VarietyColumn:
     )
 
 
-def diversity_columns(scores: pl.DataFrame, models: Sequence[str]) -> Iterator[VarietyColumn]:
-    """Read VS, corrected where it was corrected, for countries and for artifacts."""
-    for kernel in (HEADLINE_KERNEL, "artifact"):
+def diversity_columns(scores: pl.DataFrame, models: Sequence[str], kernels: Sequence[str]) -> Iterator[VarietyColumn]:
+    """Read VS by some kernels, corrected where it was corrected."""
+    for kernel in dict.fromkeys(kernels):
         for labels in ("corrected", "mapped"):
             own = over_all_kernels(scores, kernel, labels)
             found = {model: row for row in own.to_dicts() if (model := row["model"]) in models}
-            if set(found) != set(models):
+            if not found or set(found) != set(models):
                 continue
             values = {model: row["value"] for model, row in found.items()}
             cells = {model: cell_of(row) for model, row in found.items()}

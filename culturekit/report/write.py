@@ -11,14 +11,14 @@ from culturekit.report.differences import difference_lines
 from culturekit.report.drill import prompt_images
 from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
-from culturekit.report.gaps import gap_lines
+from culturekit.report.gaps import GapLine, gap_lines
 from culturekit.report.headline import apart_in, floor_in
 from culturekit.report.kernels import breakdown_of, kernel_tables
 from culturekit.report.looks import looks_of, reference_pictures
 from culturekit.report.making import making_in
 from culturekit.report.metric_tables import metric_tables
 from culturekit.report.missing import missing_lines
-from culturekit.report.model_lines import HEADLINE_KERNEL, in_order, model_lines
+from culturekit.report.model_lines import in_order, model_lines
 from culturekit.report.mosaic import mosaic_of
 from culturekit.report.paid import paid_lines
 from culturekit.report.people import people_in
@@ -56,24 +56,31 @@ def write_report(work: Work, run: RunFolders) -> Outcome:
     return Outcome(counts, {"picture that cannot be read": unread} if unread else {})
 
 
+def gaps_in(run: RunFolders) -> tuple[GapLine, ...] | None:
+    """Read the gaps of a run that was asked for them."""
+    found = run.read(roles.GAPS, SCORES)
+    return None if found is None else tuple(gap_lines(run, found))
+
+
 def collect(run: RunFolders) -> ReportData:
     """Collect everything the page shows."""
     scores = run.scores()
     models = in_order(model_lines(run, scores))
     thumbnails: dict[str, str] = {}
-    shots = tuple(collect_shots(run, thumbnails))
     names = [line.model for line in models]
     looks = {model: looks_of(run, model) for model in names}
-    prompts = tuple(prompt_lines(run, names, kernel=HEADLINE_KERNEL))
-    gaps = run.read(roles.GAPS, SCORES)
+    kernel = run.kernel
+    prompts = tuple(prompt_lines(run, names, kernel=kernel))
     data = ReportData(
         title="How diverse are the cultures these models show?",
         question=question_about(models),
         verdict=verdict_on(models, floor=floor_in(run, scores), apart=apart_in(run)),
         models=models,
-        kernel=HEADLINE_KERNEL,
-        tables=tuple(kernel_tables(scores, names)),
-        shots=shots,
+        kernel=kernel,
+        size=run.size,
+        confidence=run.confidence,
+        tables=tuple(kernel_tables(scores, names, size=run.size)),
+        shots=tuple(collect_shots(run, thumbnails)),
         caveats=caveats(run),
         stages=tuple(stage_line(run, name) for name in run.stages),
         versions={"culturekit": VERSION, **run.manifest(roles.SCORES).packages},
@@ -81,9 +88,9 @@ def collect(run: RunFolders) -> ReportData:
         trust=trust_in(run, scores),
         shares=shares_in(run, names),
         prompts=prompts,
-        differences=tuple(difference_lines(run, kernel=HEADLINE_KERNEL)),
-        gaps=None if gaps is None else tuple(gap_lines(run, gaps)),
-        breakdown=breakdown_of(scores, names, kernel=HEADLINE_KERNEL),
+        differences=tuple(difference_lines(run, kernel=kernel)),
+        gaps=gaps_in(run),
+        breakdown=breakdown_of(scores, names, kernel=kernel),
         mosaics=tuple(mosaic_of(run, looks, reference_pictures(run), thumbnails)),
         extremes=extremes_in(run, names),
         prompt_images=tuple(prompt_images(prompts, looks, thumbnails)),

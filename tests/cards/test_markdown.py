@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from culturekit.cards.differences import differences
 from culturekit.cards.markdown import BLOCK, block, code, escaped, table
-from culturekit.cards.safe_paths import is_plain, is_within
+from culturekit.cards.safe_paths import is_plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -49,7 +50,8 @@ def test_how_labels_are_shown(label: str, shown: str) -> None:
 @given(st.text(alphabet=st.sampled_from("ab./\\:~% \n\0") | st.characters(), max_size=40))
 def test_a_plain_path_stays_in_its_folder(text: str) -> None:
     if is_plain(text):
-        assert is_within(Path("/somewhere/card"), text)
+        folder = Path("/somewhere/card")
+        assert Path(os.path.normpath(folder / text)).is_relative_to(folder)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +69,6 @@ def test_a_path_that_could_lead_elsewhere_is_refused(path: object) -> None:
 @pytest.mark.parametrize("path", ["README.md", "data/cspace/art.parquet", "a..b/c", "data/cspace/*.parquet", "...x"])
 def test_a_plain_path_is_taken(path: str) -> None:
     assert is_plain(path)
-
-
-@pytest.mark.parametrize("text", ["\ud800", "a/\ud800/b", "a\0b", "../x", "/etc/passwd"])
-def test_a_path_that_no_file_inside_can_have_is_not_within(text: str, tmp_path: Path) -> None:
-    assert not is_within(tmp_path, text)
 
 
 @given(JSON)

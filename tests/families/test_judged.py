@@ -182,6 +182,18 @@ def test_answers_that_put_nothing_right_are_refused_with_the_reason(why: str) ->
     assert any(why in reason for reason in left_out.left_out)
 
 
+def test_shares_that_people_differ_in_a_little_are_no_disagreement() -> None:
+    """A share of things that were ticked has no steps: near is enough, and far is refused."""
+    one, rng = world(), np.random.default_rng(5)
+    ticked = [0.2 + 0.6 * one.truth[item] + 0.1 * rng.random() for item in one.annotations["item_id"]]
+    near = one.annotations.with_columns(value=pl.Series(ticked), choice=pl.lit(None, pl.String))
+    found = score_judged(one.values, near, one.sample, options=JudgedOptions("shown")).scores
+    assert rows_of(found)[None]["about"]["people"] == 120
+    far = near.with_columns(value=pl.Series(rng.random(near.height)))
+    with pytest.raises(UsageError, match="the raters disagree too often"):
+        score_judged(together(one), far, one.sample, options=JudgedOptions("shown"))
+
+
 def test_countries_that_people_did_not_look_at_are_left_out_with_the_reason() -> None:
     one = world(seed=2, drawn=240)
     people = one.annotations.filter(~pl.col("item_id").str.starts_with("IN"))

@@ -143,6 +143,8 @@ def page() -> ReportData:
         verdict=verdict_on(models),
         models=models,
         kernel="uniform",
+        size=8,
+        confidence="95 %",
         tables=(table,),
         shots=shots,
         caveats=("The judge reads wording only.",),

@@ -200,7 +200,7 @@ def look_at_prompt(sheet: Sheet, row: Row, knowledge: Knowledge) -> Iterator[Fin
     """Hold a prompt that names an artifact, in English, against the templates of its concept."""
     country, concept, text = sheet.country(row), sheet.concept(row), sheet.text(row, "prompt")
     if not text.strip():
-        yield aside(sheet, row, MISSING.finding("there is no text", row=row.number, field="text", value=text))
+        yield aside(row, MISSING.finding("there is no text", row=row.number, field="text", value=text))
         return
     if country is None or concept is None or row.cells.get("kind") != "cube" or row.cells.get("language", "en") != "en":
         return
@@ -254,9 +254,9 @@ def alone(sheet: Sheet, row: Row, country: Country, own: list[Frame], read: list
     other = next((frame for frame in frames() if frame.read(text)), None)
     if other is not None:
         message = f"{quoted(text)} follows the template of {other.key}"
-        return aside(sheet, row, OTHER_CONCEPT.finding(message, row=row.number, field="text", value=text))
+        return aside(row, OTHER_CONCEPT.finding(message, row=row.number, field="text", value=text))
     message = f"{quoted(text)} follows no template"
-    return aside(sheet, row, NO_TEMPLATE.finding(message, row=row.number, field="text", value=text))
+    return aside(row, NO_TEMPLATE.finding(message, row=row.number, field="text", value=text))
 
 
 def rebuilt(row: Row, code: Code, message: str, value: str, wanted: str) -> Finding:
@@ -271,7 +271,7 @@ def rebuilt(row: Row, code: Code, message: str, value: str, wanted: str) -> Find
     )
 
 
-def aside(sheet: Sheet, row: Row, finding: Finding) -> Finding:
+def aside(row: Row, finding: Finding) -> Finding:
     """Let the mend of a finding be to set its row aside."""
     return replace(finding, changes=(Change(row.number),))
 

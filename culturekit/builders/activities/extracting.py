@@ -68,7 +68,7 @@ class Section:
         asked = row_id(self.row["page_id"], str(self.row["number"]))
         data = {
             "id": asked,
-            "country": country(self.row["country"]).in_a_sentence,
+            "country": country(self.row["country"]).name,
             "page": self.row["title"],
             "section": self.row["section"],
             "text": LongText(self.row["text"], LONGEST_TEXT),

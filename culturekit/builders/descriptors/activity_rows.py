@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from culturekit.builders.activities.categories import FIXED, LOOKED_FOR, PER_CATEGORY
 from culturekit.builders.asked_rows import row_id
 from culturekit.errors import UsageError
 from culturekit.kg.countries import country
@@ -13,7 +14,7 @@ from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.records.schemas import PROMPTS
 from culturekit.storage.tables import read_table
 
-__all__ = ["ActivityDimension", "activities_of", "countries_of", "dimensions_of"]
+__all__ = ["ActivityDimension", "activities_of", "countries_of", "dimensions_of", "whole_grid"]
 
 ENGLISH = "en"
 
@@ -49,11 +50,14 @@ class ActivityDimension:
         }
 
 
-def activities_of(path: Path) -> pl.DataFrame:
+def activities_of(path: Path, *, grid: Sequence[str] = ()) -> pl.DataFrame:
     """Read the prompts in English that name a country: prompt_id, activity, concept, country.
 
-    A prompt of a table without the column `activity` is asked about by its text.
+    A prompt of a table without the column `activity` is asked about by its text. Before the table is there, the whole
+    grid of some countries can stand for it in a plan.
     """
+    if grid and not path.is_file():
+        return whole_grid(grid)
     prompts = read_table(path, PROMPTS).filter(pl.col("country").is_not_null(), language=ENGLISH)
     if prompts.is_empty():
         raise UsageError("no English prompt names a country", where=str(path), expected="prompts of activities")
@@ -61,10 +65,22 @@ def activities_of(path: Path) -> pl.DataFrame:
     return prompts.select("prompt_id", "concept", "country", activity=said).sort("prompt_id")
 
 
+def whole_grid(isos: Sequence[str]) -> pl.DataFrame:
+    """Give as many activities as the prompts of some countries will ask for, under names of a usual length."""
+    unknown = {category: [f"a usual custom {n}" for n in range(PER_CATEGORY)] for category in LOOKED_FOR}
+    rows = [
+        {"prompt_id": f"{iso}-{category}-{name}", "concept": category, "country": iso, "activity": name}
+        for iso in isos
+        for category, names in {**unknown, **FIXED}.items()
+        for name in names
+    ]
+    return pl.DataFrame(rows)
+
+
 def dimensions_of(prompts: pl.DataFrame) -> Iterator[ActivityDimension]:
     """Give the five dimensions of each activity."""
     for row in prompts.iter_rows(named=True):
-        name = country(row["country"]).in_a_sentence
+        name = country(row["country"]).name
         for dimension in DIMENSIONS:
             yield ActivityDimension(row["prompt_id"], row["activity"], row["concept"] or "", name, dimension)
 

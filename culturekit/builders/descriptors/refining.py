@@ -26,7 +26,17 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["REFINE", "Candidate", "RefineOptions", "candidates_of", "refine_descriptors", "refinement_request"]
+__all__ = [
+    "REFINE",
+    "Candidate",
+    "Cell",
+    "RefineOptions",
+    "candidates_of",
+    "cells_ahead",
+    "cells_of",
+    "refine_descriptors",
+    "refinement_request",
+]
 
 REFINE = "descriptors.refine"
 REPLY_TOKENS = 1536
@@ -222,6 +232,15 @@ def cells_of(prompts: Path, proposals: Sequence[Path]) -> list[Cell]:
         numbered = {str(number): each for number, each in enumerate(candidates_of(proposed), start=1)}
         cells.append(Cell(rows[str(key[0]), str(key[1])], numbered, rejected))
     return sorted(cells, key=lambda cell: (cell.row.prompt_id, DIMENSIONS.index(cell.row.dimension)))
+
+
+def cells_ahead(rows: Sequence[ActivityDimension], *, proposers: int, at_most: int) -> list[Cell]:
+    """Give cells as large as they can become, for a plan before anything was proposed."""
+    usual = [
+        Candidate(f"seated around low table {n}", "traditional", "optional", ("",), n)
+        for n in range(1, 1 + proposers * at_most)
+    ]
+    return [Cell(row, {str(each.position): each for each in usual}) for row in rows]
 
 
 def refine_descriptors(

@@ -48,7 +48,7 @@ class StereotypeOptions:
 
 def stereotype_request(iso: str, *, at_most: int, instructions: str) -> Request:
     """Ask for the stereotypes of a country."""
-    name = country(iso).in_a_sentence
+    name = country(iso).name
     asked = row_id("stereotypes", name)
     data = {"id": asked, "country": name, "at_most": at_most}
     return Request(STEREOTYPE, instructions, data, Stereotypes, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)

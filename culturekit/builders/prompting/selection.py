@@ -16,8 +16,6 @@ from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "Selection",
-    "draw_by_quota",
-    "draw_per_group",
     "fresh_quotas",
     "in_draw_order",
     "select",
@@ -150,20 +148,6 @@ def drop_of(row: Mapping[str, Any], reason: str, detail: str) -> Mapping[str, An
         "reason": reason,
         "detail": detail,
     }
-
-
-def draw_per_group(space: pl.DataFrame, *, per: int, seed: int) -> pl.DataFrame:
-    """Draw up to `per` artifacts of each country and concept, P proportional to popularity."""
-    return in_draw_order(space, seed=seed).filter(pl.col(PLACE) <= per).drop(PLACE)
-
-
-def draw_by_quota(space: pl.DataFrame, quotas: Mapping[Group, int], *, seed: int, draw: str = "") -> pl.DataFrame:
-    """Draw the quota of each group, or what there is; rows come with their place in the draw of their group."""
-    ranked = in_draw_order(space, seed=seed, draw=draw)
-    rows = [(concept, country, quota) for (concept, country), quota in quotas.items()]
-    allowed = pl.DataFrame(rows, schema={"concept": pl.String, "country": pl.String, "quota": pl.UInt32}, orient="row")
-    joined = ranked.join(allowed, on=["concept", "country"], how="inner", maintain_order="left")
-    return joined.filter(pl.col(PLACE) <= pl.col("quota")).drop("quota")
 
 
 def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataFrame:

@@ -9,7 +9,7 @@ from culturekit.generation.simulated.scenes.vocabulary import world
 
 __all__ = ["Manner", "Options", "plain"]
 
-OTHER_WORDS = ("a {}", "some {}", "typical {}")
+OTHER_WORDS = ("a {}", "the {}", "some {}")
 """How a thing is called by somebody who does not use its usual name."""
 
 

@@ -1,7 +1,7 @@
 """A folder of images as rows to be: the prompt, model, repeat and slot each file stands for, and what is missing."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -292,8 +292,3 @@ def id_of_text(text: str) -> str:
     slug = spaced(text).replace(" ", "-")
     whole = digest(bare(text) or text)[:10]
     return slug if 0 < len(slug) <= LONGEST_ID else f"{slug[: LONGEST_ID - 11]}-{whole}".strip("-")
-
-
-def models_of(rows: Iterable[Row]) -> list[str]:
-    """List the models of rows."""
-    return sorted({str(row.cells["model"]) for row in rows})

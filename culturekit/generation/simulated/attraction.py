@@ -42,6 +42,12 @@ class Attraction:
                 f"the CSpace has no artifact of {' or '.join(missing)}, which drift_to names",
                 expected=" or ".join(sorted({row.country for row in rows})),
             )
+        if drawing.drift and not self.countries:
+            raise UsageError(
+                "drift has nowhere to draw pictures to",
+                found=f"a CSpace of {' and '.join(sorted({row.country for row in rows})) or 'no country'} alone",
+                expected="artifacts of two countries or more, or drift_to",
+            )
         of_concept: dict[str, set[str]] = defaultdict(set)
         dominant: dict[str, dict[str, str]] = defaultdict(dict)
         for row in rows:

@@ -189,9 +189,7 @@ def embed_images_of(work: Work, path: Path, encoder: str) -> tuple[dict[str, int
 def embed_texts_of(work: Work, source: EmbedSource, encoder: str) -> tuple[dict[str, int], dict[str, Any]]:
     """Embed the texts of tables."""
     found = texts_of(source.texts, source.columns)
-    vectors, long = embed_texts(
-        list(found.texts.values()), encoder, work.scratch, engine=work.engine, progress=work.progress
-    )
+    vectors, long = embed_texts(list(found.texts.values()), encoder, work.scratch, progress=work.progress)
     save(work.out / "vectors.npy", vectors)
     write_ids(work.out, list(found.texts))
     write_drops(work.out, found.left_out)

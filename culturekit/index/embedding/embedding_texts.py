@@ -9,7 +9,7 @@ from culturekit.defaults import TEXTS_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
 from culturekit.index.encoder import TextEncoder, TooLong, Vectors
-from culturekit.records.work import Engine, Progress
+from culturekit.records.work import Progress
 from culturekit.storage.arrays import save_array, save_rows
 from culturekit.storage.digests import digest
 from culturekit.storage.seals import is_sealed, seal
@@ -19,15 +19,14 @@ __all__ = ["embed_texts"]
 
 
 def embed_texts(
-    texts: Sequence[str], encoder: str, scratch: Path, *, engine: Engine, progress: Progress
+    texts: Sequence[str], encoder: str, scratch: Path, *, progress: Progress
 ) -> tuple[Vectors, list[TooLong]]:
-    """Embed texts in their order; equal texts are encoded once.
+    """Embed texts in their order, in this thread: a tokenizer belongs to one; equal texts are encoded once.
 
     Args:
         texts: none of them empty.
         encoder: SPEC of an encoder of texts.
         scratch: where parts are kept until the stage is done.
-        engine: not asked to do anything: a tokenizer belongs to one thread, and one thread gives the same bits always.
         progress: hears of every shard.
 
     Returns:

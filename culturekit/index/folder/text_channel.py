@@ -58,7 +58,7 @@ def text_vectors(
         for artifact_id, concepts in artifacts.select("artifact_id", "concepts").iter_rows()
     ]
     different = list(dict.fromkeys(text for own in texts for text in own))
-    each, long = embed_texts(different, encoder, work.scratch, engine=work.engine, progress=work.progress)
+    each, long = embed_texts(different, encoder, work.scratch, progress=work.progress)
     place = {text: number for number, text in enumerate(different)}
     vectors = np.stack([middle(each[[place[text] for text in own]]) for own in texts])
     cut = [different[one.place] for one in long]

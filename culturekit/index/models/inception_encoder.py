@@ -3,23 +3,20 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.errors import IntegrityError, MissingDependency, UsageError
+from culturekit.errors import IntegrityError
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
 from culturekit.index.models.inception_network import FEATURES, Inception
 from culturekit.index.models.inception_resizing import RESIZINGS, Resizing, resized
 from culturekit.index.models.torch_device import Batches, TorchOptions, chosen_device, usual_batch
-from culturekit.index.weights.weight_kinds import recognised
-from culturekit.index.weights.weights_identity import check_safetensors
+from culturekit.index.weights.known_weights import known_weights, loaded_tensors
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest_file
-from culturekit.storage.model_files import read_header
 
 __all__ = ["Described", "InceptionEncoder", "Options", "make"]
 
@@ -143,41 +140,13 @@ class InceptionEncoder:
 def make(spec: Spec) -> ImageEncoder:
     """Make the encoder from a file of weights."""
     options = spec.read(Options)
-    path = Path(spec.target).expanduser()
-    if not spec.target or not path.is_file():
-        raise UsageError("there is no such file of weights", where=str(spec), expected="inception:FILE.safetensors")
-    if path.suffix != ".safetensors":
-        raise UsageError(
-            "these weights are not safetensors, and nothing else is opened",
-            where=str(path),
-            hint=f"Convert a checkpoint that you trust: culturekit weights convert {path} --sha256 HEX "
-            "--kind fid-inception --out inception.safetensors",
-        )
-    check_safetensors([path])
-    shapes = {name: entry.shape for name, entry in read_header(path).tensors.items()}
-    known = recognised(shapes)
-    if known is None or known.kind not in ("fid-inception", "inception"):
-        raise IntegrityError(
-            "the weights are not those of InceptionV3",
-            where=str(path),
-            expected="fid-inception (1,008 classes) or inception (1,000 classes)",
-            found=known.kind if known else f"{len(shapes)} tensors of no known kind",
-        )
-    return InceptionEncoder(network_from(path, ported=known.kind == "fid-inception"), digest_file(path), options)
-
-
-def network_from(path: Path, *, ported: bool) -> Inception:
-    """Load the network, or say which command installs what it needs."""
-    try:
-        importlib.import_module("torch")
-        load_file = importlib.import_module("safetensors.torch").load_file
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"the encoder inception needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
-        ) from error
-    network = Inception({name: tensor.float() for name, tensor in load_file(path).items()}, ported)
+    path, kind = known_weights(
+        spec.target, spec, ("fid-inception", "inception"), of="InceptionV3",
+        expected="fid-inception (1,008 classes) or inception (1,000 classes)",
+        convert="--kind fid-inception --out inception.safetensors",
+    )  # fmt: skip
+    network = Inception(loaded_tensors(path, asked_by="the encoder inception"), kind == "fid-inception")
     problem = network.problem()
     if problem:
         raise IntegrityError("the weights of InceptionV3 are not complete", where=str(path), found=problem)
-    return network
+    return InceptionEncoder(network, digest_file(path), options)

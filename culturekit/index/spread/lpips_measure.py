@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.errors import IntegrityError, MissingDependency, UsageError
+from culturekit.errors import IntegrityError, UsageError
 from culturekit.index.encoder import Prepared
 from culturekit.index.models.torch_device import chosen_device, same_bits
 from culturekit.index.spread.lpips_network import Backbone, Lpips
-from culturekit.index.weights.weight_kinds import LPIPS, recognised
-from culturekit.index.weights.weights_identity import check_safetensors
+from culturekit.index.weights.known_weights import known_weights, loaded_tensors
+from culturekit.index.weights.weight_kinds import LPIPS
 from culturekit.registry import Spec
 from culturekit.storage.digests import digest, digest_file
-from culturekit.storage.model_files import read_header
 
 __all__ = ["LpipsMeasure", "Options", "make"]
 
@@ -121,7 +120,7 @@ def make(spec: Spec) -> LpipsMeasure:
     files = [one_file(spec.target, spec)]
     if options.backbone:
         files.append(one_file(options.backbone, spec))
-    tensors = gathered(files)
+    tensors = {name: one for path in files for name, one in loaded_tensors(path, asked_by="lpips").items()}
     heads = {int(match[1]): tensor for name, tensor in tensors.items() if (match := HEAD.fullmatch(name))}
     layers = {match[1]: tensor for name, tensor in tensors.items() if (match := LAYER.fullmatch(name))}
     widths = tuple(int(heads[number].shape[1]) for number in sorted(heads))
@@ -147,43 +146,13 @@ def make(spec: Spec) -> LpipsMeasure:
 
 
 def one_file(target: str, spec: Spec) -> Path:
-    """Find a file of weights, and refuse what is not safetensors."""
-    path = Path(target).expanduser()
-    if not target or not path.is_file():
-        raise UsageError(
-            "there is no such file of weights", where=str(spec), expected="lpips:FILE.safetensors", found=target
-        )
-    if path.suffix != ".safetensors":
-        raise UsageError(
-            "these weights are not safetensors, and nothing else is opened",
-            where=str(path),
-            hint=f"Convert a checkpoint that you trust: culturekit weights convert {path} --sha256 HEX "
-            f"--out {path.with_suffix('.safetensors')}",
-        )
-    check_safetensors([path])
-    shapes = {name: entry.shape for name, entry in read_header(path).tensors.items()}
-    known = recognised(shapes)
-    if known is None or known.kind not in ("lpips", "lpips-backbone"):
-        raise IntegrityError(
-            "the weights are not those of LPIPS",
-            where=str(path),
-            expected="lpips (heads, with or without the network) or lpips-backbone (AlexNet, VGG-16, SqueezeNet)",
-            found=known.kind if known else f"{len(shapes)} tensors of no known kind",
-        )
+    """Find a file of weights."""
+    path, _ = known_weights(
+        target, spec, ("lpips", "lpips-backbone"), of="LPIPS",
+        expected="lpips (heads, with or without the network) or lpips-backbone (AlexNet, VGG-16, SqueezeNet)",
+        convert=f"--out {Path(target).with_suffix('.safetensors')}",
+    )  # fmt: skip
     return path
-
-
-def gathered(files: Sequence[Path]) -> dict[str, Any]:
-    """Load the tensors of all files, or say which command installs what that needs."""
-    try:
-        importlib.import_module("torch")
-        load_file = importlib.import_module("safetensors.torch").load_file
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"lpips needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
-        ) from error
-    return {name: tensor.float() for path in files for name, tensor in load_file(path).items()}
 
 
 def weights_digest(files: Sequence[Path]) -> str:

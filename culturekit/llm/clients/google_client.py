@@ -5,7 +5,6 @@ import os
 from functools import partial
 from typing import Any
 
-from culturekit.errors import MissingDependency
 from culturekit.llm.client import Identity
 from culturekit.llm.clients import gemini_api
 from culturekit.llm.clients.api_keys import NO_KEY, api_key
@@ -16,7 +15,7 @@ from culturekit.llm.clients.gemini_settings import OFFICIAL, settings_of
 from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.clients.sending import http_client
 from culturekit.llm.untrusted.secrets import Secret
-from culturekit.registry import Spec
+from culturekit.registry import Spec, needing
 
 __all__ = ["GoogleClient", "make"]
 
@@ -60,13 +59,8 @@ class GoogleConnection:
 
 def google_sdk() -> tuple[Any, Any]:
     """Import the SDK and the httpx it uses, or say which command installs them."""
-    try:
+    with needing("llm", "the client google"):
         from google import genai
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"the client google needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[llm]'",
-        ) from None
     newer = int(genai.__version__.partition(".")[0]) >= 3
     return genai, importlib.import_module("httpx2" if newer else "httpx")
 

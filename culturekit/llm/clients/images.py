@@ -6,30 +6,16 @@ from typing import Literal
 
 from PIL import Image as Picture
 
-from culturekit.errors import IntegrityError, UsageError
+from culturekit.errors import UsageError
 from culturekit.llm.client import Image
-from culturekit.storage.picture_reading import NoPicture, Pixels, picture_from
+from culturekit.storage.picture_reading import Pixels
 
-__all__ = ["LONGEST_SIDE", "image_from_bytes", "image_of"]
+__all__ = ["LONGEST_SIDE", "image_of"]
 
 LONGEST_SIDE = 1024
 JPEG_QUALITY = 92
 
 Encoding = Literal["png", "jpeg"]
-
-
-def image_from_bytes(
-    content: bytes, *, longest: int = LONGEST_SIDE, encoding: Encoding = "png", where: str = "a picture"
-) -> Image:
-    """Read the picture in the bytes of a file, and write it again.
-
-    Raises:
-        IntegrityError: it is no picture, a broken one, or too large a one.
-    """
-    found = picture_from(content)
-    if isinstance(found, NoPicture):
-        raise IntegrityError(found.reason, where=where, found=found.detail)
-    return image_of(found.pixels, longest=longest, encoding=encoding)
 
 
 def image_of(pixels: Pixels, *, longest: int = LONGEST_SIDE, encoding: Encoding = "png") -> Image:

@@ -1,20 +1,20 @@
 """A transformers model loaded from a folder: its chat template, its pictures, its tokens."""
 
-import importlib
 import io
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 from PIL import Image as Picture
 
-from culturekit.errors import MissingDependency, UsageError
+from culturekit.errors import UsageError
 from culturekit.llm.client import Image
 from culturekit.llm.clients.token_listing import WeighedToken
-from culturekit.torchvision_schemas import mend_torchvision
+from culturekit.torch_places import needed_package
 
 __all__ = ["Generated", "LocalModel", "Turn", "Weighed"]
 
@@ -58,6 +58,7 @@ class LocalModel:
 
     def __init__(self, folder: Path, *, device: str, dtype: str) -> None:
         """Load both from the folder alone."""
+        needed = partial(needed_package, kind="client local", extra="embed")
         self.torch, transformers = needed("torch"), needed("transformers")
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         self.sees = getattr(config, "vision_config", None) is not None
@@ -145,18 +146,6 @@ class StopWhen:
         """Look before each token."""
         self.struck = self.struck or bool(self.over())
         return self.torch.full((tokens.shape[0],), self.struck, dtype=self.torch.bool, device=tokens.device)
-
-
-def needed(name: str) -> Any:  # noqa: ANN401 - a module
-    """Import a package, or say which command installs it; a broken torchvision does not stand in its way."""
-    try:
-        mend_torchvision()
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"the client local needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[embed]'",
-        ) from None
 
 
 def weighed_texts(

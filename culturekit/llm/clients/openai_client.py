@@ -5,7 +5,6 @@ import os
 from functools import partial
 from typing import Any
 
-from culturekit.errors import MissingDependency
 from culturekit.llm.client import Identity
 from culturekit.llm.clients import chat_completions, responses_api
 from culturekit.llm.clients.api_keys import NO_KEY, api_key
@@ -16,7 +15,7 @@ from culturekit.llm.clients.openai_settings import OFFICIAL, Settings, settings_
 from culturekit.llm.clients.remote_client import RemoteClient, WireFormat, model_of
 from culturekit.llm.clients.sending import http_client
 from culturekit.llm.untrusted.secrets import Secret
-from culturekit.registry import Spec
+from culturekit.registry import Spec, needing
 
 __all__ = ["OpenAIClient", "make"]
 
@@ -57,14 +56,8 @@ class OpenAIConnection:
 
 def openai_sdk() -> Any:  # noqa: ANN401 - a module
     """Import the SDK, or say which command installs it."""
-    try:
-        import openai
-    except ModuleNotFoundError as error:
-        raise MissingDependency(
-            f"the client openai needs the package {error.name}, which is not installed",
-            hint="Install it with: pip install -c constraints.txt 'culturekit[llm]'",
-        ) from None
-    return openai
+    with needing("llm", "the client openai"):
+        return importlib.import_module("openai")
 
 
 def httpx_of(sdk: Any) -> Any:  # noqa: ANN401 - modules

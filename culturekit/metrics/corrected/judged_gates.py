@@ -19,6 +19,9 @@ __all__ = ["FEWEST_OTHERWISE", "marked_items", "marks_of_answers"]
 FEWEST_OTHERWISE = 5
 """Items of which people say something else than of most: with fewer the limits of a mean are not known to hold."""
 
+MOST_GRADES = 11
+"""Grades of the finest scale that people are asked to rate on."""
+
 LABEL = "countries asked for"
 
 
@@ -71,9 +74,12 @@ def agreeing_pairs(answers: pl.DataFrame) -> tuple[int, int]:
     """Count the pairs of answers to one item that agree, and all.
 
     Ratings on a scale agree where they are the same or one step apart: people who see the same differ by that much.
+    What has more values than a scale, such as a share of things that are ticked, has steps of a quarter of its range.
     """
     known = np.unique(answers["value"].to_numpy())
     step = float(np.diff(known).min()) if len(known) > 2 else 0.0
+    if len(known) > MOST_GRADES:
+        step = float(known[-1] - known[0]) / 4
     pairs = answers.join(answers, on="image_id", suffix="_b").filter(pl.col("annotator") < pl.col("annotator_b"))
     return int(((pairs["value"] - pairs["value_b"]).abs() <= step * (1 + 1e-9)).sum()), pairs.height
 

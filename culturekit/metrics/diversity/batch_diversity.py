@@ -21,7 +21,6 @@ __all__ = [
     "Batches",
     "Partial",
     "cut_batches",
-    "diversity_of_batches",
     "scorer_of_batches",
     "vendi_batches",
 ]
@@ -104,14 +103,6 @@ def cut_batches(runs: NDArray[Any], size: int, partial: Partial) -> Batches:
     left = np.repeat(lengths, parts) - number * size
     place = np.arange(size)
     return Batches(np.minimum(starts[:, None] + place, len(runs) - 1), place < left[:, None])
-
-
-def diversity_of_batches(
-    codes: NDArray[np.int64], batches: Batches, *, weights: Weights, q: float
-) -> NDArray[np.float64]:
-    """Compute VS/size of each batch, float64 (n_batches,), from coded labels, int64 (n_rows, 3)."""
-    levels = counting_levels(weights)
-    return scorer_of_batches({level: codes[:, level] for level in levels}, batches)(weights, q)
 
 
 def scorer_of_batches(codes: Mapping[int, Codes], batches: Batches) -> BatchScorer:

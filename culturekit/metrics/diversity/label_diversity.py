@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from culturekit.metrics.arguments import check_order, finite_vector
 from culturekit.metrics.diversity.kernels import (
-    Weights,
     check_weights,
     counting_levels,
     kernel_name,
@@ -22,7 +21,7 @@ from culturekit.metrics.diversity.labels import Labels, Missing, code_levels
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["QVS", "qvs", "vendi", "vendi_of_codes", "vendi_table"]
+__all__ = ["QVS", "qvs", "vendi", "vendi_table"]
 
 TABLE = {
     "kernel": str,
@@ -169,10 +168,3 @@ def vendi_table(
         name = kernel_name(kernel)
         rows += [(name, *kernel, order, value, classes.items) for order, value in zip(orders, values, strict=True)]
     return pl.DataFrame(rows, schema=TABLE, orient="row")
-
-
-def vendi_of_codes(codes: NDArray[np.int64], *, weights: Weights, q: float) -> float:
-    """Compute the Vendi score of coded labels, int64 (N, 3), from checked arguments."""
-    levels = counting_levels(weights)
-    classes = label_classes([codes[:, level] for level in levels])
-    return effective_numbers(classes, [weights[level] for level in levels], [q])[0]

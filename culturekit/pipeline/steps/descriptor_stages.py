@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asked_rows import wording
@@ -12,7 +13,9 @@ from culturekit.builders.descriptors.activity_rows import activities_of, countri
 from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
 from culturekit.builders.descriptors.refining import (
     REFINE,
+    Cell,
     RefineOptions,
+    cells_ahead,
     cells_of,
     refine_descriptors,
     refinement_request,
@@ -52,6 +55,12 @@ class PromptsRead:
     """Prompts of activities."""
 
     prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
+    grid: tuple[str, ...] = ()
+    """Countries whose whole grid the prompts will ask for, for a plan before they are there."""
+
+    def activities(self) -> pl.DataFrame:
+        """Read them."""
+        return activities_of(self.prompts, grid=self.grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,14 @@ class ProposalReads:
 
     prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
     proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
+    grid: tuple[str, ...] = ()
+
+    def cells(self, at_most: int) -> list[Cell]:
+        """Gather what is chosen from; before all of it is there, as much as it can be."""
+        if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
+            return cells_of(self.prompts, self.proposals.places)
+        rows = list(dimensions_of(activities_of(self.prompts, grid=self.grid)))
+        return cells_ahead(rows, proposers=len(self.proposals.places), at_most=at_most)
 
 
 def propose_stage(
@@ -69,7 +86,7 @@ def propose_stage(
     client, instructions = CLIENTS.make(options.proposer), wording("descriptors_propose")
 
     def plan(out: Path, _: object) -> AskPlan:
-        rows = list(dimensions_of(activities_of(given.prompts)))
+        rows = list(dimensions_of(given.activities()))
         requests = (proposal_request(row, at_most=options.at_most, instructions=instructions) for row in rows)
         cost = cost_of(client, requests, out, batch=llm.batch)
         return AskPlan(client.model, "dimensions of prompts", len(rows), 0, len(rows), cost)
@@ -83,7 +100,9 @@ def propose_stage(
         {"task": PROPOSE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.proposer, client, unit="dimensions of prompts", plan=plan)
+    return asking_stage(
+        stage, options.proposer, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid)
+    )
 
 
 def refine_stage(
@@ -93,7 +112,7 @@ def refine_stage(
     client, instructions = CLIENTS.make(options.refiner), wording("descriptors_refine")
 
     def plan(out: Path, _: object) -> AskPlan:
-        cells = cells_of(given.prompts, given.proposals.places)
+        cells = [cell for cell in given.cells(options.at_most) if cell.candidates]
         requests = (refinement_request(cell, at_most=options.at_most, instructions=instructions) for cell in cells)
         cost = cost_of(client, requests, out, batch=llm.batch)
         return AskPlan(client.model, "dimensions of prompts", len(cells), 0, len(cells), cost)
@@ -107,7 +126,7 @@ def refine_stage(
         {"task": REFINE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.refiner, client, unit="dimensions of prompts", plan=plan)
+    return asking_stage(stage, options.refiner, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid))
 
 
 def stereotypes_stage(
@@ -117,7 +136,7 @@ def stereotypes_stage(
     client, instructions = CLIENTS.make(options.proposer), wording("stereotypes_propose")
 
     def requests() -> Iterator[Request]:
-        for iso in countries_of(activities_of(given.prompts)):
+        for iso in countries_of(given.activities()):
             yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
 
     def plan(out: Path, _: object) -> AskPlan:
@@ -134,7 +153,7 @@ def stereotypes_stage(
         {"task": STEREOTYPE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.proposer, client, unit="countries", plan=plan)
+    return asking_stage(stage, options.proposer, client, unit="countries", plan=plan, ahead=bool(given.grid))
 
 
 PROPOSE_DESCRIPTORS = AskingCommand(

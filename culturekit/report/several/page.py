@@ -9,7 +9,7 @@ from markupsafe import Markup
 from culturekit.report.charts import diversity_chart
 from culturekit.report.differences import DifferenceLine, lines_of
 from culturekit.report.headline import apart_in, floor_in
-from culturekit.report.model_lines import HEADLINE_KERNEL, ModelLine, in_order, model_lines
+from culturekit.report.model_lines import ModelLine, in_order, model_lines
 from culturekit.report.provenance import caveats
 from culturekit.report.render import environment, policy_of, template_text
 from culturekit.report.run_folders import RunFolders
@@ -73,9 +73,9 @@ def collect_several(
         grounds=tuple(grounds),
         apart=tuple(apart(grounds)),
         traits=tuple(image_traits(runs)),
-        differences=() if comparison is None else tuple(lines_of(comparison, kernel=HEADLINE_KERNEL)),
+        differences=() if comparison is None else tuple(lines_of(comparison, kernel=runs[0][1].kernel)),
         compared=tuple(compared),
-        kernel=HEADLINE_KERNEL,
+        kernel=runs[0][1].kernel,
         versions={"culturekit": VERSION},
     )
 

@@ -35,6 +35,11 @@ Side = dict[str, dict[str, list[float]]]
 
 Row = Mapping[str, Any]
 
+PLACE = ("benchmark", "concept", "group")
+
+ValuesBehind = dict[tuple[Any, ...], dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]]
+"""By metric and place, and by the text of their parameters: these, and the values."""
+
 
 def check_comparisons(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
     """Work out every difference of two models, and the correction of its p value."""
@@ -44,7 +49,7 @@ def check_comparisons(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[s
         for row in rows:
             ledger.judge(stage.name, row, "not verifiable", "the values that were compared are not here")
         return
-    values = known_values([path for path in sources if path is not None], options["ignore"])
+    values = by_score(known_values([path for path in sources if path is not None], options["ignore"]))
     own = [row for row in rows if row["metric"] == "model_difference"]
     for row in own:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
@@ -54,40 +59,44 @@ def check_comparisons(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[s
 
 def known_values(paths: Sequence[Path], ignored: Sequence[str]) -> list[dict[str, Any]]:
     """Read values that are known, without the parameters in which scores may differ."""
-    rows = []
+    rows: list[dict[str, Any]] = []
+    told: dict[str, dict[str, Any]] = {}
     for path in paths:
-        for row in pl.read_parquet(path).to_dicts():
+        for row in pl.read_parquet(path).iter_rows(named=True):
             if row["value"] is not None and math.isfinite(row["value"]):
-                about = {key: value for key, value in json.loads(row["params"]).items() if key not in ignored}
-                rows.append({**row, "about": about, "unit_id": row["prompt_id"] or row["item"]})
+                text = row["params"]
+                if text not in told:
+                    told[text] = {key: value for key, value in json.loads(text).items() if key not in ignored}
+                rows.append({**row, "about": told[text], "unit_id": row["prompt_id"] or row["item"]})
     return rows
 
 
-def sides_of(row: Row, values: Sequence[dict[str, Any]]) -> tuple[Side, Side]:
+def by_score(values: Sequence[dict[str, Any]]) -> ValuesBehind:
+    """Gather values by what they are of."""
+    behind: ValuesBehind = {}
+    for one in values:
+        own = behind.setdefault((one["metric"], *(one[name] for name in PLACE)), {})
+        own.setdefault(one["params"], (one["about"], []))[1].append(one)
+    return behind
+
+
+def sides_of(row: Row, values: ValuesBehind) -> tuple[Side, Side]:
     """Gather the values of both models; those of all countries stand country by country."""
     about = row["about"]
-    same = [
-        one
-        for one in values
-        if one["metric"] == about["metric"]
-        and one["about"] == about["of"]
-        and all(one[name] == row[name] for name in ("benchmark", "concept", "group"))
-    ]
+    own = values.get((about["metric"], *(row[name] for name in PLACE)), {})
+    same = [one for of, rows in own.values() if of == about["of"] for one in rows]
     exact = [one for one in same if one["country"] == row["country"]]
     stratified = row["country"] is None and not exact
-    sides: list[Side] = []
-    for model in (about["a"], about["b"]):
-        side: Side = {}
-        for one in same if stratified else exact:
-            if one["model"] == model:
-                country = (one["country"] or "") if stratified else ""
-                side.setdefault(country, {}).setdefault(one["unit_id"], []).append(one["value"])
-        sides.append(side)
-    return sides[0], sides[1]
+    sides: dict[str, Side] = {about["a"]: {}, about["b"]: {}}
+    for one in same if stratified else exact:
+        if one["model"] in sides:
+            country = (one["country"] or "") if stratified else ""
+            sides[one["model"]].setdefault(country, {}).setdefault(one["unit_id"], []).append(one["value"])
+    return sides[about["a"]], sides[about["b"]]
 
 
 def check_row(
-    folder: str, row: dict[str, Any], values: Sequence[dict[str, Any]], options: Mapping[str, Any], ledger: Ledger
+    folder: str, row: dict[str, Any], values: ValuesBehind, options: Mapping[str, Any], ledger: Ledger
 ) -> None:
     """Work one difference out."""
     first, second = sides_of(row, values)

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 __all__ = ["Audit", "Chain", "chain_of"]
 
-ROUNDS, FIRST = 240, 120
+ROUNDS, FIRST = 160, 60
 EVEN = np.geomspace(0.05, 200, 40)
 RIGHT = np.linspace(0.02, 0.99, 40)
 ALIKE = np.geomspace(1.0, 300.0, 12)
 STEPS = (0.05, 0.2, 0.6, 1.5)
 LEAST, MOST = 0.5, 2e4
+FEW = 6
+"""Images a cell on average up to which they are drawn one by one."""
+
+HALF_LOG_TURN = 0.5 * float(np.log(2 * np.pi))
 SOME = 240
 
 Array: TypeAlias = NDArray[np.float64]
@@ -116,7 +120,9 @@ class Cells:
         prompts, labels = self.shape
         odds = shares[self.prompt] * rows.T[self.label]
         odds /= odds.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(self.left, odds)
+        drawn = (
+            self.few_drawn(odds, rng) if self.left.sum() <= FEW * len(self.left) else rng.multinomial(self.left, odds)
+        )
         sums = self.audit.shown.cumsum(axis=1)
         seen = (sums <= rng.random(len(sums))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=labels - 1)
         counts, table = np.zeros((prompts, labels), np.int64), np.zeros((labels, labels))
@@ -125,6 +131,15 @@ class Cells:
         np.add.at(counts, (self.audit.prompts, seen), 1)
         np.add.at(table, (seen, self.audit.mapped), 1.0)
         return counts, table, odds
+
+    def few_drawn(self, odds: Array, rng: np.random.Generator) -> Whole:
+        """Draw few images of each cell one by one."""
+        cell = np.repeat(np.arange(len(odds)), self.left)
+        sums = np.cumsum(odds, axis=1)[cell]
+        shown = (sums <= rng.random(len(cell))[:, None] * sums[:, -1:]).sum(axis=1).clip(max=odds.shape[1] - 1)
+        drawn = np.zeros(odds.shape, np.int64)
+        np.add.at(drawn, (cell, shown), 1)
+        return drawn
 
 
 class Mapping:
@@ -143,13 +158,13 @@ class Mapping:
         good, bad = right[known], wrong[known].sum(axis=1)
         some = good + bad > 0
         good, bad = good[some], bad[some]
-        self.right = float(RIGHT[pick(coins(RIGHT, np.full(len(RIGHT), self.alike), good, bad), rng)])
-        self.alike = float(ALIKE[pick(coins(np.full(len(ALIKE), self.right), ALIKE, good, bad), rng)])
+        self.right = float(RIGHT[pick(coins(RIGHT[:, None], np.array([[self.alike]]), good, bad), rng)])
+        self.alike = float(ALIKE[pick(coins(np.array([[self.right]]), ALIKE[:, None], good, bad), rng)])
         errors = wrong[known]
         there = errors > 0
         parts = ALIKE[:, None] * self.errors[known][there]
         fits = (lgamma(parts + errors[there]) - lgamma(parts)).sum(axis=1)
-        starts = np.repeat(ALIKE[:, None], len(errors), axis=1)
+        starts = ALIKE[:, None]
         strength = float(ALIKE[pick(fits + (lgamma(starts) - lgamma(starts + errors.sum(axis=1))).sum(axis=1), rng)])
         rows = dirichlet(strength * self.errors + wrong, rng)
         often = np.zeros(len(table))
@@ -215,9 +230,9 @@ def draws_from_model(counts: Whole, prior: Array, rng: np.random.Generator) -> A
 
 def coins(accuracy: Array, alike: Array, good: Array, bad: Array) -> Array:
     """Give the log chance of labels being mapped rightly and wrongly so often, for each accuracy and likeness."""
-    a, b = (np.repeat(part[:, None], len(good), axis=1) for part in (alike * accuracy, alike * (1 - accuracy)))
-    joint = lgamma(a + good) + lgamma(b + bad) - lgamma(a + b + good + bad)
-    return np.asarray((joint - lgamma(a) - lgamma(b) + lgamma(a + b)).sum(axis=1))
+    a, b = alike * accuracy, alike * (1 - accuracy)
+    joint = lgamma(a + good) + lgamma(b + bad) - lgamma(alike + good + bad)
+    return np.asarray((joint - lgamma(a) - lgamma(b) + lgamma(alike)).sum(axis=1))
 
 
 def pick(logs: Array, rng: np.random.Generator) -> int:
@@ -239,12 +254,12 @@ def dirichlet(parameters: Array, rng: np.random.Generator) -> Array:
 
 def lgamma(at: Array) -> Array:
     """Give the logarithm of the gamma function: Stirling's series, ten steps further up."""
-    far = at + 10
-    product = at.copy()
-    for step in range(1, 10):
-        product = product * (at + step)
-    series = 1 / (12 * far) - 1 / (360 * far**3) + 1 / (1260 * far**5) - 1 / (1680 * far**7)
-    return np.asarray((far - 0.5) * np.log(far) - far + 0.5 * np.log(2 * np.pi) + series - np.log(product))
+    far, ends = at + 10, at * (at + 9)
+    product = ends * (ends + 8) * (ends + 14) * (ends + 18) * (ends + 20)  # of at, at + 1, ... at + 9, two by two
+    once = 1 / far
+    twice = once * once
+    series = once * (1 / 12 - twice * (1 / 360 - twice * (1 / 1260 - twice / 1680)))
+    return np.asarray((far - 0.5) * np.log(far) - far + HALF_LOG_TURN + series - np.log(product))
 
 
 def digamma(at: Array) -> Array:

@@ -83,13 +83,16 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
         chain_of(counts.mapped, without(audit, part == number), np.array(counts.parents), none, rng)
         for number in range(PARTS)
     ]
-    draws = [values_of(chain, diversity, of.size) for chain in chains]
+    taken = [some_rounds(chain, of.size) for chain in chains]
+    draws = [values_of(counts, diversity, of.size) for counts in taken]
     scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, rng) for chain in chains)
-    shift, variance, alone = put_right(counts, part, chains, diversity, of.size)
+    slopes = [slopes_of(chain.shares, diversity) * weights_of(counts.mapped, of.size)[:, None] for chain in chains]
+    shift, variance, alone = put_right(counts, part, chains, slopes)
+    unexplained = not_sloped(draws, taken, np.mean(slopes, axis=0))
     value = statistics.fmean(float(each.mean()) for each in draws) + shift
-    error = (variance + scatter) ** 0.5
+    error = (variance + scatter + unexplained) ** 0.5
     below, above = sides(np.concatenate([each - each.mean() for each in draws]), error, of.confidence)
-    widest = 2 * statistics.NormalDist().inv_cdf((1 + of.confidence) / 2) * alone**0.5
+    widest = 2 * statistics.NormalDist().inv_cdf((1 + of.confidence) / 2) * (alone + unexplained) ** 0.5
     if above - below > widest:
         below, above = below * widest / (above - below), above * widest / (above - below)
     lowest = 1 / of.size
@@ -104,15 +107,34 @@ def without(audit: Audit, held: NDArray[np.bool_]) -> Audit:
     return Audit(audit.prompts[~held], audit.mapped[~held], audit.shown[~held])
 
 
-def values_of(chain: Chain, diversity: Mean, size: int) -> Array:
-    """Give the mean diversity of the prompts in some rounds of a chain, evenly taken."""
-    counts = chain.counts[:, chain.counts[0].sum(axis=1) >= size]
-    rounds, prompts, labels = counts.shape
-    if rounds * prompts > MOST_ROWS:
-        times = max(MOST_ROWS // prompts, FEWEST_ROUNDS)
-        counts = counts[[round(place) for place in np.linspace(0, rounds - 1, times).tolist()]]
-    values = diversity(counts.reshape(-1, labels).astype(np.float64), taken=1)
-    return np.asarray(values.reshape(len(counts), prompts).mean(axis=1))
+def some_rounds(chain: Chain, size: int) -> Whole:
+    """Take some rounds of a chain, evenly: fewer where many prompts have images for a batch."""
+    rounds, prompts = len(chain.counts), int((chain.counts[0].sum(axis=1) >= size).sum())
+    times = min(rounds, max(MOST_ROWS // prompts, FEWEST_ROUNDS))
+    return chain.counts[[round(place) for place in np.linspace(0, rounds - 1, times).tolist()]]
+
+
+def values_of(counts: Whole, diversity: Mean, size: int) -> Array:
+    """Give the mean diversity of the prompts in some rounds."""
+    counts = counts[:, counts[0].sum(axis=1) >= size]
+    values = diversity(counts.reshape(-1, counts.shape[2]).astype(np.float64), taken=1)
+    return np.asarray(values.reshape(counts.shape[:2]).mean(axis=1))
+
+
+def not_sloped(draws: list[Array], counts: list[Whole], slope: Array) -> float:
+    """Give the variance of the draws of all chains around what the shares of labels alone would make of them."""
+    rest = [
+        values - (some * slope).sum(axis=(1, 2)) / some[0].sum() for values, some in zip(draws, counts, strict=True)
+    ]
+    together = np.concatenate(rest)
+    return float(((together - together.mean()) ** 2).mean())
+
+
+def weights_of(mapped: Whole, size: int) -> Array:
+    """Say how much an image of each prompt counts, where prompts with images for a batch count alike."""
+    images = mapped.sum(axis=1)
+    enough = images >= size
+    return np.asarray(np.where(enough, images.sum() / (enough.sum() * images), 0.0))
 
 
 def of_images(mapped: Whole, chain: Chain, diversity: Mean, size: int, rng: np.random.Generator) -> float:
@@ -136,16 +158,13 @@ def slopes_of(shares: Array, diversity: Mean) -> Array:
     return np.asarray(slopes - (slopes * shares).sum(axis=1)[:, None])
 
 
-def put_right(counts: Counts, part: Whole, chains: list[Chain], diversity: Mean, size: int) -> tuple[float, ...]:
+def put_right(counts: Counts, part: Whole, chains: list[Chain], sloped: list[Array]) -> tuple[float, ...]:
     """Say by how much the imputed diversity is too low, the variance of that, and that of labels without imputation."""
     images = counts.mapped.sum(axis=1)
-    enough = images >= size
-    weights = np.where(enough, 1 / (enough.sum() * images), 0.0)
     total, audited, audit = images.sum(), len(part), counts.audit
     people, taken, evenly, expected, usual, share = (np.zeros(audited) for _ in range(6))
     unseen = 0.0
-    for number, chain in enumerate(chains):
-        slopes = slopes_of(chain.shares, diversity) * (weights * total)[:, None]
+    for number, (chain, slopes) in enumerate(zip(chains, sloped, strict=True)):
         of_cell = (chain.chances * slopes[:, None, :]).sum(axis=2)
         hidden = counts.mapped.copy()
         for image in np.flatnonzero(part != number):

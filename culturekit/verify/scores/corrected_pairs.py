@@ -1,7 +1,7 @@
 """Corrected diversity of kernels with artifacts, at order 2: by the mean of k(i, j)² over pairs of images.
 
 Over all images of a prompt the mean is counted for mapped labels. On the audited images it is known for both kinds of
-labels, and the difference of the two corrects it.
+labels, and the difference of the two corrects it; pairs of one mapped country count there as often as among all images.
 """
 
 import math
@@ -23,6 +23,8 @@ __all__ = ["corrected_pairs"]
 
 UNSEEN = 3.06
 """Over the number of audited images: the least standard error, in parts of the mean."""
+
+COUNTRY = (0.0, 1.0, 0.0)
 
 Triple: TypeAlias = tuple[str, str, str]
 
@@ -117,15 +119,29 @@ def corrected_mean(
 
     Where one of two answers is wrong the two images are at least not similar, and at most as similar as others.
     """
-    true, mapped = squares(found, weights), squares(seen, weights)
-    trust = slope_on(mapped.sum(axis=1), true.sum(axis=1))
-    difference, variance = over_pairs(true - trust * mapped)
+    true, mapped, one_country = squares(found, weights), squares(seen, weights), squares(seen, COUNTRY)
     mean, of_images = mean_by_counting(everywhere, weights)
-    before = max(difference + trust * mean, 0.0)
+    least, trust = math.inf, 0.0
+    for tried in (slope_on(mapped.sum(axis=1), true.sum(axis=1)), 0.0):
+        scatter = over_pairs(true - tried * mapped)[1] + tried**2 * of_images
+        least, trust = (scatter, tried) if scatter < least else (least, trust)
+    rest = true - trust * mapped
+    too_few = mean_by_counting(everywhere, COUNTRY)[0] - over_pairs(one_country)[0]
+    before = max(over_pairs(rest)[0] + trust * mean + too_few * more_alike(rest, one_country), 0.0)
     both = raters.right**2
-    drawn = (variance + trust**2 * of_images) * ((1 + 1 / both) / 2) ** 2
+    drawn = least * ((1 + 1 / both) / 2) ** 2
     erring = before * math.hypot((1 / both - 1) / 2, 2 * raters.doubt / (both * raters.right))
     return min(before * (1 + 1 / both) / 2, 1.0), drawn, erring
+
+
+def more_alike(pairs: NDArray[np.float64], one_country: NDArray[np.float64]) -> float:
+    """Say by how much pairs of one mapped country are above the others; nothing where all pairs are of one kind."""
+    same = float(one_country.sum())
+    others = len(pairs) * (len(pairs) - 1) - same
+    if 0 in (same, others):
+        return 0.0
+    inside = float(pairs[one_country > 0].sum())
+    return inside / same - (float(pairs.sum()) - inside) / others
 
 
 def slope_on(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

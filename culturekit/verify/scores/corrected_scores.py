@@ -32,10 +32,15 @@ class CorrectedScores:
         self.nearest = pl.concat(list(tables.mapped)) if tables.mapped else pl.DataFrame()
         self.found: dict[tuple[Any, ...], tuple[Answer, int]] = {}
         self.drawn: dict[str | None, bool] = {}
+        self.parts: dict[tuple[str, str | None], pl.DataFrame] = {}
+        self.people: dict[str | None, pl.DataFrame] = {}
 
     def images(self, model: str, concept: str | None) -> pl.DataFrame:
         """Give the nearest matches of a model and concept."""
-        return self.nearest.filter(pl.col("model") == model, pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
+        if (model, concept) not in self.parts:
+            of = pl.col("concept").eq_missing(pl.lit(concept, pl.String))
+            self.parts[model, concept] = self.nearest.filter(pl.col("model") == model, of)
+        return self.parts[model, concept]
 
     def of(self, row: Mapping[str, Any], concept: str | None, supposed: str = "") -> tuple[Answer, int]:
         """Correct one concept as a row says, by the answers as they are or would be."""
@@ -71,7 +76,9 @@ class CorrectedScores:
         audits = self.tables.audits
         if audits is None:
             raise ValueError("no audits are behind a corrected score")
-        return told_apart(audits if pool is None else audits.filter(pl.col("pool") == pool))
+        if pool not in self.people:
+            self.people[pool] = told_apart(audits if pool is None else audits.filter(pl.col("pool") == pool))
+        return self.people[pool]
 
     def said(self, images: pl.DataFrame, pool: str | None) -> pl.DataFrame:
         """Give what they said of some images."""

@@ -44,17 +44,20 @@ def share_below(t: float, freedom: float) -> float:
 
 @cache
 def t_quantile(freedom: float, confidence: float) -> float:
-    """Give the point between whose negative and itself so much of Student's t lies, by halving."""
+    """Give the point between whose negative and itself so much of Student's t lies: Newton's steps, or by halving."""
     outside = (1 - confidence) / 2
     low, high = 0.0, 1.0
     while share_below(-high, freedom) > outside:
         high *= 2
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    at = (low + high) / 2
     for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
+        more = share_below(-at, freedom) - outside
+        low, high = (at, high) if more > 0 else (low, at)
+        density = math.exp(scale - (freedom + 1) / 2 * math.log1p(at * at / freedom))
+        then = at + more / density if density > 0 else low
+        then = then if low < then < high else (low + high) / 2
+        if abs(then - at) <= 1e-14 * at:
             break
-        if share_below(-middle, freedom) > outside:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+        at = then
+    return at

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.builders.prompting.selection import draw_by_quota, draw_per_group, in_draw_order
+from culturekit.builders.prompting.selection import PLACE, in_draw_order
 from culturekit.errors import IntegrityError
 from tests.builders.spaces import artifact, cspace
 
@@ -19,12 +19,16 @@ def weighted(*weights: float | None) -> pl.DataFrame:
     return cspace(*(artifact(n, popularity=weight) for n, weight in enumerate(weights, 1)))
 
 
+def drawn(space: pl.DataFrame, *, per: int, seed: int) -> pl.DataFrame:
+    return in_draw_order(space, seed=seed).filter(pl.col(PLACE) <= per)
+
+
 def drawn_orders(times: int, size: int) -> Counter[tuple[str, ...]]:
     """Draw from the same weights many times: each group of a space is a draw of its own."""
     rows = [(f"{n:05}", f"Q{k}", weight) for n in range(times) for k, weight in enumerate(WEIGHTS, 1)]
     space = pl.DataFrame(rows, schema=["country", "artifact_id", "popularity"], orient="row")
-    drawn = draw_per_group(space.with_columns(concept=pl.lit("art")), per=size, seed=1)
-    return Counter(tuple(names) for names in drawn.group_by("country").agg("artifact_id")["artifact_id"])
+    taken = drawn(space.with_columns(concept=pl.lit("art")), per=size, seed=1)
+    return Counter(tuple(names) for names in taken.group_by("country").agg("artifact_id")["artifact_id"])
 
 
 def test_ordered_samples_come_as_often_as_drawing_one_after_the_other_says() -> None:
@@ -68,8 +72,7 @@ def test_a_draw_does_not_depend_on_the_order_of_rows(
     made = [artifact(n, country=iso, concept=concept, popularity=p) for n, iso, concept, p in rows]
     mixed = list(made)
     random.shuffle(mixed)  # type: ignore[attr-defined]
-    quotas = {(concept, iso): quota for _, iso, concept, _ in rows}
-    first, second = (draw_by_quota(cspace(*several), quotas, seed=seed) for several in (made, mixed))
+    first, second = (drawn(cspace(*several), per=quota, seed=seed) for several in (made, mixed))
     assert first.equals(second)
     sizes = Counter((concept, iso) for _, iso, concept, _ in rows)
     taken = Counter(first.select("concept", "country").iter_rows())
@@ -93,7 +96,7 @@ def test_what_is_left_out_leaves_the_order_of_the_others(
 def test_the_unknown_are_drawn_only_when_nothing_else_is_left() -> None:
     space = weighted(None, 0.001, None, 0.0, 1.0)
     for seed in range(50):
-        assert set(draw_per_group(space, per=2, seed=seed)["artifact_id"]) == {"Q2", "Q5"}
+        assert set(drawn(space, per=2, seed=seed)["artifact_id"]) == {"Q2", "Q5"}
 
 
 def test_another_draw_of_the_same_seed_is_another_draw() -> None:

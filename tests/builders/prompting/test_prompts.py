@@ -7,6 +7,7 @@ import pytest
 
 from culturekit.builders.prompting.prompt_templates import templates
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
+from culturekit.builders.prompting.selection import PLACE, in_draw_order
 from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE, DROPS, PROMPTS
@@ -104,10 +105,10 @@ def test_a_draw_keeps_quotas_and_depends_on_the_seed_and_not_on_the_order(work: 
 
 
 def test_the_better_known_are_drawn_more_often() -> None:
-    from culturekit.builders.prompting.selection import draw_per_group
-
     space = cspace(*(artifact(n, popularity=1.0 if n <= 5 else 0.1) for n in range(1, 51)))
-    drawn = Counter(q for seed in range(200) for q in draw_per_group(space, per=5, seed=seed)["artifact_id"])
+    drawn = Counter(
+        q for seed in range(200) for q in in_draw_order(space, seed=seed).filter(pl.col(PLACE) <= 5)["artifact_id"]
+    )
     famous = sum(drawn[f"Q{n}"] for n in range(1, 6))
     assert 350 < famous < 600
     assert len(drawn) == 50

@@ -123,6 +123,11 @@ def test_a_wrong_knob_is_said(tmp_path: Path, options: str, words: str) -> None:
         model(tmp_path, SPACE, options)
 
 
+def test_drift_in_a_space_of_one_country_has_nowhere_to_go(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nowhere to draw pictures to; .*two countries or more.*a CSpace of FR alone"):
+        model(tmp_path, SPACE.filter(pl.col("country") == "FR"), "drift=0.5")
+
+
 @given(knob=st.floats(0, 1), number=st.floats(0, 1, exclude_max=True))
 def test_a_pull_is_a_share_and_grows_with_the_knob(knob: float, number: float) -> None:
     pull = strength(knob, number)

@@ -152,9 +152,9 @@ def test_templates_that_cannot_be_filled_in_are_refused(tmp_path: Path, yaml: st
 
 def test_texts_keep_their_places_and_empty_ones_are_refused(work: Work) -> None:
     texts = ["b", "a", "b", "one two three four five six seven", "a"]
-    vectors, long = embed_texts(texts, "counting", work.scratch, engine=work.engine, progress=work.progress)
+    vectors, long = embed_texts(texts, "counting", work.scratch, progress=work.progress)
     np.testing.assert_array_equal(vectors[[0, 1]], [drawn(b"b"), drawn(b"a")])
     np.testing.assert_array_equal(vectors[[2, 4]], vectors[[0, 1]])
     assert [(one.place, one.tokens, one.most) for one in long] == [(3, 7, 6)]
     with pytest.raises(UsageError, match="the first in row 1"):
-        embed_texts(["a", " "], "counting", work.scratch, engine=work.engine, progress=work.progress)
+        embed_texts(["a", " "], "counting", work.scratch, progress=work.progress)

@@ -1,0 +1,136 @@
+"""Activities and descriptors from real clients: planned, budgeted, gone on with, on the wire of both providers."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.kg.countries import countries
+from culturekit.records.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, MENTIONS, PAGES, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.descriptors.test_descriptor_proposals import prompts_table
+from tests.builders.spaces import rows_of
+from tests.command_line import culturekit
+from tests.llm.server import Question, RunningServer, running_server
+
+KEYS = {"OPENAI_API_KEY": "sk-of-nobody", "GEMINI_API_KEY": "key-of-nobody"}
+TEXT = "Bhangra is danced at harvest. Kabaddi is played in fields."
+
+
+def answer(question: Question) -> str | None:
+    """Answer the four tasks as a sensible model does; a probe is left to the server."""
+    data: dict[str, Any] = json.loads(question.user.splitlines()[1])
+    if "id" not in data:
+        return None
+    reply: Mapping[str, object]
+    if "candidates" in data:
+        kept = [{"number": "1", "merges": ["3"]}, {"number": "2", "merges": []}]
+        reply = {"kept": kept, "left_out": [{"number": "4", "reason": "wrong"}]}
+    elif "dimension" in data:
+        words = ["low table", "red rug", "wide door"] if question.model == "gem-1" else ["Red rug", "brass lamp"]
+        reply = {"descriptors": [{"token": each, "style": "neutral", "necessity": "optional"} for each in words]}
+    elif "text" in data:
+        reply = {"activities": [{"name": "Bhangra", "category": "dances", "quote": "Bhangra is danced at harvest."}]}
+    else:
+        reply = {"stereotypes": ["elephant", "turban"]}
+    return json.dumps({"id": data["id"], **reply})
+
+
+def spec(server: RunningServer, provider: str) -> str:
+    url, model = (server.openai_url, "gpt-1") if provider == "openai" else (server.google_url, "gem-1")
+    return f"{provider}:{model}?base_url={url}&price=0.15/0.60"
+
+
+def asked(folder: Path, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    done = culturekit(*words, cwd=folder, env=KEYS)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    prompts_table(tmp_path / "prompts", ("IN", "eating", "eating at home"), ("NG", "wedding", "a wedding"))
+    (tmp_path / "sources").mkdir()
+    about = {"page_id": "p", "number": 1, "source": "wikipedia", "country": "IN", "title": "India", "sha256": "0"}
+    row = {**about, "section": "lead", "text": TEXT, "categories": ["dances", "games"]}
+    write_table(tmp_path / "sources", PAGES, rows_of(PAGES, row))
+    return tmp_path
+
+
+def test_descriptors_come_over_the_wire_of_both_providers(folder: Path) -> None:
+    prompts = ("--prompts", "prompts/prompts.parquet")
+    with running_server(model=answer) as server:
+        for provider in ("openai", "google"):
+            asked(folder, "descriptors", "propose", *prompts, "--llm", spec(server, provider), "--out", provider)
+        both = [
+            word for name in ("openai", "google") for word in ("--proposals", f"{name}/proposed_descriptors.parquet")
+        ]
+        asked(folder, "descriptors", "refine", *prompts, *both, "--llm", spec(server, "openai"), "--out", "kept")
+        asked(folder, "descriptors", "stereotypes", *prompts, "--llm", spec(server, "google"), "--out", "overdone")
+        reading = ("--pages", "sources/pages.parquet", "--llm", spec(server, "openai"), "--out", "mentions")
+        asked(folder, "activities", "extract", *reading)
+        stats = server.stats()
+    assert stats["broken"] == []
+    assert read_table(folder / "google/proposed_descriptors.parquet", PROPOSED_DESCRIPTORS).height == 2 * 5 * 3
+    kept = read_table(folder / "kept/descriptors.parquet", DESCRIPTORS)
+    assert kept.filter(dimension="attire", prompt_id="ng-a wedding").select("token", "proposers").rows() == [
+        ("Red rug", ["gpt-1", "gem-1"]),
+        ("low table", ["gem-1"]),
+    ]
+    trail = read_table(folder / "kept/descriptor_trail.parquet", DESCRIPTOR_TRAIL)
+    assert trail.filter(dimension="attire", prompt_id="ng-a wedding").select("token", "outcome", "kept_as").rows() == [
+        ("Red rug", "kept", "Red rug"),
+        ("low table", "kept", "low table"),
+        ("brass lamp", "merged", "Red rug"),
+        ("wide door", "wrong", None),
+    ]
+    assert read_table(folder / "overdone/stereotypes.parquet", STEREOTYPES).height == 4
+    assert read_table(folder / "mentions/mentions.parquet", MENTIONS)["outcome"].to_list() == ["ok"]
+
+
+def test_a_budget_stops_the_asking_and_a_larger_one_goes_on(folder: Path) -> None:
+    with running_server(model=answer) as server:
+        words = ("descriptors", "propose", "--prompts", "prompts/prompts.parquet", "--llm", spec(server, "openai"))
+        plan = json.loads(asked(folder, *words, "--out", "some", "--plan", "--json").stdout)
+        assert (plan["units"], plan["requests"]) == (10, 10)
+        assert server.stats()["requests"] == 0
+        asked(folder, *words, "--out", "some", "--budget", "0.002", "--concurrency", "1", code=5)
+        spent = server.stats()
+        assert 0 < spent["requests"] < 10
+        assert spent["usd"] <= 0.002
+        asked(folder, *words, "--out", "some", "--budget", "1")
+        whole = server.stats()
+        assert whole["bought_twice"] == 0
+        asked(folder, *words, "--out", "other")
+    tables = [(folder / name / "proposed_descriptors.parquet").read_bytes() for name in ("some", "other")]
+    assert tables[0] == tables[1]
+
+
+def grid(folder: Path) -> None:
+    """Write the prompts of 16 countries and 36 activities."""
+    from culturekit.builders.descriptors.activity_rows import whole_grid
+
+    isos = sorted(iso for iso, each in countries().items() if "cultivate" in each.groups)
+    rows = [(iso, category, f"{category}, {name}") for _, category, iso, name in whole_grid(isos).rows()]
+    assert pl.read_parquet(prompts_table(folder / "grid", *rows)).height == 16 * 36 == 576
+
+
+PRICES = {"google:gemini-2.5-flash": (0.30, 2.50), "openai:gpt-4o": (2.50, 10.00)}
+
+
+@pytest.mark.parametrize("model", PRICES)
+def test_the_whole_grid_is_planned_with_the_prices_of_the_papers_models(tmp_path: Path, model: str) -> None:
+    grid(tmp_path)
+    told = ("--prompts", "grid/prompts.parquet", "--llm", model, "--out", "out", "--plan", "--json")
+    plan = json.loads(asked(tmp_path, "descriptors", "propose", *told).stdout)
+    assert (plan["units"], plan["requests"], plan["cost"]["requests"]) == (2_880, 2_880, 2_880)
+    price_in, price_out = PRICES[model]
+    cost = plan["cost"]
+    assert cost["usd"] == pytest.approx((cost["input_tokens"] * price_in + cost["output_tokens"] * price_out) / 1e6)
+    assert 400 < cost["input_tokens"] / 2_880 < 1_200
+    assert json.loads(asked(tmp_path, "descriptors", "stereotypes", *told).stdout)["requests"] == 16
+    assert not (tmp_path / "out").exists()
