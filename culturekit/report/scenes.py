@@ -337,9 +337,7 @@ def descriptors(run: RunFolders) -> Section:
         .sort("images", "token", descending=[True, False])
     )
     missed = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "reference")
-    shown = (
-        missed.group_by("token", "dimension").agg(pl.col("covered").sort().mean(), n=pl.len()).sort("covered", "token")
-    )
+    shown = missed.group_by("token", "dimension").agg(pl.col("covered").sort().mean()).sort("covered", "token")
     grids = [
         Grid(f"Shown though nothing asks for it: the {TOP} most frequent", ("phrase", "dimension", "images"),
              tuple((Cell(t), Cell(d), Cell(f"{n:,}")) for t, d, n in often.head(TOP).iter_rows())),

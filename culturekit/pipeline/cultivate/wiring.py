@@ -24,6 +24,7 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
+from culturekit.pipeline.cultivate.ground import wire_ground
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks
@@ -112,8 +113,14 @@ def asking(recipe: Cultivate, run: Run, role: Role, model: str = "", variant: st
 
 
 def wire_tables(recipe: Cultivate, run: Run) -> None:
-    """Take in prompts, descriptors and stereotypes, or make them."""
-    if recipe.tables is not None:
+    """Make prompts, descriptors and stereotypes, or take them in."""
+    if recipe.ground is not None:
+
+        def ground_asking(role: Role, variant: str) -> LlmOptions:
+            return asking(recipe, run, role, variant=variant)
+
+        wire_ground(run, recipe.ground, ground_asking, descriptors=SCENE_DESCRIPTORS, stereotypes=SCENE_STEREOTYPES)
+    elif recipe.tables is not None:
         run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
         run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), SCENE_DESCRIPTORS)
         run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), SCENE_STEREOTYPES)
