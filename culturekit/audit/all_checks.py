@@ -1,13 +1,15 @@
 """Every check, in the order in which mends are made, and an audit of a file that has been read."""
 
 from culturekit.audit.check import Check, Turn
-from culturekit.audit.checks.characters import UNICODE_SLIPS, WHITE_SPACES
-from culturekit.audit.checks.items import IDENTIFIERS, ITEM_COUNTRIES, STATEMENTS
-from culturekit.audit.checks.names import NAME_CONCEPTS, NAMES_USABLE, TWO_CONCEPTS
-from culturekit.audit.checks.places_and_concepts import BALANCE, CONCEPTS_NAMED, COUNTRIES_NAMED
-from culturekit.audit.checks.prompts import NEGATIVE_PROMPTS, PROMPT_LENGTHS
-from culturekit.audit.checks.repeated_rows import NEAR_DUPLICATES, REPEATED_ROWS
-from culturekit.audit.checks.templates_fit import TEMPLATES_FIT
+from culturekit.audit.checks import (
+    characters,
+    items,
+    names,
+    places_and_concepts,
+    prompts,
+    repeated_rows,
+    templates_fit,
+)
 from culturekit.audit.findings import Code, Finding
 from culturekit.audit.knowledge import Knowledge
 from culturekit.audit.sheet import Sheet
@@ -15,22 +17,22 @@ from culturekit.audit.sheet import Sheet
 __all__ = ["CHECKS", "CODES", "counted", "inspect"]
 
 CHECKS: tuple[Check, ...] = (
-    UNICODE_SLIPS,
-    WHITE_SPACES,
-    COUNTRIES_NAMED,
-    CONCEPTS_NAMED,
-    IDENTIFIERS,
-    STATEMENTS,
-    NEGATIVE_PROMPTS,
-    NAMES_USABLE,
-    NAME_CONCEPTS,
-    ITEM_COUNTRIES,
-    TEMPLATES_FIT,
-    REPEATED_ROWS,
-    TWO_CONCEPTS,
-    PROMPT_LENGTHS,
-    NEAR_DUPLICATES,
-    BALANCE,
+    characters.UNICODE_SLIPS,
+    characters.WHITE_SPACES,
+    places_and_concepts.COUNTRIES_NAMED,
+    places_and_concepts.CONCEPTS_NAMED,
+    items.IDENTIFIERS,
+    items.STATEMENTS,
+    prompts.NEGATIVE_PROMPTS,
+    names.NAMES_USABLE,
+    names.NAME_CONCEPTS,
+    items.ITEM_COUNTRIES,
+    templates_fit.TEMPLATES_FIT,
+    repeated_rows.REPEATED_ROWS,
+    names.TWO_CONCEPTS,
+    prompts.PROMPT_LENGTHS,
+    repeated_rows.NEAR_DUPLICATES,
+    places_and_concepts.BALANCE,
 )
 
 CODES: tuple[Code, ...] = tuple(code for check in CHECKS for code in check.codes)

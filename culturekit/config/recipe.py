@@ -1,18 +1,29 @@
 """A recipe: one YAML file that says everything a run depends on."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Self
 
 from pydantic import model_validator
 
-from culturekit.config.fitting import misfits
+from culturekit.config.checks import knows_truth
 from culturekit.config.published import check_sources
 from culturekit.config.recipe_fields import RecipeFields
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.folder.folder_options import FOLDER
+from culturekit.kg.concepts import load_concept
 from culturekit.registry import parse_spec
 
 __all__ = ["Recipe"]
+
+PICTURES_ONLY = ("embedded", "inception")
+"""Encoders that cannot read the names of artifacts."""
+
+EVALUATING = (
+    "references", "encoder", "mapping", "images", "quality", "faithfulness", "tags", "audit", "annotations",
+    "diagnosis", "instruments", "scores", "realism", "within", "gaps", "metrics",
+)  # fmt: skip
+"""The keys that say how models are evaluated."""
 
 
 class Recipe(RecipeFields):
@@ -49,3 +60,136 @@ class Recipe(RecipeFields):
         if found:
             raise ValueError("; and ".join(found))
         return self
+
+
+def misfits(recipe: RecipeFields) -> Iterator[str]:
+    """Say everything in a recipe that does not fit together."""
+    if not recipe.models:
+        yield from without_models(recipe)
+        return
+    yield from without_references(recipe)
+    yield from without_prompts(recipe)
+    yield from within_countries(recipe)
+    yield from without_real_images(recipe)
+    yield from without_people(recipe)
+    yield from without_batches(recipe)
+    yield from outside_the_space(recipe)
+    if recipe.faithfulness is not None and recipe.quality in recipe.faithfulness.scorers:
+        yield f"faithfulness.scorers names {recipe.quality}, which scores as quality already"
+
+
+def without_models(recipe: RecipeFields) -> Iterator[str]:
+    """Say what would decide nothing in a run that makes a release and evaluates no model."""
+    idle = [key for key in EVALUATING if key in recipe.model_fields_set]
+    if idle:
+        yield (
+            f"models is missing, so {', '.join(idle)} would decide nothing: name the models to evaluate, "
+            "or leave that out for a run that ends with the release"
+        )
+
+
+def without_references(recipe: RecipeFields) -> Iterator[str]:
+    """Say what cannot be done without pictures of the artifacts."""
+    if recipe.references is not None:
+        return
+    if parse_spec(recipe.encoder).name in PICTURES_ONLY:
+        yield (
+            f"references is missing: {recipe.encoder} knows artifacts by pictures only. Give references a folder "
+            "of pictures, or an encoder that also reads names, such as transformers:PATH of a CLIP model"
+        )
+    if recipe.diagnosis is not None:
+        yield "diagnosis looks at how references are recognised, and there are none: give references"
+    pictured = [one.name for one in recipe.instruments if one.channel != "text"]
+    if pictured:
+        yield f"the instruments {', '.join(pictured)} need references, or channel: text"
+
+
+def without_prompts(recipe: RecipeFields) -> Iterator[str]:
+    """Say which prompts are asked for and not built."""
+    missing = sorted(set(recipe.images.kinds) - set(recipe.prompts.kinds))
+    if missing and recipe.prompts.file is None:
+        yield f"images.kinds asks for prompts that prompts.kinds does not build: {', '.join(missing)}"
+    if "cube" not in recipe.prompts.kinds and recipe.references is not None:
+        yield "prompts.kinds lacks cube: the references are drawn from the prompts that name an artifact"
+
+
+def within_countries(recipe: RecipeFields) -> Iterator[str]:
+    """Say what scores within countries lack."""
+    within = recipe.within
+    unbuilt = sorted(set(within.kinds if within else ()) - set(recipe.prompts.kinds))
+    if unbuilt and recipe.prompts.file is None:
+        yield f"within.kinds asks for prompts that prompts.kinds does not build: {', '.join(unbuilt)}"
+    if within is not None and recipe.scores.size > within.slots:
+        yield (
+            f"scores.size is {recipe.scores.size}, but within.slots makes only {within.slots} images a repeat: "
+            "no batch would be complete"
+        )
+    if recipe.gaps is not None and within is None and recipe.scores.within == "none":
+        yield (
+            "gaps are between countries that prompts name, and nothing is scored within countries: "
+            "add the key `within`, or scores.within: country"
+        )
+    if recipe.scores.within != "none" and set(recipe.images.kinds) == {"underspecified"}:
+        yield (
+            "scores.within needs images of prompts that name a country, and images.kinds has none: "
+            "add the key `within`, which makes them beside the others"
+        )
+
+
+def without_real_images(recipe: RecipeFields) -> Iterator[str]:
+    """Say what realism lacks."""
+    if recipe.realism is not None and recipe.realism.real is None and recipe.references is None:
+        yield "realism compares with the references of the run, and there are none: give realism.real, or references"
+
+
+def without_people(recipe: RecipeFields) -> Iterator[str]:
+    """Say whom an audit or annotations would have to ask in vain."""
+    audit, annotated = recipe.audit, recipe.annotations
+    unknown = ", ".join(model.name for model in recipe.models if not knows_truth(model.backend))
+    if audit is not None and audit.file is None and unknown:
+        yield (
+            f"audit has simulated raters, who know only what simulated models drew, not {unknown}: "
+            "give audit.file, the answers of people"
+        )
+    if annotated is None:
+        return
+    if annotated.simulated is not None and unknown:
+        yield f"annotations.simulated: people know only what simulated models drew, not {unknown}"
+    if annotated.judged is not None and recipe.faithfulness is None:
+        yield "annotations.judged puts judges right, and there are none: give faithfulness"
+    if not annotated.files and not {"cube", "within-country"} & set(recipe.images.kinds):
+        yield (
+            "annotations asks people whether images show their country, but images.kinds has no prompts that name "
+            "one: add cube, or within-country"
+        )
+
+
+def without_batches(recipe: RecipeFields) -> Iterator[str]:
+    """Say where no batch of images would be complete."""
+    slots, tags = recipe.images.slots, recipe.tags
+    if recipe.scores.size > slots and recipe.scores.partial == "drop":
+        yield (
+            f"scores.size is {recipe.scores.size}, but images.slots makes only {slots} images a repeat: "
+            "no batch would be complete"
+        )
+    if tags is not None and tags.images != "all" and tags.images < slots:
+        yield (
+            f"tags.images is {tags.images}, less than one repeat of {slots} images: images are drawn by whole repeats"
+        )
+
+
+def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
+    """Say which countries simulated models prefer, though the space that is made has no artifact from there."""
+    if recipe.cspace is not None:
+        return
+    made = recipe.countries or [code for name in recipe.concepts for code in load_concept(name).codes]
+    for model in recipe.models:
+        spec = parse_spec(model.backend)
+        for option in ("favour", "drift_to") if knows_truth(model.backend) else ():
+            named = filter(None, map(str.strip, spec.options.get(option, "").split(",")))
+            strange = sorted(set(named) - set(made))
+            if strange:
+                yield (
+                    f"{model.name}: {option} names {', '.join(strange)}, and the space is made of "
+                    f"{', '.join(sorted(set(made)))}"
+                )

@@ -39,7 +39,7 @@ __all__ = ["RecipeFields"]
 
 
 class RecipeFields(AnyRecipe):
-    """The keys of a recipe; each is checked by itself, and `fitting` checks that they fit together."""
+    """The keys of a recipe; each is checked by itself, and `Recipe` that they fit together."""
 
     recipe: Annotated[Literal["cube"], Field(description="Which published system.")]
     cspace: Annotated[

@@ -32,6 +32,8 @@ def check_country(code: str) -> str:
     if code not in countries():
         hint = "your own stand in a file: --countries-file, or the key countries_file of a recipe"
         raise ValueError(f"unknown country {code!r}{closest(code, sorted(countries()))}; {hint}")
+    if not countries()[code].qids:
+        raise ValueError(f"no item is known of {code}: give qids to its entry in the file of countries")
     return code
 
 
@@ -96,7 +98,8 @@ class Concept(StrictModel):
     @property
     def codes(self) -> tuple[str, ...]:
         """The ISO codes of its countries."""
-        return tuple(countries()) if self.countries == "all" else self.countries
+        known = countries().items()
+        return tuple(iso for iso, one in known if one.qids) if self.countries == "all" else self.countries
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""

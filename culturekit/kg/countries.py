@@ -5,13 +5,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.qids import Qid
 from culturekit.kg.un_regions import UnRegion
 from culturekit.storage.package_data import shipped
-from culturekit.storage.yaml_model import StrictModel, not_empty, validate
+from culturekit.storage.yaml_model import StrictModel, validate
 from culturekit.storage.yaml_source import YamlSource, read_yaml
 
 __all__ = [
@@ -40,7 +40,6 @@ class Country(StrictModel):
     continent: Annotated[str, Field(description="One, so that labels nest.")]
     qids: Annotated[
         tuple[Qid, ...],
-        AfterValidator(not_empty),
         Field(description="Items whose statements of a country mean this one; historic states only when listed."),
     ]
     un_region: Annotated[UnRegion, Field(description="The sub-region of the UN's M49.")]

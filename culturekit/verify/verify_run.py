@@ -20,6 +20,7 @@ from culturekit.verify.tables.check_quality import check_audits, check_image_val
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
 from culturekit.verify.tables.check_report import check_report
+from culturekit.verify.tables.check_scenes import check_scene_replies, check_scene_truth
 from culturekit.verify.tables.check_verdicts import check_completion, check_filter
 
 __all__ = ["Verification", "verify_run"]
@@ -61,7 +62,9 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("replies", check_completion, "completion"),
     each("replies", check_judged, "answers", "judge", "questions", "tag", "vqascore"),
     check_images,
+    each("replies", check_scene_replies, "judge-extract", "judge-likert", "judge-stereotypes"),
     each("truth", check_truth, "truth"),
+    each("truth", check_scene_truth, "scene-truth"),
     each("quality", check_quality, "quality"),
     each("audits", check_audits, "simulated-audit"),
     each("judgments", check_answers, "answers"),

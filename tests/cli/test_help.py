@@ -21,7 +21,7 @@ CONTRACT = {
     "roots validate", "roots init", "cspace filter", "cspace complete",
     "cspace release", "cspace review export", "cspace review import",
     "prompts build", "index build", "index embed", "index map", "index diagnose",
-    "cspace diff",
+    "cspace diff", "cspace import",
     "index shuffle", "score agreement", "score compare",
     "index append",
     "index remove", "index compact",

@@ -14,6 +14,7 @@ COMMANDS = {
         "--kept kept/kept.parquet --roots cuisine --format parquet,jsonl,csv --out cspace",
     ),
     "complete": CommandAt(f"{STEPS}.completion_stage:COMPLETE"),
+    "import": CommandAt(f"{HERE}.import_command:import_space", "dishes.csv --concept cuisine --out space"),
     "diff": CommandAt(f"{HERE}.diff_command:diff", "runs/2025 runs/2026 --out changes"),
     "review": CommandAt(f"{HERE}.review_commands:review_app"),
 }

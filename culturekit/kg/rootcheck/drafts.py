@@ -7,59 +7,40 @@ from pathlib import Path
 import pycountry
 import yaml
 from babel import Locale
-from babel.languages import get_official_languages
 
 from culturekit.errors import UsageError
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.rootcheck.validate import Described, look_up
-from culturekit.kg.un_regions import UN_REGIONS
+from culturekit.kg.world import countries_text, whole_world
 from culturekit.storage.yaml_model import validate
 from culturekit.storage.yaml_source import parse_yaml
 
 __all__ = ["draft_concept", "draft_country", "name_in_graph"]
 
-SEARCH_CODES = {"GB": "uk"}
-"""Where Google's code of a country is not its ISO code."""
-
 
 def draft_country(qid: str, name: str) -> str:
-    """Draft the entry of a country; what no library knows is a comment that says where to look.
+    """Draft the entry of a country, from the table of the world.
 
     `name` is a country's name or ISO code.
     """
     known = by_qid().get(qid)
     if known is not None:
         raise UsageError(f"{qid} is there already, as {known.name}", hint="To change it, give its whole entry anew.")
-    iso, iso3 = codes_of(name)
+    iso = code_of(name)
     if iso in countries():
         message = f"{iso} is there already, as {countries()[iso].name} with {', '.join(countries()[iso].qids)}"
         raise UsageError(
             message, hint=f"Another item of it, such as a historic state, joins the list: add {qid} there."
         )
-    said = Locale("en").territories.get(iso, name) if len(name) <= 3 else name
-    languages = [code.replace("_", "-") for code in get_official_languages(iso, de_facto=True)]
-    lines = [
-        "countries:",
-        f"  - iso: {scalar(iso)}",
-        f"    iso3: {scalar(iso3)}",
-        f"    name: {scalar(said)}",
-        f"    # adjective: look it up in a dictionary; what comes before “cuisine” in “the cuisine of {said}”",
-        f"    # demonym: look it up in a dictionary; what the people of {said} are called",
-        f"    # continent: one of {', '.join(sorted({each.continent for each in countries().values()}))}",
-        f"    qids: [{qid}]",
-        "    # un_region: look it up at https://unstats.un.org/unsd/methodology/m49/; it is one of",
-        *(f"    #   {region}" for region in sorted(UN_REGIONS)),
-        f"    languages: [{', '.join(map(scalar, languages))}]"
-        if languages
-        else "    # languages: BCP-47 codes in brackets, such as [pt-BR]; no library knows an official language",
-        f"    search_code: {scalar(SEARCH_CODES.get(iso, iso.lower()))}",
-    ]
-    return "\n".join(lines) + "\n"
+    entry = whole_world().get(iso)
+    if entry is None:
+        raise UsageError("nobody lives there, and the UN's M49 has no sub-region for it", found=iso)
+    return countries_text([entry.model_copy(update={"qids": (qid,)})])
 
 
-def codes_of(name: str) -> tuple[str, str]:
-    """Find the ISO codes of a country by its name, or by a code of it."""
+def code_of(name: str) -> str:
+    """Find the ISO code of a country by its name, or by a code of it."""
     names = {text.casefold(): code for code, text in Locale("en").territories.items() if len(code) == 2}
     found = pycountry.countries.get(alpha_2=names.get(name.casefold(), ""))
     try:
@@ -72,7 +53,7 @@ def codes_of(name: str) -> tuple[str, str]:
             expected=f"such as {' or '.join(Locale('en').territories[names[each]] for each in near)}" if near else "",
             hint="Give its name or its code with --name.",
         ) from error
-    return str(found.alpha_2), str(found.alpha_3)
+    return str(found.alpha_2)
 
 
 def name_in_graph(qid: str, graph: Path) -> str:

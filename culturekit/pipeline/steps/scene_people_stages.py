@@ -43,10 +43,10 @@ __all__ = ["MARKED", "marks_stage", "scene_items_stage", "simulated_marks_stage"
 MARKED = {"align": "align_marked", "hal": "hal_marked"}
 """What follows from the phrases that people tick, by the metric that it puts right."""
 
-PEOPLE = "people"
+ARTICLE = "^(?:a|an|the|some) "
+"""What phrases may begin with that are the same to people, who are to tick each thing once."""
 
-OTHER = "other"
-HALF = 0.5
+PEOPLE, OTHER, HALF = "people", "other", 0.5
 SHOWN, RELEVANT = "shown/", "relevant/"
 
 
@@ -72,7 +72,8 @@ def scene_items_stage(
         activity = pl.col("activity") if "activity" in table.columns else pl.col("text")
         about = table.select("prompt_id", "country", "group", activity=activity)
         lists = offered.with_columns(pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String))
-        lists = lists.unique(["prompt_id", "token"], keep="first", maintain_order=True).sort("prompt_id", "token")
+        lists = lists.with_columns(bare=pl.col("token").str.replace(ARTICLE, ""))
+        lists = lists.unique(["prompt_id", "bare"], keep="first", maintain_order=True).sort("prompt_id", "token")
         lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
         drawn = read_table(sample, AUDIT_SAMPLE).join(about, on="prompt_id")
         named = {code: one.name for code, one in countries().items()}
@@ -173,9 +174,8 @@ def expected_of(item: Mapping[str, Any]) -> set[str]:
     """Give what belongs to the activity of an item in its country, as far as the simulated world knows."""
     if not item or item["country"] not in world().countries:
         return set()
-    expected = world().expected(
-        item["concept"], world().activity_named(item["activity"], item["concept"]), item["country"]
-    )
+    activity = world().activity_named(item["activity"], item["concept"])
+    expected = world().expected(item["concept"], activity, item["country"])
     return {token.text for tokens in expected.values() for token in tokens}
 
 
@@ -265,9 +265,8 @@ def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFram
     """Score which share of the references of each country people find relevant."""
     token = pl.col("criterion").str.strip_prefix(RELEVANT)
     marks = careful.filter(pl.col("criterion").str.starts_with(RELEVANT)).with_columns(token=token)
-    asked = references.select(
-        "prompt_id", token=pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String)
-    ).unique()
+    named = pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String)
+    asked = references.select("prompt_id", token=named).unique()
     known = marks.join(about.select("item_id", "prompt_id", "country"), on="item_id")
     own = known.join(asked, on=["prompt_id", "token"])
     every = own.with_columns(country=pl.lit(None, pl.String))

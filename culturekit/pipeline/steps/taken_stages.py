@@ -3,19 +3,32 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from culturekit.builders.country_names import NAMES
 from culturekit.builders.prompting.artifact_names import name_artifacts
+from culturekit.builders.space.foreign_space import import_foreign
 from culturekit.builders.space.imported_space import import_prompts, import_space
 from culturekit.kg.countries import country_files
+from culturekit.kg.world import WORLD
 from culturekit.records.choices import PromptKind
 from culturekit.stages.stage import Stage
+from culturekit.storage.package_data import shipped
 
-__all__ = ["named_artifacts_stage", "taken_prompts_stage", "taken_space_stage"]
+__all__ = ["foreign_space_stage", "named_artifacts_stage", "taken_prompts_stage", "taken_space_stage"]
 
 
 def taken_space_stage(path: Path, *, name: str = "cspace") -> Stage:
     """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
     inputs = {"published": path, **country_files()}
     return Stage(name, "take-space", 1, lambda work: import_space(work, path), inputs, packages=("polars",))
+
+
+def foreign_space_stage(path: Path, concept: str, *, name: str = "cspace") -> Stage:
+    """Bring somebody else's list of artifacts into our form."""
+    inputs = {"published": path, "world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
+    return Stage(
+        name, "import-space", 1, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        packages=("polars", "pycountry"),
+    )  # fmt: skip
 
 
 def taken_prompts_stage(path: Path, space: Path, kinds: Sequence[PromptKind], *, name: str = "prompts") -> Stage:

@@ -25,6 +25,7 @@ ASKED = ("question_id", "text", "kind", "fact")
 
 JUDGMENTS = "judgments"
 USED = ("ok", "repaired")
+WEIGHED = ("vqascore", "judge-stereotypes")
 
 
 def check_judged(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
@@ -46,7 +47,7 @@ def check_raw(tree: RunTree, stage: FinishedStage, table: str, rows: list[dict[s
     texts: dict[str | None, dict[str, int]] = defaultdict(dict)
     unknown = 0
     for reply in replies_of_stage(stage, path):
-        text = written(reply, weighed=stage.manifest.stage == "vqascore")
+        text = written(reply, weighed=stage.manifest.stage in WEIGHED)
         unknown += text is None
         if text is not None:
             texts[reply.question.get("question") if asked else None][text] = reply.number

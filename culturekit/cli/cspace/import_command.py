@@ -1,0 +1,24 @@
+"""`culturekit cspace import`: somebody else's list of artifacts as a cultural space."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import Also, AsJson, Out, Wait
+from culturekit.cli.stages import run_one
+from culturekit.pipeline.steps.taken_stages import foreign_space_stage
+
+__all__ = ["import_space"]
+
+
+def import_space(
+    file: Annotated[Path, typer.Argument(help="CSV, JSON, JSON Lines or Parquet, with name, concept, country.")],
+    out: Out,
+    concept: Annotated[str, typer.Option(help="Concept of rows that name none.")] = "",
+    also: Also = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take in a list of artifacts: countries by name, code or item, several a cell; what is left out says why."""
+    run_one(foreign_space_stage(file, concept), out, wait=wait, as_json=as_json, also=also)

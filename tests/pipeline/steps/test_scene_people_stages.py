@@ -1,0 +1,108 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.errors import UsageError
+from culturekit.pipeline.steps.scene_gap_stages import gaps_of_scores_stage, grouped_values_stage
+from culturekit.records.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
+from culturekit.storage.tables import read_table
+from tests.pipeline.steps.marked_scenes import OFFERED, made, marked, saved, scores_row
+
+ALL: dict[str, Sequence[Any]] = {"shown": [("samovar", "gondola")] * 3, "relevant": [("samovar", "hand drums")] * 3}
+
+
+def marks_of(folder: Path, item: str = "i-IR") -> dict[str, list[float]]:
+    table = read_table(folder / "annotations.parquet", ANNOTATIONS).filter(item_id=item)
+    own = table.filter(pl.col("criterion").str.ends_with("_marked"))
+    return {name: own.filter(criterion=name)["value"].to_list() for name in ("align_marked", "hal_marked")}
+
+
+def test_each_thing_is_offered_once_with_its_kind(tmp_path: Path) -> None:
+    marked(tmp_path, ALL)
+    items = read_table(tmp_path / "items/scene_items.parquet", SCENE_ITEMS)
+    row = items.filter(item_id="i-IR").to_dicts()[0]
+    assert tuple(row["descriptors"]) == OFFERED, "a samovar and samovar are one thing"
+    assert row["dimensions"] == ["attire", "objects", "objects", "objects", "attire"]
+    assert (row["country_name"], row["model"], row["activity"]) == ("Iran", "m", "A photo of wrestling.")
+
+
+def test_align_and_hal_are_those_of_what_most_people_tick(tmp_path: Path) -> None:
+    """Objects: 1 of 2 references, 1 of 2 things wrong; attire: nothing shown, which is 0 and 0."""
+    assert marks_of(marked(tmp_path, ALL)) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+
+
+def test_one_of_three_decides_nothing(tmp_path: Path) -> None:
+    ticks = {**ALL, "shown": [("samovar", "gondola"), ("samovar", "gondola"), ("samovar", "gondola", "silk sari")]}
+    assert marks_of(marked(tmp_path, ticks))["align_marked"] == [0.25] * 3
+
+
+def test_what_is_not_listed_is_wrong_where_most_name_it(tmp_path: Path) -> None:
+    """Objects: 2 of 3 things are wrong with the drum that two name."""
+    named = ["objects: talking drum; attire: fez", "Objects:  Talking Drum", "objects: kite"]
+    found = marks_of(marked(tmp_path, {**ALL, "other": named}))
+    assert found["hal_marked"] == pytest.approx([(2 / 3 + 0) / 2] * 3)
+    assert found["align_marked"] == [0.25] * 3
+
+
+def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
+    ticks = {**ALL, "shown": [("samovar",), ("samovar",), OFFERED]}
+    found = marks_of(marked(tmp_path, ticks, flags=["too-fast"]))
+    assert found == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
+
+
+def test_people_who_tick_at_random_are_refused(tmp_path: Path) -> None:
+    ticks = {**ALL, "shown": [OFFERED[:3], OFFERED[3:], OFFERED[2:4]]}
+    with pytest.raises(UsageError, match="the raters disagree too often"):
+        marked(tmp_path, ticks)
+
+
+def test_the_share_of_references_that_matter_is_scored_by_country(tmp_path: Path) -> None:
+    scores = read_table(marked(tmp_path, ALL) / "scores.parquet", SCORES)
+    assert set(scores["metric"]) == {"descriptor_accuracy"}
+    assert scores.select("country", "value", "n").sort("country").rows() == [
+        (None, pytest.approx(2 / 3), 18), ("FR", pytest.approx(2 / 3), 9), ("IR", pytest.approx(2 / 3), 9),
+    ]  # fmt: skip
+
+
+def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
+    row = {"metric": "align", "model": "m", "benchmark": "b", "params": "{}", "item": "i", "value": 0.5}
+    values = saved(tmp_path / "values", VALUES, [
+        {**row, "country": "IR", "prompt_id": "p"}, {**row, "country": "SE", "item": "j", "prompt_id": "q"},
+        {**row, "metric": "faith", "country": "FR", "item": "k", "prompt_id": "r"},
+    ])  # fmt: skip
+    folder = made(grouped_values_stage(values, "cultivate", ["align"]), tmp_path / "by-group")
+    found = read_table(folder / "values.parquet", VALUES).select("item", "country", "group").sort("item", "country")
+    assert found.rows() == [("i", None, "GS"), ("i", "IR", None), ("j", "SE", None)]
+
+
+def gap_rows(root: Path) -> pl.DataFrame:
+    """Subtract scores of two groups as judged, put right and true."""
+    pair = [
+        ("GN", '{"labels":"judged"}', 0.7, 0.68, 0.72), ("GS", '{"labels":"judged"}', 0.4, 0.37, 0.43),
+        ("GN", '{"labels":"corrected","pool":"in"}', 0.6, 0.5, 0.7),
+        ("GS", '{"labels":"corrected","pool":"in"}', 0.6, None, None),
+    ]  # fmt: skip
+    judged = saved(root / "judged", SCORES, [
+        scores_row("align", group=group, params=params, value=value, ci_low=low, ci_high=high)
+        for group, params, value, low, high in pair
+    ])  # fmt: skip
+    truth = saved(root / "truth", SCORES, [
+        *(scores_row("align", group=group, value=0.5) for group in ("GN", "GS")), scores_row("sdiv", group="GN"),
+        scores_row("sdiv", group="GS"),
+    ])  # fmt: skip
+    folder = made(gaps_of_scores_stage({"align": judged}, truth, "cultivate"), root / "gaps")
+    return read_table(folder / "scores.parquet", SCORES)
+
+
+def test_gaps_of_scores_are_judged_corrected_and_true(tmp_path: Path) -> None:
+    found = gap_rows(tmp_path).with_columns(labels=pl.col("params").str.json_path_match("$.labels")).sort("labels")
+    assert found["labels"].to_list() == ["corrected", "judged", "truth"]
+    assert set(found["group"]) == {"GN - GS"}
+    assert found["value"].to_list() == pytest.approx([0.0, 0.3, 0.0])
+    judged = found.row(1, named=True)
+    assert judged["ci_high"] - judged["value"] == pytest.approx((0.02**2 + 0.03**2) ** 0.5)
+    assert found["ci_low"].to_list()[::2] == [None, None]
+    assert found["n"].to_list() == [18] * 3

@@ -1,0 +1,121 @@
+"""Scenes of activities: an untouched run is verified, and whatever is changed in one is found."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, SceneOptions, StereotypeReads
+from culturekit.generation.runner import ImagePlan
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
+from culturekit.pipeline.steps.scene_stages import scene_truth_stage
+from culturekit.records.schemas import PROMPTS, STEREOTYPES
+from culturekit.verify.verify_run import Verification, verify_run
+from tests.pipeline.steps.marked_scenes import PROMPT, made, marked, saved
+from tests.pipeline.steps.test_scene_people_stages import ALL, gap_rows
+from tests.verify.forging import change_table, reseal
+
+JUDGE = SceneOptions("simulated?rewords=0.3&invents=0.3&omits=0.2")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scenes, what they show, what a judge says of them, what people mark, and gaps; tamper with copies only."""
+    root = tmp_path_factory.mktemp("scenes")
+    prompts = saved(root / "prompts", PROMPTS, [
+        {"prompt_id": f"p-{iso}", "text": "A photo of wrestling.", "country": iso, **PROMPT} for iso in ("IR", "FR")
+    ])  # fmt: skip
+    stereotypes = saved(root / "stereotypes", STEREOTYPES, [
+        {"country": iso, "token": token} for iso, token in (("IR", "camel caravan"), ("IR", "robots"), ("FR", "beret"))
+    ])  # fmt: skip
+    backend = "simulated-scenes?knows=0.7&invents=0.2&exaggerates=0.8&size=128"
+    images = made(generate_stage(prompts, ImagePlan(slots=2), backend=backend, model="m", seed=1), root / "images")
+    table = images / "images.parquet"
+    made(scene_truth_stage(table, prompts, stereotypes), root / "truth")
+    made(extract_stage(ExtractReads(table), JUDGE), root / "extracted")
+    made(likert_stage(RateReads(table, prompts), JUDGE), root / "likert")
+    made(stereotype_scores_stage(StereotypeReads(table, prompts, stereotypes), JUDGE), root / "stereotyped")
+    marked(root / "people", ALL)
+    gap_rows(root / "groups")
+    return root
+
+
+def broken(answer: Verification) -> list[str]:
+    return [str(finding) for finding in answer.findings if finding.severity == "broken"]
+
+
+def test_what_was_not_touched_is_verified(finished: Path) -> None:
+    places = ("extracted", "likert", "stereotyped", "truth", "people/marks", "groups/gaps")
+    answers = {place: verify_run(finished / place) for place in places}
+    assert [broken(answer) for answer in answers.values()] == [[]] * 6
+    read = [answers[place].checked["replies about scenes read again"] for place in places[:3]]
+    assert read == [4 * 5, 4 * 3, 2 * 2 + 2 * 1]
+    assert answers["truth"].checked["scenes held against what was drawn"] == 4
+    verdicts = [verdict.verdict for place in places[4:] for verdict in answers[place].verdicts]
+    assert verdicts == ["verified"] * 6
+
+
+def first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """Put another value into the first row."""
+    return lambda table: table.with_columns(
+        pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    )
+
+
+def without_first(table: pl.DataFrame) -> pl.DataFrame:
+    return table.tail(-1)
+
+
+def of_task(task: str, column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    return lambda table: table.with_columns(
+        pl.when(pl.col("task") == task).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    )
+
+
+SAID = "is not what its reply says"
+DRAWN = "is not what was drawn"
+RELEVANT = "is not what the tables give"
+TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+    "a phrase": ("extracted/judgments", first("item", "bagpipes"), SAID),
+    "a dimension": ("extracted/judgments", first("dimension", "spatial"), SAID),
+    "a raw reply": ("extracted/judgments", first("raw", '{"descriptors":"bagpipes"}'), SAID),
+    "a number beside a phrase": ("extracted/judgments", first("value", 1.0), SAID),
+    "a rating": ("likert/judgments", first("value", 6.0), SAID),
+    "the words of a rating": ("likert/judgments", first("choice", "score is 0"), SAID),
+    "the reply of a rating": ("likert/judgments", first("raw", '{"answer":"score is 7"}'), SAID),
+    "the question of a rating": ("likert/judgments", first("item", "realism"), "other questions were asked"),
+    "a probability": ("stereotyped/judgments", first("value", 0.123), SAID),
+    "the listing of a probability": ("stereotyped/judgments", first("raw", '{"tokens":[]}'), SAID),
+    "what a scene shows": ("truth/judgments", first("item", "bagpipes"), DRAWN),
+    "something that a scene shows left out": ("truth/judgments", without_first, DRAWN),
+    "how strong a stereotype is": ("truth/judgments", of_task("stereotype", "value", 0.77), DRAWN),
+    "what a scene shows, as another kind": ("truth/judgments", first("dimension", "spatial"), DRAWN),
+    "an image that is none": ("truth/judgments", first("image_id", "nobody"), "is no image of those"),
+    "what matters to people": ("people/marks/scores", first("value", 0.9), RELEVANT),
+    "how many people were asked": ("people/marks/scores", first("n", 99), RELEVANT),
+    "a country of people's left out": ("people/marks/scores", without_first, "a country is missing"),
+    "a gap": ("groups/gaps/scores", first("value", 0.05), RELEVANT),
+    "the limits of a gap": ("groups/gaps/scores", lambda t: t.with_columns(ci_high=pl.col("ci_high") + 0.01), RELEVANT),
+    "the images of a gap": ("groups/gaps/scores", first("n", 99), RELEVANT),
+    "a gap left out": ("groups/gaps/scores", without_first, "a gap is missing"),
+    "a gap of another model": ("groups/gaps/scores", first("model", "other"), "is no gap of the scores"),
+    "a gap by other labels": (
+        "groups/gaps/scores", lambda t: t.with_columns(pl.col("params").str.replace("truth", "judged")),
+        "is no gap of the",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", list(TAMPERED))
+def test_what_was_changed_is_found(finished: Path, tmp_path: Path, what: str) -> None:
+    """Also by somebody who makes the hashes fit again."""
+    place, change, problem = TAMPERED[what]
+    shutil.copytree(finished, tmp_path / "copy")
+    table = tmp_path / "copy" / f"{place}.parquet"
+    change_table(table, change)
+    reseal(table.parent)
+    answer = verify_run(table.parent)
+    assert any(problem in finding for finding in broken(answer)), broken(answer)
