@@ -6,11 +6,11 @@
     python benchmarks/corrected_worlds.py --full --runs 60 --journal answers.jsonl   # goes on where it was ended
 
 Every run draws five models' images with known labels, maps them with a known error, draws an audit with
-`audit_sample`, and asks `vendi_corrected` for the interval. The truth is the mean over prompts of the diversity of
-batches drawn from the prompt's shares. Labels alone: how much the diversity of as many labels, all of one prompt,
-scatters, and what a share of 3 in n for a label that the model never shows would add: that is seldom seen. Without
-mapping: the estimator is asked again, in the first runs, with all images mapped to one label, so that the labels of
-all prompts count and nothing else.
+`audit_sample`, and asks for the interval as `vendi_corrected` does; kernels of a level share what is imputed. The
+truth is the mean over prompts of the diversity of batches drawn from the prompt's shares. Labels alone: how much the
+diversity of as many labels, all of one prompt, scatters, and what a share of 3 in n for a label that the model never
+shows would add: that is seldom seen. Without mapping: the estimator is asked again, in the first runs, with all images
+mapped to one label, so that the labels of all prompts count and nothing else.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
@@ -31,8 +31,10 @@ from numpy.typing import NDArray
 from recording import record
 from scipy.stats import kendalltau
 
+from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics import audit_sample
+from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights
 from culturekit.records.schemas import AUDITS
@@ -293,33 +295,36 @@ def run_world(name: str, kernels: Sequence[str], *, run: int, seed: int) -> Iter
         images = draw_images(world, shares, rng)
         matches = matches_of(images)
         audits = audits_of(images, audit_sample(matches, n=AUDITED, rng=rng)["image_id"])
+        rngs = [partial(named_rng, [seed, run, which, model, *again]) for again in ([], [1])]
+        people = CorrectedImages(matches, audits, rng=rngs[0])
+        unmapped = CorrectedImages(without_mapping(matches), audits, rng=rngs[1])
         for kernel in kernels:
-            rng = np.random.default_rng([seed, run, which, model, zlib.crc32(kernel.encode())])
-            truth = truth_of(images.shares, STANDARD_KERNELS[kernel], world.size, rng)
+            truth = truth_of(images.shares, STANDARD_KERNELS[kernel], world.size, rngs[0](kernel))
             start = time.process_time()
-            limits = asked(matches, audits, kernel, world.size, rng)
+            limits = asked(people, kernel, world.size)
             seconds = time.process_time() - start
-            width = without_mapping(matches, audits, kernel, world.size, rng) if run < UNMAPPED else np.nan
-            yield Answer(name, kernel, seed, run, model, truth.value, truth.alone, *limits, width, seconds)
+            _, low, high = asked(unmapped, kernel, world.size) if run < UNMAPPED else (np.nan,) * 3
+            yield Answer(name, kernel, seed, run, model, truth.value, truth.alone, *limits, high - low, seconds)
 
 
-def without_mapping(
-    matches: pl.DataFrame, audits: pl.DataFrame, kernel: str, size: int, rng: np.random.Generator
-) -> float:
-    """Give the width where all images are mapped to one label, which says nothing of what they show."""
+def named_rng(seeds: Sequence[int], name: str) -> np.random.Generator:
+    """Give the draws of a part of a run."""
+    return np.random.default_rng([*seeds, zlib.crc32(name.encode())])
+
+
+def without_mapping(matches: pl.DataFrame) -> pl.DataFrame:
+    """Map all images to one label, which says nothing of what they show."""
     first = matches.row(0, named=True)
-    same = (pl.lit(first[name]).alias(name) for name in ("country", "continent", "artifact_id", "artifact"))
-    _, low, high = asked(matches.with_columns(same), audits, kernel, size, rng)
-    return high - low
+    return matches.with_columns(
+        pl.lit(first[name]).alias(name) for name in ("country", "continent", "artifact_id", "artifact")
+    )
 
 
-def asked(
-    matches: pl.DataFrame, audits: pl.DataFrame, kernel: str, size: int, rng: np.random.Generator
-) -> tuple[float, float, float]:
+def asked(people: CorrectedImages, kernel: str, size: int) -> tuple[float, float, float]:
     """Ask for the value and its limits; NaN where they are refused."""
     weights = STANDARD_KERNELS[kernel]
     try:
-        answer = vendi_corrected(matches, audits, weights=weights, q=2.0 if weights[2] > 0 else 1.0, size=size, rng=rng)
+        answer = people.vendi(weights, q=2.0 if weights[2] > 0 else 1.0, size=size, confidence=CONFIDENCE)
     except UsageError as error:
         refusals(error.problem)
         return (np.nan,) * 3

@@ -19,12 +19,13 @@ from culturekit.metrics.corrected.audit_gates import (
     DESIGN_UNKNOWN,
     NONE_UNDIVIDED,
     ONE_RATER,
+    UNSEEN_LISTS,
     answers_about,
     closest_level,
     marks_of,
     unplaced_answers,
 )
-from culturekit.metrics.corrected.corrected_diversity import vendi_corrected
+from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
@@ -64,6 +65,8 @@ NO_CORRECTION = Correction()
 MARKS = {
     ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
     "images are left out of corrected scores.",
+    UNSEEN_LISTS: "Nobody knows whether people were shown what images were mapped to: raters who keep to that let the "
+    "mapping look too good. The form audit tells (offered_first).",
     ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
     DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
     NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "
@@ -122,22 +125,23 @@ def model_rows(
     """Make the rows of one model, each kernel on each concept and then over all concepts."""
     concepts = images.partition_by("concept", maintain_order=True)
     pool, audits = {"pool": correction.pool}, people[0]
+    correcting = [Correcting(part, people, options, correction) for part in concepts]
     for kernel in options.kernels:
         weights = check_weights(kernel)
         found = []
-        for part in concepts:
+        for part, one in zip(concepts, correcting, strict=True):
             try:
-                found.append((part, corrected(part, people, weights, options, correction)))
+                found.append((part, one.corrected(weights)))
             except UsageError as error:
                 reasons[error.problem] += 1
-        unplaced = [left_out(part, audits, weights, correction.pool) for part, _ in found]
+        unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
             told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
             yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
-            ends = ends_over(sizes, [one for _, one in found])
+            ends = ends_over(sizes, [told for _, told in found])
             told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
             yield from rows_of(images, None, overall, weights, scorers, options, told)
 
@@ -156,47 +160,53 @@ def marked(
     return {"marked": sorted(found)} if found else {}
 
 
-def corrected(
-    images: pl.DataFrame,
-    people: tuple[pl.DataFrame, pl.DataFrame | None],
-    weights: Weights,
-    options: QvsOptions,
-    correction: Correction,
-) -> tuple[Interval, dict[str, float]]:
-    """Correct one model, concept and kernel by answers and the drawn sample; the draws depend on nothing else.
+class Correcting:
+    """The images of one model and concept: kernels of one level share what is imputed."""
 
-    Beside it stands what the value would be if all images that nobody could tell were alike, or different.
-    """
-    audits, sample = people
-    key = f"{correction.seed}\0{images['model'][0]}\0{images['concept'][0]}\0{weights}"
+    def __init__(
+        self,
+        images: pl.DataFrame,
+        people: tuple[pl.DataFrame, pl.DataFrame | None],
+        options: QvsOptions,
+        correction: Correction,
+    ) -> None:
+        """Take the images, the answers, and the drawn sample."""
+        self.images, (self.audits, self.sample) = images, people
+        self.options, self.correction = options, correction
+        self.by: dict[str, CorrectedImages] = {}
 
-    def by(answers: pl.DataFrame, key: str) -> Interval:
-        return vendi_corrected(
-            images,
-            answers,
-            weights=weights,
-            q=order_of(weights, options.q),
-            size=options.size,
-            rng=np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big")),
-            confidence=options.confidence,
-            pool=correction.pool,
-            sample=sample,
-            design=correction.design,
+    def corrected(self, weights: Weights) -> tuple[Interval, dict[str, float]]:
+        """Correct a kernel, also as if all images that nobody could tell were alike, or different."""
+        own = answers_about(self.images, self.audits, self.correction.pool)
+        others = self.audits.join(self.images.select("image_id"), on="image_id", how="anti")
+        supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
+        return self.vendi("", self.audits, weights), {
+            name: self.vendi(name, pl.concat([answers, others], how="diagonal"), weights).value
+            for name, answers in supposed.items()
+            if answers is not None
+        }
+
+    def vendi(self, supposed: str, answers: pl.DataFrame, weights: Weights) -> Interval:
+        """Correct a kernel by some answers: what is supposed of the others depends on the level it looks at."""
+        name = f"{supposed}\0{closest_level(weights)[0]}"
+        if name not in self.by:
+            self.by[name] = CorrectedImages(
+                self.images,
+                answers,
+                rng=lambda part: self.draws(f"{supposed}\0{part}"),
+                pool=self.correction.pool,
+                sample=self.sample,
+                design=self.correction.design,
+            )
+        options = self.options
+        return self.by[name].vendi(
+            weights, q=order_of(weights, options.q), size=options.size, confidence=options.confidence
         )
 
-    answer, own = by(audits, key), answers_about(images, audits, correction.pool)
-    others = audits.join(images.select("image_id"), on="image_id", how="anti")
-    supposed = {name: answers_if(name, own, weights) for name in SUPPOSED}
-    return answer, {
-        name: by(pl.concat([answers, others], how="diagonal"), f"{key}\0{name}").value
-        for name, answers in supposed.items()
-        if answers is not None
-    }
-
-
-def left_out(images: pl.DataFrame, audits: pl.DataFrame, weights: Weights, pool: str | None) -> dict[str, int]:
-    """Count the answers about some images that a kernel leaves out, because they name a wider level only."""
-    return unplaced_answers(answers_about(images, audits, pool), weights)
+    def draws(self, part: str) -> np.random.Generator:
+        """Give the draws of a part of the work."""
+        key = f"{self.correction.seed}\0{self.images['model'][0]}\0{self.images['concept'][0]}\0{part}"
+        return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
 
 
 def total_of(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -86,7 +86,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        15 if given.audits else 8,  # corrected rows are others since 15; the others are as they were
+        16 if given.audits else 8,  # corrected rows are others since 16; the others are as they were
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

@@ -10,7 +10,9 @@ from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.families.corrected import Correction, score_corrected
 from culturekit.metrics import audit_sample
+from culturekit.metrics.corrected import corrected_diversity, imputed_prompts
 from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.metrics.corrected.rectified import parted
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.storage.manifest import read_manifest
@@ -81,6 +83,26 @@ def test_every_kernel_is_corrected_on_each_concept_and_over_all(corrected: Score
     assert overall["value"][0] == pytest.approx(parts["value"].mean())
     widths = (parts["ci_high"] - parts["ci_low"]).to_numpy()
     assert (overall["ci_high"] - overall["ci_low"])[0] < widths.max()
+
+
+def test_kernels_of_a_level_share_what_is_imputed_and_are_the_same_alone(
+    corrected: Scored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matches, audits, _ = two_concepts()
+    asked: list[int] = []
+
+    def counted(*args: object, **options: object) -> object:
+        asked.append(1)
+        return parted(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(corrected_diversity, "parted", counted)
+    score_corrected(matches, audits, None, options=QvsOptions())
+    assert len(asked) == 4  # countries and continents of two concepts, for five kernels
+    alone = with_params(score_corrected(matches, audits, None, options=QvsOptions(kernels=((0.5, 0.5, 0.0),))).scores)
+    among = with_params(corrected.scores).filter(metric="vs", kernel=alone["kernel"][0])
+    assert alone.select("concept", "value", "ci_low", "ci_high").equals(
+        among.select("concept", "value", "ci_low", "ci_high")
+    )
 
 
 def test_qvs_is_the_product_with_the_mean_quality(corrected: Scored) -> None:
@@ -166,7 +188,11 @@ def test_an_audit_in_which_too_many_know_the_continent_only_cannot_correct_count
     assert answer.left_out == {"kernels not corrected: an audit says neither a country nor none of these": 1}
 
 
-def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked() -> None:
+def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_marked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SETTLING", "KEPT"):  # a few rounds scatter by as much as five images of sixty make
+        monkeypatch.setattr(imputed_prompts, name, 60)
     matches, audits, _ = two_concepts()
     matches, audits = (t.filter(pl.col("image_id").str.starts_with("art")) for t in (matches, audits))
     first, levels = pl.int_range(pl.len()) < 5, ("artifact_id", "country", "continent")
@@ -189,8 +215,8 @@ def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_mark
     assert of_apart["cannot_tell"] == 5
     assert of_apart["if_alike"] - 0.01 < apart["value"][0] < of_apart["if_different"]
     assert 0.02 < of_apart["if_different"] - of_apart["if_alike"] < 0.2
-    assert of_plain["marked"] == ["none not told apart", "one rater"]
-    assert of_apart["marked"] == ["one rater"]
+    assert of_plain["marked"] == ["anchoring not known", "none not told apart", "one rater"]
+    assert of_apart["marked"] == ["anchoring not known", "one rater"]
     with pytest.raises(UsageError, match="none_means"):
         score_corrected(matches, told.with_columns(none_means=pl.lit("nothing")), None, options=options)
 
@@ -243,7 +269,11 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
     assert culturekit(*words, "--design", "unknown").returncode == 0
     scores = pl.read_parquet(tmp_path / "out/scores.parquet")
     found = [json.loads(params) for params in scores["params"]]
-    assert all(one["marked"] == ["design unknown", "one rater"] for one in found if one["labels"] == "corrected")
+    assert all(
+        one["marked"] == ["anchoring not known", "design unknown", "one rater"]
+        for one in found
+        if one["labels"] == "corrected"
+    )
     manifest = read_manifest(tmp_path / "out")
     assert manifest is not None
     assert "one rater per image" in manifest.notes["caveat"]
@@ -253,6 +283,7 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
 
 def test_several_raters_of_an_even_draw_are_not_marked() -> None:
     matches, audits, _ = two_concepts()
+    audits = audits.with_columns(offered_first=pl.lit(value=False), as_mapped=pl.lit(value=False))
     second = audits.with_columns(annotator=pl.lit("second"))
     options = QvsOptions(kernels=(COUNTRY_KERNEL,))
     scores = score_corrected(matches, pl.concat([audits, second]), None, options=options).scores

@@ -24,7 +24,14 @@ from culturekit.metrics.corrected.raters import RaterModel, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["PairMean", "corrected_pair_mean", "means_of_images", "pair_diversity"]
+__all__ = [
+    "FoundArtifacts",
+    "PairMean",
+    "corrected_pair_mean",
+    "found_artifacts",
+    "means_of_images",
+    "pair_diversity",
+]
 
 COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
 """Levels, and the columns of matches and answers that hold them."""
@@ -55,24 +62,39 @@ class PairMean:
     audited: int
 
 
-def pair_diversity(
+@dataclass(frozen=True, slots=True)
+class FoundArtifacts:
+    """What images are mapped to and found to show: all kernels with artifacts share it.
+
+    Attributes:
+        images: prompt_id, and the numbers of what each image is mapped to and found to show on each level.
+        raters: how often the answer that most people give is right.
+    """
+
+    images: pl.DataFrame
+    raters: RaterModel
+
+
+def found_artifacts(
     matches: pl.DataFrame,
     audit: pl.DataFrame,
     *,
     weights: Weights,
-    size: int,
-    confidence: float,
     pool: str | None = None,
     sample: pl.DataFrame | None = None,
     design: Design = "drawn",
-) -> Interval:
-    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
+) -> FoundArtifacts:
+    """Take the answers that correct kernels with artifacts, or refuse the audit."""
     nearest = matches.filter(pl.col("rank") == 1).sort("image_id")
     taken = audited_answers(nearest, audit, weights=weights, pool=pool, sample=sample, design=design)
-    images, raters = numbered_levels(nearest, one_answer(taken.said)), modelled(taken)
+    return FoundArtifacts(numbered_levels(nearest, one_answer(taken.said)), modelled(taken))
+
+
+def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> Interval:
+    """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     means = [
-        corrected_pair_mean(rows.drop("prompt_id"), str(prompt), weights=weights, raters=raters)
-        for (prompt,), rows in images.partition_by("prompt_id", maintain_order=True, as_dict=True).items()
+        corrected_pair_mean(rows.drop("prompt_id"), str(prompt), weights=weights, raters=found.raters)
+        for (prompt,), rows in found.images.partition_by("prompt_id", maintain_order=True, as_dict=True).items()
     ]
     values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
     slopes = (size - 1) * values**2

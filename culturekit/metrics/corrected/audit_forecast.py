@@ -28,7 +28,7 @@ from culturekit.metrics.corrected.corrected_diversity import checked_options, me
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_draws import drawn_rows
 from culturekit.metrics.corrected.imputed_prompts import Findings, impute
-from culturekit.metrics.corrected.rectified import rectified
+from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.records.schemas import AUDITS
 
@@ -67,9 +67,8 @@ class Concept:
             rows = self.numbered.with_row_index("place").filter(pl.col("image_id").is_in(ids.implode()))["place"]
             asked = rows.to_numpy()
             found = Findings(codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]])
-            answer = rectified(
-                self.mapped, found, self.parents, self.none, self.diversity, confidence=confidence, rng=rng
-            )
+            told = parted(self.mapped, found, self.parents, self.none, rng=rng)
+            answer = rectified(self.mapped, found, told, self.diversity, confidence=confidence, rng=rng)
             squares.append((answer.high - answer.low) ** 2)
         return math.sqrt(float(np.mean(squares)))
 

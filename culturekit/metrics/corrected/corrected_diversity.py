@@ -1,6 +1,6 @@
 """Corrected diversity: VS over batch size of what images really show, with an interval that holds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from culturekit.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.metrics.arguments import argument_error, check_choice, check_order, check_size, polars_frame
-from culturekit.metrics.corrected.artifact_pairs import pair_diversity
+from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_artifacts, pair_diversity
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts
+from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
-from culturekit.metrics.corrected.rectified import rectified
+from culturekit.metrics.corrected.rectified import Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["Method", "checked_options", "correct_counts", "mean_of_labels", "vendi_corrected"]
+__all__ = ["CorrectedImages", "Method", "checked_options", "correct_counts", "mean_of_labels", "vendi_corrected"]
 
 Method: TypeAlias = Literal["audit", "references"]
 
@@ -84,21 +84,59 @@ def vendi_corrected(
         UsageError: an argument breaks its rule, or the audit cannot carry a correction.
     """
     check_choice("method", method, ("audit", "references"))
+    images = CorrectedImages(matches, audit, rng=lambda _: rng, pool=pool, sample=sample, design=design)
+    by_audit = images.vendi(weights, q=q, size=size, confidence=confidence)
     options = checked_options(weights, q, size, confidence)
-    matches, audit = of_one_model(polars_frame("matches", FRAME, matches)), polars_frame("audit", FRAME, audit)
-    asked: Any = {"weights": options.weights, "pool": pool, "sample": sample, "design": design}
-    if options.weights[2] > 0 and q == 2:
-        return pair_diversity(matches, audit, size=size, confidence=confidence, **asked)
-    counts = audited_counts(matches, audit, **asked)
+    if method == "audit" or (options.weights[2] > 0 and q == 2):
+        return by_audit
+    if references is None:
+        raise argument_error("references", "the labels of held-out reference images", references)
+    counts, _ = images.imputed(options.weights)
     diversity = mean_of_labels(counts.parents, options)
-    by_audit = correct_counts(counts, diversity, confidence=confidence, rng=rng)
-    if method == "references":
-        if references is None:
-            raise argument_error("references", "the labels of held-out reference images", references)
-        return diversity_from_references(
-            counts, references, diversity, draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
-        )
-    return by_audit
+    return diversity_from_references(
+        counts, references, diversity, draws=DRAWS, confidence=confidence, rng=rng, by_audit=by_audit
+    )
+
+
+class CorrectedImages:
+    """The images of a model and what people say of some: kernels of the same level share what is imputed."""
+
+    def __init__(
+        self,
+        matches: pl.DataFrame,
+        audit: pl.DataFrame,
+        *,
+        rng: Callable[[str], np.random.Generator],
+        pool: str | None = None,
+        sample: pl.DataFrame | None = None,
+        design: Design = "drawn",
+    ) -> None:
+        """Take the tables of `vendi_corrected`, and what makes the draws of a level, or of a kernel, by its name."""
+        self.matches = of_one_model(polars_frame("matches", FRAME, matches))
+        self.audit = polars_frame("audit", FRAME, audit)
+        self.rng = rng
+        self.asked: dict[str, Any] = {"pool": pool, "sample": sample, "design": design}
+        self.artifacts: FoundArtifacts | None = None
+        self.levels: dict[str, tuple[AuditedCounts, Parted]] = {}
+
+    def vendi(self, weights: Sequence[float], *, q: float, size: int, confidence: float) -> Interval:
+        """Correct one kernel, as `vendi_corrected` says."""
+        options = checked_options(weights, q, size, confidence)
+        if options.weights[2] > 0 and q == 2:
+            if self.artifacts is None:
+                self.artifacts = found_artifacts(self.matches, self.audit, weights=options.weights, **self.asked)
+            return pair_diversity(self.artifacts, weights=options.weights, size=size, confidence=confidence)
+        counts, told = self.imputed(options.weights)
+        diversity, rng = mean_of_labels(counts.parents, options), self.rng(str(options.weights))
+        return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
+
+    def imputed(self, weights: Weights) -> tuple[AuditedCounts, Parted]:
+        """Count and impute the labels that a kernel looks at, once."""
+        level = label_column(weights)
+        if level not in self.levels:
+            counts = audited_counts(self.matches, self.audit, weights=weights, **self.asked)
+            self.levels[level] = counts, parted_counts(counts, self.rng(level))
+        return self.levels[level]
 
 
 def checked_options(weights: Sequence[float], q: float, size: int, confidence: float) -> CorrectionOptions:
@@ -132,5 +170,10 @@ def correct_counts(
     counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = CONFIDENCE, rng: np.random.Generator
 ) -> Interval:
     """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
-    none = counts.labels.index(NONE)
-    return rectified(counts.mapped, counts.found, counts.parents, none, diversity, confidence=confidence, rng=rng)
+    told = parted_counts(counts, rng)
+    return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)
+
+
+def parted_counts(counts: AuditedCounts, rng: np.random.Generator) -> Parted:
+    """Impute what the counted images show."""
+    return parted(counts.mapped, counts.found, counts.parents, counts.labels.index(NONE), rng=rng)

@@ -6,6 +6,7 @@ from the other two.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_prompts import Findings, Imputed, impute
 from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["rectified"]
+__all__ = ["Parted", "parted", "rectified"]
 
 FOLDS = 3
 STEP = 1e-5
@@ -29,11 +30,38 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """What is imputed without each part of the audited images: all kernels that look at the same labels share it.
+
+    Attributes:
+        part: int64, (n,): the part of each audited image.
+        imputed: from the other parts, for each part.
+    """
+
+    part: Counts
+    imputed: Sequence[Imputed]
+
+
+def parted(mapped: Counts, found: Findings, parents: Counts, none: int, *, rng: np.random.Generator) -> Parted:
+    """Part the audited images, and impute what all images show without each part.
+
+    Args:
+        mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
+        found: the audited ones among them.
+        parents: int64, (n_labels,): the continent of each label.
+        none: the label of pictures that show no artifact.
+        rng: draws.
+    """
+    part = np.arange(len(found.prompt)) % FOLDS
+    part = part[rng.permutation(len(part))]
+    return Parted(part, [impute(mapped, found.of(part != fold), parents, none, rng=rng) for fold in range(FOLDS)])
+
+
 def rectified(
     mapped: Counts,
     found: Findings,
-    parents: Counts,
-    none: int,
+    told: Parted,
     diversity: ExpectedDiversity,
     *,
     confidence: float,
@@ -44,8 +72,7 @@ def rectified(
     Args:
         mapped: int64, (n_prompts, n_labels): images by prompt and mapped label.
         found: the audited ones among them.
-        parents: int64, (n_labels,): the continent of each label.
-        none: the label of pictures that show no artifact.
+        told: what was imputed.
         diversity: the mean diversity of batches, as a function of shares or of images.
         confidence: how often the limits are to hold the truth.
         rng: draws.
@@ -55,9 +82,7 @@ def rectified(
     """
     if not (mapped.sum(axis=1) >= diversity.size).any():
         raise UsageError("no prompt has as many images as a batch", expected=f"{diversity.size} images of some prompt")
-    part = np.arange(len(found.prompt)) % FOLDS
-    part = part[rng.permutation(len(part))]
-    imputed = [impute(mapped, found.of(part != fold), parents, none, rng=rng) for fold in range(FOLDS)]
+    part, imputed = told.part, told.imputed
     counts = [some_counts(one, diversity.size) for one in imputed]
     draws = np.stack([drawn_values(one, diversity) for one in counts])
     images = images_scatter(mapped, [one.drawn for one in imputed], diversity, rng)

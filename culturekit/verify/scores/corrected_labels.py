@@ -46,10 +46,9 @@ class CorrectionOf:
     concept: str | None
     supposed: str = ""
 
-    def generator(self) -> np.random.Generator:
-        """Make the generator that the draws of this model, concept and kernel come from."""
-        key = f"{self.seed}\0{self.model}\0{self.concept}\0{self.weights}"
-        key += f"\0{self.supposed}" if self.supposed else ""
+    def generator(self, part: str) -> np.random.Generator:
+        """Make the generator of this model and concept that a level, or a kernel, draws from."""
+        key = f"{self.seed}\0{self.model}\0{self.concept}\0{self.supposed}\0{part}"
         return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
 
 
@@ -67,7 +66,8 @@ class Counts:
 
 def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
     """Give the corrected diversity of one model and concept, and how many images were audited."""
-    counts = counted(images, audits, "country" if of.weights[1] > 0 else "continent")
+    level = "country" if of.weights[1] > 0 else "continent"
+    counts = counted(images, audits, level)
     outer, inner = (of.weights[0], of.weights[1]) if of.weights[1] > 0 else (0.0, 1.0)
 
     def diversity(rows: Array, taken: int = 0) -> Array:
@@ -75,7 +75,7 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
         about = {"continent": outer, "country": inner, "q": of.q, "size": of.size, "taken": taken}
         return np.concatenate([mean_diversity(part, counts.parents, **about) for part in parts])  # type: ignore[arg-type]
 
-    rng, audit = of.generator(), counts.audit
+    rng, audit = of.generator(level), counts.audit
     audited = len(audit.prompts)
     part = (np.arange(audited) % PARTS)[rng.permutation(audited)]
     none = counts.labels.index(NONE)
@@ -85,7 +85,8 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     ]
     taken = [some_rounds(chain, of.size) for chain in chains]
     draws = [values_of(counts, diversity, of.size) for counts in taken]
-    scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, rng) for chain in chains)
+    again = of.generator(str(of.weights))
+    scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, again) for chain in chains)
     slopes = [slopes_of(chain.shares, diversity) * weights_of(counts.mapped, of.size)[:, None] for chain in chains]
     shift, variance, alone = put_right(counts, part, chains, slopes)
     unexplained = not_sloped(draws, taken, np.mean(slopes, axis=0))

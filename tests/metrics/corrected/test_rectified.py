@@ -112,6 +112,17 @@ def test_where_people_saw_one_label_the_lower_end_is_that_of_one_label(accuracy:
         assert 1 / 8 < answer.high < 0.15
 
 
+def test_where_people_saw_one_continent_its_kernel_begins_at_one_label() -> None:
+    truth: list[str | None] = ["JP", "IN"] * 300
+    matches = matches_of(mapped_with_error(truth, accuracy=0.8, rng=np.random.default_rng(1)))
+    shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    sample = audit_sample(matches, n=150, rng=np.random.default_rng(2))["image_id"].to_list()
+    audit = audits_of({image: shown[image] for image in sample})
+    answer = vendi_corrected(matches, audit, weights=(1.0, 0.0, 0.0), rng=np.random.default_rng(0))
+    assert answer.low == 1 / 8  # it was above that in 20 of 20 audits
+    assert 1 / 8 < answer.high < 0.15
+
+
 def test_prompts_without_images_for_a_batch_count_nothing_and_where_all_are_such_it_is_said() -> None:
     world = Differing(1, prompts=20, each=12)
     with pytest.raises(UsageError, match="no prompt has as many images as a batch; expected 12 images of some prompt"):
