@@ -19,6 +19,7 @@ from culturekit.metrics.corrected.audit_gates import (
     DESIGN_UNKNOWN,
     NONE_UNDIVIDED,
     ONE_RATER,
+    UNSEEN_LISTS,
     answers_about,
     closest_level,
     marks_of,
@@ -64,6 +65,8 @@ NO_CORRECTION = Correction()
 MARKS = {
     ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
     "images are left out of corrected scores.",
+    UNSEEN_LISTS: "Nobody knows whether people were shown what images were mapped to: raters who keep to that let the "
+    "mapping look too good. The form audit tells (offered_first).",
     ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
     DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
     NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "

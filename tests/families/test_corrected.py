@@ -215,8 +215,8 @@ def test_who_cannot_tell_is_counted_and_who_could_only_say_none_of_these_is_mark
     assert of_apart["cannot_tell"] == 5
     assert of_apart["if_alike"] - 0.01 < apart["value"][0] < of_apart["if_different"]
     assert 0.02 < of_apart["if_different"] - of_apart["if_alike"] < 0.2
-    assert of_plain["marked"] == ["none not told apart", "one rater"]
-    assert of_apart["marked"] == ["one rater"]
+    assert of_plain["marked"] == ["anchoring not known", "none not told apart", "one rater"]
+    assert of_apart["marked"] == ["anchoring not known", "one rater"]
     with pytest.raises(UsageError, match="none_means"):
         score_corrected(matches, told.with_columns(none_means=pl.lit("nothing")), None, options=options)
 
@@ -269,7 +269,11 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
     assert culturekit(*words, "--design", "unknown").returncode == 0
     scores = pl.read_parquet(tmp_path / "out/scores.parquet")
     found = [json.loads(params) for params in scores["params"]]
-    assert all(one["marked"] == ["design unknown", "one rater"] for one in found if one["labels"] == "corrected")
+    assert all(
+        one["marked"] == ["anchoring not known", "design unknown", "one rater"]
+        for one in found
+        if one["labels"] == "corrected"
+    )
     manifest = read_manifest(tmp_path / "out")
     assert manifest is not None
     assert "one rater per image" in manifest.notes["caveat"]
@@ -279,6 +283,7 @@ def test_an_unknown_design_and_single_raters_are_marked_in_every_number_and_said
 
 def test_several_raters_of_an_even_draw_are_not_marked() -> None:
     matches, audits, _ = two_concepts()
+    audits = audits.with_columns(offered_first=pl.lit(value=False), as_mapped=pl.lit(value=False))
     second = audits.with_columns(annotator=pl.lit("second"))
     options = QvsOptions(kernels=(COUNTRY_KERNEL,))
     scores = score_corrected(matches, pl.concat([audits, second]), None, options=options).scores

@@ -19,6 +19,7 @@ __all__ = [
     "NONE_UNDIVIDED",
     "NOTHING",
     "ONE_RATER",
+    "UNSEEN_LISTS",
     "TakenAnswers",
     "anchoring_seen",
     "answers_about",
@@ -64,6 +65,12 @@ FEWEST_COMPARED = 15
 
 ANCHORED = "anchored answers left out"
 """What is said beside numbers of raters who keep to the mapped label where the form lists it first."""
+
+UNSEEN_LISTS = "anchoring not known"
+"""What is said beside numbers of people of whom nobody knows whether what an image was mapped to stood first."""
+
+SIMULATED = "simulated"
+"""The pool of raters who know what was drawn, and see no list."""
 
 ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
 """What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
@@ -213,8 +220,11 @@ def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design
     kept_to = anchoring_seen(audit if pool is None else audit.filter(pool=pool))
     anchored = kept_to and unanchored(answers).height < answers.height
     undivided = (told_apart(answers)["none_of_these"] & told_apart(answers)["none_means"].is_null()).any()
+    people = answers.filter(pl.col("pool") != SIMULATED)
+    listed = people["offered_first"].drop_nulls().len() if "offered_first" in people.columns else 0
     return (
         [ANCHORED] * anchored
+        + [UNSEEN_LISTS] * (people.height > 0 and listed == 0)
         + [ONE_RATER] * alone
         + [DESIGN_UNKNOWN] * (design == "unknown")
         + [NONE_UNDIVIDED] * undivided

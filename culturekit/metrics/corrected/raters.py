@@ -17,6 +17,7 @@ __all__ = ["RaterModel", "modelled_answers", "rater_model"]
 
 ROUNDS = 200
 SETTLED = 1e-9
+TAIL = 0.025
 
 USUAL, SEEN = 0.9, 10
 """Before anything is known of raters they are taken to be right nine times in ten, as if seen in ten answers."""
@@ -87,7 +88,19 @@ def rater_model(
         if np.abs(shares - before).max() < SETTLED:
             break
     likeliest = float(shares.max(axis=1).mean())
-    return RaterModel(shares, accuracy, agreement, likeliest, (likeliest * (1 - likeliest) / (seen + SEEN + 1)) ** 0.5)
+    return RaterModel(shares, accuracy, agreement, likeliest, doubt_of(likeliest, seen + SEEN))
+
+
+def doubt_of(right: float, seen: int) -> float:
+    """Give the standard error of a share of so many answers, by its lower limit: few errors seen may be many errors.
+
+    Ten gold items that are all right are met by one in five of the raters who are right in 85 of 100.
+    """
+    from scipy.special import betaincinv, ndtri
+
+    if right >= 1:
+        return 0.0
+    return float((right - betaincinv(right * seen, (1 - right) * seen, TAIL)) / -ndtri(TAIL))
 
 
 def posterior(

@@ -8,6 +8,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.activities.categories import PER_CATEGORY
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
 from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
@@ -31,7 +32,7 @@ from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 from culturekit.storage.digests import digest_bytes
@@ -56,11 +57,12 @@ class PromptsRead:
 
     prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
     grid: tuple[str, ...] = ()
-    """Countries whose whole grid the prompts will ask for, for a plan before they are there."""
+    per_category: int = PER_CATEGORY
+    """Countries whose whole grid the prompts will ask for, and how large it is, for a plan before they are there."""
 
     def activities(self) -> pl.DataFrame:
         """Read them."""
-        return activities_of(self.prompts, grid=self.grid)
+        return activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,13 @@ class ProposalReads:
     prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
     proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
     grid: tuple[str, ...] = ()
+    per_category: int = PER_CATEGORY
 
     def cells(self, at_most: int) -> list[Cell]:
         """Gather what is chosen from; before all of it is there, as much as it can be."""
         if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
             return cells_of(self.prompts, self.proposals.places)
-        rows = list(dimensions_of(activities_of(self.prompts, grid=self.grid)))
+        rows = list(dimensions_of(activities_of(self.prompts, grid=self.grid, per_category=self.per_category)))
         return cells_ahead(rows, proposers=len(self.proposals.places), at_most=at_most)
 
 
@@ -85,11 +88,9 @@ def propose_stage(
     """Have a model propose what pictures of each activity should show, dimension by dimension."""
     client, instructions = CLIENTS.make(options.proposer), wording("descriptors_propose")
 
-    def plan(out: Path, _: object) -> AskPlan:
-        rows = list(dimensions_of(given.activities()))
-        requests = (proposal_request(row, at_most=options.at_most, instructions=instructions) for row in rows)
-        cost = cost_of(client, requests, out, batch=llm.batch)
-        return AskPlan(client.model, "dimensions of prompts", len(rows), 0, len(rows), cost)
+    def requests() -> Iterator[Request]:
+        for row in dimensions_of(given.activities()):
+            yield proposal_request(row, at_most=options.at_most, instructions=instructions)
 
     stage = Stage(
         name,
@@ -100,8 +101,14 @@ def propose_stage(
         {"task": PROPOSE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(
-        stage, options.proposer, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid)
+    return asking_each(
+        stage,
+        options.proposer,
+        client,
+        unit="dimensions of prompts",
+        requests=requests,
+        llm=llm,
+        ahead=bool(given.grid),
     )
 
 
@@ -111,11 +118,10 @@ def refine_stage(
     """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
     client, instructions = CLIENTS.make(options.refiner), wording("descriptors_refine")
 
-    def plan(out: Path, _: object) -> AskPlan:
-        cells = [cell for cell in given.cells(options.at_most) if cell.candidates]
-        requests = (refinement_request(cell, at_most=options.at_most, instructions=instructions) for cell in cells)
-        cost = cost_of(client, requests, out, batch=llm.batch)
-        return AskPlan(client.model, "dimensions of prompts", len(cells), 0, len(cells), cost)
+    def requests() -> Iterator[Request]:
+        for cell in given.cells(options.at_most):
+            if cell.candidates:
+                yield refinement_request(cell, at_most=options.at_most, instructions=instructions)
 
     stage = Stage(
         name,
@@ -126,7 +132,9 @@ def refine_stage(
         {"task": REFINE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.refiner, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid))
+    return asking_each(
+        stage, options.refiner, client, unit="dimensions of prompts", requests=requests, llm=llm, ahead=bool(given.grid)
+    )
 
 
 def stereotypes_stage(
@@ -139,11 +147,6 @@ def stereotypes_stage(
         for iso in countries_of(given.activities()):
             yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
 
-    def plan(out: Path, _: object) -> AskPlan:
-        count = sum(1 for _ in requests())
-        cost = cost_of(client, requests(), out, batch=llm.batch)
-        return AskPlan(client.model, "countries", count, 0, count, cost)
-
     stage = Stage(
         name,
         "name-stereotypes",
@@ -153,7 +156,9 @@ def stereotypes_stage(
         {"task": STEREOTYPE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.proposer, client, unit="countries", plan=plan, ahead=bool(given.grid))
+    return asking_each(
+        stage, options.proposer, client, unit="countries", requests=requests, llm=llm, ahead=bool(given.grid)
+    )
 
 
 PROPOSE_DESCRIPTORS = AskingCommand(

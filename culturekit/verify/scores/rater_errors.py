@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import polars as pl
 
+from culturekit.verify.scores.student import beta_share
+
 __all__ = ["NONE", "Answers", "Gold", "Raters", "anchored", "gold_of", "marks_of", "raters_of"]
 
 NONE = "(none of these)"
@@ -19,7 +21,7 @@ Answers: TypeAlias = Mapping[str, Mapping[str, str]]
 Gold: TypeAlias = Mapping[str, tuple[int, int]]
 """Rater -> gold items answered, and those answered rightly."""
 
-ROUNDS, SETTLED = 200, 1e-9
+ROUNDS, SETTLED, TAIL = 200, 1e-9, 0.025
 FEWEST_GOLD, FEWEST_COMPARED, CHANCE = 10, 15, 0.2
 BEFORE_RIGHT, BEFORE = 9.0, 10.0
 """Right answers, and answers, that each rater is taken to have given before any is seen."""
@@ -79,6 +81,9 @@ def marks_of(
         answers = Counter(said["image_id"])
         if answers and max(answers.values()) == 1 and min(held[rater] for rater in said["annotator"]) < FEWEST_GOLD:
             found["one rater"] = True
+        people = said.filter(pl.col("pool") != "simulated")
+        if people.height and ("offered_first" not in people or people["offered_first"].null_count() == people.height):
+            found["anchoring not known"] = True
         if said.filter("none_of_these", pl.col("none_means").is_null()).height:
             found["none not told apart"] = True
     return sorted(mark for mark, holds in found.items() if holds)
@@ -101,7 +106,16 @@ def raters_of(answers: Answers, gold: Gold, labels: Sequence[str]) -> Raters:
         if moved < SETTLED:
             break
     right = math.fsum(max(own.values()) for own in shares.values()) / len(shares)
-    return Raters(shares, right, math.sqrt(right * (1 - right) / (seen + BEFORE + 1)))
+    return Raters(shares, right, doubt_of(right, seen + BEFORE))
+
+
+def doubt_of(right: float, seen: float) -> float:
+    """Say how far below what is seen so many answers may be right, in standard errors of a normal law."""
+    low, high = 0.0, right
+    while right < 1 and low < (middle := (low + high) / 2) < high:
+        tail = beta_share(right * seen, (1 - right) * seen, middle)
+        low, high = (middle, high) if tail < TAIL else (low, middle)
+    return 0.0 if right >= 1 else (right - high) / statistics.NormalDist().inv_cdf(1 - TAIL)
 
 
 def first_guess(said: Mapping[str, str], labels: Sequence[str]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import math
 from functools import cache
 
-__all__ = ["share_below", "t_quantile"]
+__all__ = ["beta_share", "share_below", "t_quantile"]
 
 STEPS = 300
 

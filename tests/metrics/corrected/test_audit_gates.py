@@ -10,7 +10,14 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.metrics.corrected.audit_gates import ANCHORED, DESIGN_UNKNOWN, ONE_RATER, anchoring_seen, marks_of
+from culturekit.metrics.corrected.audit_gates import (
+    ANCHORED,
+    DESIGN_UNKNOWN,
+    ONE_RATER,
+    UNSEEN_LISTS,
+    anchoring_seen,
+    marks_of,
+)
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
@@ -48,6 +55,11 @@ class Audited:
     ) -> Interval:
         q = 2.0 if weights[2] > 0 else 1.0
         return vendi_corrected(self.matches, audit, weights=weights, q=q, rng=np.random.default_rng(0), sample=sample)
+
+
+def listless(audit: pl.DataFrame) -> pl.DataFrame:
+    """Let it be known that nobody was offered first what an image was mapped to."""
+    return audit.with_columns(offered_first=pl.lit(value=False), as_mapped=pl.lit(value=False))
 
 
 def with_gold(audit: pl.DataFrame, *, asked: int, right: int) -> pl.DataFrame:
@@ -169,15 +181,27 @@ def test_images_that_nobody_drew_are_taken_where_that_is_said(weights: tuple[flo
 def test_one_rater_and_an_unknown_design_are_marked() -> None:
     world = Audited()
     again = world.audit.head(20).with_columns(annotator=pl.lit("second"))
-    assert marks_of(world.matches, world.audit, None, "drawn", "country") == [ONE_RATER]
-    assert marks_of(world.matches, world.audit, None, "unknown", "country") == [ONE_RATER, DESIGN_UNKNOWN]
-    assert marks_of(world.matches, pl.concat([world.audit, again]), None, "drawn", "country") == []
+    told = partial(marks_of, world.matches, pool=None, column="country")
+    assert told(listless(world.audit), design="drawn") == [ONE_RATER]
+    assert told(listless(world.audit), design="unknown") == [ONE_RATER, DESIGN_UNKNOWN]
+    assert told(listless(pl.concat([world.audit, again])), design="drawn") == []
+
+
+def test_people_of_whom_nobody_knows_what_they_were_offered_are_marked() -> None:
+    world = Audited()
+    again = pl.concat([world.audit, world.audit.with_columns(annotator=pl.lit("second"))])
+    told = partial(marks_of, world.matches, pool=None, design="drawn", column="country")
+    assert told(again) == [UNSEEN_LISTS]
+    assert told(listless(again).with_columns(offered_first=pl.lit(None, pl.Boolean))) == [UNSEEN_LISTS]
+    assert told(listless(again)) == told(again.with_columns(pool=pl.lit("simulated"))) == []
 
 
 def test_one_rater_is_held_by_ten_gold_items() -> None:
     world = Audited()
-    assert marks_of(world.matches, with_gold(world.audit, asked=9, right=9), None, "drawn", "country") == [ONE_RATER]
-    assert marks_of(world.matches, with_gold(world.audit, asked=10, right=9), None, "drawn", "country") == []
+    assert marks_of(world.matches, with_gold(listless(world.audit), asked=9, right=9), None, "drawn", "country") == [
+        ONE_RATER
+    ]
+    assert marks_of(world.matches, with_gold(listless(world.audit), asked=10, right=9), None, "drawn", "country") == []
 
 
 @pytest.mark.parametrize("weights", KERNELS)

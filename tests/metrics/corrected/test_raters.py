@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import rater_model
@@ -46,7 +47,14 @@ def test_gold_items_tell_how_often_one_rater_is_right() -> None:
     model = rater_model(image, rater, said, labels=6, gold=np.array([[200, 160]]))
     assert model.accuracy[0] == pytest.approx(169 / 210)
     assert model.right == pytest.approx((said == truth).mean(), abs=0.02)
-    assert model.doubt == pytest.approx((model.right * (1 - model.right) / 211) ** 0.5)
+    low = stats.beta(model.right * 210, (1 - model.right) * 210).ppf(0.025)
+    assert model.doubt == pytest.approx((model.right - low) / 1.959964, rel=1e-6)
+    assert model.doubt == pytest.approx((model.right * (1 - model.right) / 211) ** 0.5, rel=0.1)
+
+
+def test_ten_gold_items_that_are_right_do_not_say_that_all_are() -> None:
+    model = rater_model(np.arange(40), np.zeros(40, int), np.arange(40) % 4, labels=4, gold=np.array([[10, 10]]))
+    assert model.right - 1.96 * model.doubt == pytest.approx(0.025 ** (1 / 19), abs=0.01)
 
 
 def test_answers_that_nothing_holds_do_not_tell_how_good_a_rater_is() -> None:

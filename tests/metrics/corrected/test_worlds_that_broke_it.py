@@ -7,10 +7,12 @@ tests/families/test_corrected.
 """
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
 from culturekit.metrics import audit_sample, vendi_corrected
+from culturekit.metrics.corrected.audit_gates import ANCHORED, UNSEEN_LISTS, anchoring_seen, marks_of
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
@@ -40,6 +42,42 @@ def test_where_prompts_differ_the_interval_holds_what_they_show(seed: int) -> No
     true = float(DIVERSITY(shares).mean())
     assert answer.low <= true <= answer.high
     assert abs(answer.value - true) < 0.03  # it was .06 and .08 too high
+
+
+def anchored_answers(
+    shown: dict[str, str | None], mapped: dict[str, str | None], drawn: list[str], rng: np.random.Generator
+) -> pl.DataFrame:
+    """Three raters who are right, but in a fifth of cases take the mapped label where it stands first."""
+    first = {image: bool(rng.integers(2)) for image in drawn}
+    raters = []
+    for rater in ("a", "b", "c"):
+        kept_to = {image: first[image] and rng.random() < 0.2 for image in drawn}
+        said = {image: mapped[image] if kept_to[image] else shown[image] for image in drawn}
+        raters.append(
+            audits_of(said, annotator=rater).with_columns(
+                offered_first=pl.Series(list(first.values())),
+                as_mapped=pl.Series([said[image] == mapped[image] for image in drawn]),
+            )
+        )
+    return pl.concat(raters)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("shares", [[0.7, 0.1, 0.05, 0.05, 0.05, 0.05], [0.9, 0.1, 0, 0, 0, 0]])
+def test_raters_who_keep_to_the_mapped_label_are_held_or_left_out_or_marked(shares: list[float], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth: list[str | None] = [COUNTRIES[label] for label in rng.choice(len(COUNTRIES), p=shares, size=2000)]
+    matches = matches_of(mapped_with_error(truth, accuracy=0.6, rng=rng))
+    shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    mapped = dict(matches.select("image_id", "country").iter_rows())
+    drawn = audit_sample(matches, n=AUDITED, rng=rng)["image_id"].to_list()
+    audits = anchored_answers(shown, mapped, drawn, rng)
+    answer = vendi_corrected(matches, audits, weights=COUNTRY, rng=rng)
+    assert answer.low <= float(DIVERSITY(np.array([shares]))[0]) <= answer.high
+    told = marks_of(matches, audits, None, "drawn", "country")
+    assert told == ([ANCHORED] if anchoring_seen(audits) else [])
+    unknown = audits.drop("offered_first", "as_mapped")
+    assert marks_of(matches, unknown, None, "drawn", "country") == [UNSEEN_LISTS]
 
 
 @pytest.mark.parametrize("shares", [[0.9, 0.1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0, 0]])
