@@ -174,7 +174,7 @@ def matrix(run: RunFolders) -> Section | None:
     table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
-    for row in table.iter_rows(named=True):
+    for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
         pair = tuple(series_name(row, side) for side in ("a", "b"))
         found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
