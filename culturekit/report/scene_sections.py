@@ -61,6 +61,8 @@ def gaps(run: RunFolders) -> Section | None:
     if not run.has(scene_roles.CORRECTED_GAPS):
         return None
     table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
+    if table.is_empty():
+        return None
     said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("metric", "labels")}
     table = table.with_columns(of_metric=said["metric"], labels=said["labels"])
     pair = str(table["group"][0])
