@@ -50,7 +50,6 @@ __all__ = [
     "StereotypeReads",
     "StereotypedScenes",
     "judge_scenes",
-    "questions_of_one",
     "scenes_of",
     "wording_digest_of",
 ]
@@ -62,8 +61,7 @@ MOST_PHRASES, LONGEST_PHRASE = 8, 7
 """Phrases of a reply that count, and words of one: as many as published tokens have."""
 
 REPLY_TOKENS = 64
-USUAL, USUAL_PROMPT = "usual", "A photorealistic photo of a usual custom in the United States."
-USUAL_STEREOTYPE, MOST_STEREOTYPES = "a usual stereotype", 15
+MOST_STEREOTYPES = 15
 Said: TypeAlias = tuple[str, str | None, float | None, str | None]
 """Item, dimension, number and choice of a row."""
 
@@ -281,18 +279,6 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
     table = read_table(given.stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
     name = f"vqascore:{judge}?of=yes-no&wording={wording_digest()[:8]}"
     return StereotypedScenes(shown, name, prompts=known, tokens=dict(table.iter_rows()))
-
-
-def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture: Image) -> list[Request]:
-    """Give the requests about one image of a usual prompt, for a plan before there are any."""
-    row, prompts = {"prompt_id": USUAL}, {USUAL: (USUAL_PROMPT, "US")}
-    shown = ShownImages(Path(), "judge")
-    asked: SceneAsking = DescribedScenes(shown, "")
-    if isinstance(given, RateReads):
-        asked = RatedScenes(shown, "", prompts=prompts)
-    elif isinstance(given, StereotypeReads):
-        asked = StereotypedScenes(shown, "", prompts=prompts, tokens={"US": (USUAL_STEREOTYPE,) * MOST_STEREOTYPES})
-    return [asked.request(picture, row, question) for question in asked.questions(row)]
 
 
 def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:

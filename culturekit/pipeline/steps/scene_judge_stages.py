@@ -6,18 +6,23 @@ from pathlib import Path
 import numpy as np
 
 from culturekit.builders.judging.scene_judge import (
+    MOST_STEREOTYPES,
+    DescribedScenes,
     ExtractReads,
+    RatedScenes,
     RateReads,
+    SceneAsking,
     SceneOptions,
+    StereotypedScenes,
     StereotypeReads,
     judge_scenes,
-    questions_of_one,
     scenes_of,
     wording_digest_of,
 )
-from culturekit.builders.judging.shown_images import prompted_images, requests_about
+from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
 from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
@@ -28,6 +33,21 @@ __all__ = ["EXTRACT", "LIKERT", "STEREOTYPES", "extract_stage", "likert_stage", 
 
 SQUARE = np.full((1024, 1024, 3), 128, np.uint8)
 """A picture of the size that models usually make, for the price of one before there are any."""
+
+USUAL, USUAL_PROMPT = "usual", "A photorealistic photo of a usual custom in the United States."
+USUAL_STEREOTYPE = "a usual stereotype"
+
+
+def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture: Image) -> list[Request]:
+    """Give the requests about one image of a usual prompt, for a plan before there are any."""
+    row, prompts = {"prompt_id": USUAL}, {USUAL: (USUAL_PROMPT, "US")}
+    shown = ShownImages(Path(), "judge")
+    asked: SceneAsking = DescribedScenes(shown, "")
+    if isinstance(given, RateReads):
+        asked = RatedScenes(shown, "", prompts=prompts)
+    elif isinstance(given, StereotypeReads):
+        asked = StereotypedScenes(shown, "", prompts=prompts, tokens={"US": (USUAL_STEREOTYPE,) * MOST_STEREOTYPES})
+    return [asked.request(picture, row, question) for question in asked.questions(row)]
 
 
 def scene_stage(
