@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.journal.journal_file import FILE
@@ -21,7 +22,7 @@ from culturekit.stages.asking import AskedPlan, Asking, Left, Tried
 from culturekit.stages.stage import Stage
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["AskPlan", "asking_stage", "cost_of", "scratch"]
+__all__ = ["AskPlan", "asking_each", "asking_stage", "cost_of", "scratch"]
 
 REPLAY = "replay"
 
@@ -47,6 +48,26 @@ def asking_stage(
         before=partial(check_asking, client),
         asking=Asking(judge, unit, isinstance(client, FreeClient), plan, pilot, ahead),
     )
+
+
+def asking_each(
+    stage: Stage,
+    judge: str,
+    client: Client | FreeClient,
+    *,
+    unit: str,
+    requests: Callable[[], Iterable[Request]],
+    llm: LlmOptions,
+    ahead: bool = False,
+) -> Stage:
+    """Give what `asking_stage` gives to a stage that asks one question about each unit, and leaves none out."""
+
+    def plan(out: Path, _: object) -> AskPlan:
+        every = list(requests())
+        cost = cost_of(client, every, out, batch=llm.batch)
+        return AskPlan(client.model, unit, len(every), 0, len(every), cost)
+
+    return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead)
 
 
 def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:

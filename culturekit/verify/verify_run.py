@@ -13,6 +13,7 @@ from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
 from culturekit.verify.tables.check_images import check_images, check_truth
+from culturekit.verify.tables.check_imports import check_import
 from culturekit.verify.tables.check_journals import check_journals, check_spending
 from culturekit.verify.tables.check_judged import check_answers, check_judged
 from culturekit.verify.tables.check_matches import check_matches
@@ -68,6 +69,7 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("quality", check_quality, "quality"),
     each("audits", check_audits, "simulated-audit"),
     each("judgments", check_answers, "answers"),
+    each("answers", check_import, "annotate-import"),
     each("matches", check_matches, "map"),
     each("ratings", check_ratings, "annotate-aggregate"),
     each("values", check_image_values, "score-meta"),

@@ -85,7 +85,8 @@ class Section:
             outcome = self.problem(name, each)
             if not outcome and (each.category, folded(name)) in taken:
                 outcome = "repeated"
-            taken.add((each.category, folded(name)))
+            if not outcome:
+                taken.add((each.category, folded(name)))
             yield {
                 "country": self.row["country"],
                 "category": each.category,

@@ -17,11 +17,12 @@ from culturekit.kg.countries import Country, countries
 from culturekit.metrics.ahead.dimensions import DIMENSIONS, NOT_EXTRACTED, dimension_name
 from culturekit.records.schemas import DESCRIPTORS, PUBLISHED_DESCRIPTORS
 
-__all__ = ["LaidOut", "descriptors_of", "laid_out", "read_published", "written_files"]
+__all__ = ["LaidOut", "descriptors_of", "read_published", "written_files"]
 
 Layout: TypeAlias = dict[str, dict[str, dict[str, list[dict[str, str]]]]]
 
 ORDER = (*DIMENSIONS, *sorted(NOT_EXTRACTED))
+PUBLISHED_NAMES = {"background": "setting"}
 KEYS = ("token", "style", "necessity")
 INDENTS = (1, 2, 4, None, 3, 8)
 
@@ -155,91 +156,63 @@ def place_of(iso: str, category: str, activity: str) -> tuple[str, str, str]:
     return iso, folded(category.replace("_", " ")), folded(activity.replace("_", " "))
 
 
-def laid_out(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> pl.DataFrame:
-    """Give the rows of files: in the order of files that were read, where there are some, else in that of the keys.
+def written_files(descriptors: pl.DataFrame, prompts: pl.DataFrame, published: pl.DataFrame | None) -> dict[str, str]:
+    """Write the files: as those that were read, where there are some, in their order and form; names and texts.
 
-    A descriptor that was taken away is left out, a new one stands last in its list.
+    A descriptor that was taken away is left out, a new one stands last in its list; an activity without a prompt is not
+    written.
     """
     known = {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
     places = {place_of(row["country"], row["concept"] or "", row["activity"]): key for key, row in known.items()}
-    left: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for row in descriptors.sort(DESCRIPTORS.key).iter_rows(named=True):
-        left.setdefault((row["prompt_id"], row["dimension"]), {})[row["token"]] = row
-    rows: list[dict[str, Any]] = []
-    if published is not None:
-        still = {key: set(tokens) for key, tokens in left.items()}
-        groups = published.sort(PUBLISHED_DESCRIPTORS.key).partition_by(
-            "file", "category", "activity", "dimension", maintain_order=True
-        )
-        for group in groups:
-            rows += kept_rows(group, places, left, still)
-    files = {} if published is None else dict(published.select("country", "file").rows())
-    for (prompt_id, dimension), tokens in sorted(
-        left.items(), key=lambda each: (each[0][0], place_in_order(each[0][1]))
-    ):
-        rows += new_rows(known[prompt_id], dimension, tokens.values(), files)
-    return pl.DataFrame(rows, schema=PUBLISHED_DESCRIPTORS.schema)
+    now = {(row["prompt_id"], row["dimension"], row["token"]): row for row in descriptors.iter_rows(named=True)}
+    files = Files()
+    given: set[tuple[str, str, str]] = set()
+    for row in [] if published is None else published.sort(PUBLISHED_DESCRIPTORS.key).iter_rows(named=True):
+        prompt_id = places.get(place_of(row["country"], row["category"], row["activity"]))
+        if prompt_id is not None:
+            listed = files.listed(prompt_id, row)
+            key = prompt_id, dimension_name(row["dimension"]), row["token"]
+            if key in now:
+                listed.append({name: (row if key in given else now[key])[name] for name in KEYS})
+                given.add(key)
+    for key in sorted(now.keys() - given, key=lambda each: (each[0], place_in_order(each[1]), each[2])):
+        files.listed(key[0], {**known[key[0]], "dimension": key[1]}).append({name: now[key][name] for name in KEYS})
+    return files.texts()
+
+
+class Files:
+    """Files on their way, with the lists of each prompt in them."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.ways: dict[str, LaidOut] = {}
+        self.layouts: dict[str, Layout] = {}
+        self.of_country: dict[str, str] = {}
+        self.of_prompt: dict[str, dict[str, list[dict[str, str]]]] = {}
+
+    def listed(self, prompt_id: str, row: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Find the list of a dimension, or begin one where the row says: of a file, or of a prompt."""
+        if prompt_id not in self.of_prompt:
+            name = "_".join(countries()[row["country"]].name.lower().split())
+            file = row.get("file") or self.of_country.get(row["country"]) or f"{name}.json"
+            way = LaidOut(row["indent"], row["ascii"], row["newline"]) if "indent" in row else LaidOut()
+            self.ways.setdefault(file, way)
+            self.of_country.setdefault(row["country"], file)
+            category = row["category"] if "category" in row else row["concept"] or ""
+            layout = self.layouts.setdefault(file, {})
+            self.of_prompt[prompt_id] = layout.setdefault(category, {}).setdefault(row["activity"], {})
+        dimensions, wanted = self.of_prompt[prompt_id], row["dimension"]
+        same = [name for name in dimensions if dimension_name(name) == dimension_name(wanted)]
+        return dimensions.setdefault(same[0] if same else PUBLISHED_NAMES.get(wanted, wanted), [])
+
+    def texts(self) -> dict[str, str]:
+        """Write them."""
+        return {file: self.ways[file].write(layout) for file, layout in self.layouts.items()}
 
 
 def place_in_order(dimension: str) -> int:
     """Give the place of a dimension in a published file."""
     return ORDER.index(dimension) if dimension in ORDER else len(ORDER)
-
-
-def kept_rows(
-    group: pl.DataFrame,
-    places: Mapping[tuple[str, str, str], str],
-    left: dict[tuple[str, str], dict[str, dict[str, Any]]],
-    still: Mapping[tuple[str, str], set[str]],
-) -> Iterator[dict[str, Any]]:
-    """Give one list of a file that was read, as it is now; what is given is no longer left."""
-    head = group.row(0, named=True)
-    key = (
-        places.get(place_of(head["country"], head["category"], head["activity"]), ""),
-        dimension_name(head["dimension"]),
-    )
-    tokens = left.get(key, {})
-    found = False
-    for row in group.iter_rows(named=True):
-        if row["token"] in still.get(key, ()):
-            found = True
-            now = tokens.pop(row["token"], row)
-            yield row | {name: now[name] for name in KEYS}
-    for row in list(tokens.values()):
-        found = True
-        yield head | {name: row[name] for name in KEYS}
-    tokens.clear()
-    if not found:
-        yield head | dict.fromkeys(KEYS)
-
-
-def new_rows(
-    prompt: Mapping[str, Any], dimension: str, descriptors: Iterable[Mapping[str, Any]], files: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
-    """Give the rows of a list that no file had."""
-    place = {
-        "file": files.get(prompt["country"]) or f"{'_'.join(countries()[prompt['country']].name.lower().split())}.json",
-        "number": 0,
-        "country": prompt["country"],
-        "category": prompt["concept"] or "",
-        "activity": prompt["activity"],
-        "dimension": "setting" if dimension == "background" else dimension,
-    }
-    for row in descriptors:
-        yield place | {key: row[key] for key in KEYS} | asdict(LaidOut())
-
-
-def written_files(rows: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    """Write each file of the layout: its name and its text; new dimensions stand in the published order."""
-    for group in rows.partition_by("file", maintain_order=True):
-        layout: Layout = {}
-        for row in group.iter_rows(named=True):
-            dimensions = layout.setdefault(row["category"], {}).setdefault(row["activity"], {})
-            listed = dimensions.setdefault(row["dimension"], [])
-            if row["token"] is not None:
-                listed.append({key: row[key] for key in KEYS})
-        head = group.row(0, named=True)
-        yield head["file"], LaidOut(head["indent"], head["ascii"], head["newline"]).write(layout)
 
 
 def country_of(stem: str) -> Country:

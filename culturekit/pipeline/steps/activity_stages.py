@@ -1,6 +1,7 @@
 """The stages from pages about countries to activities, and from activities to prompts."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from culturekit.index.encoders import ENCODERS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand
 from culturekit.storage.digests import digest_bytes
@@ -82,12 +83,6 @@ def extract_stage(
 ) -> Stage:
     """Have a model find activities on pages; what it quotes must stand there."""
     client, instructions = CLIENTS.make(options.reader), wording("activities_extract")
-
-    def plan(out: Path, _: object) -> AskPlan:
-        count = sum(1 for _ in extraction_requests(given.pages))
-        cost = cost_of(client, extraction_requests(given.pages), out, batch=llm.batch)
-        return AskPlan(client.model, "sections", count, 0, count, cost)
-
     stage = Stage(
         name,
         "extract-activities",
@@ -97,7 +92,8 @@ def extract_stage(
         {"task": EXTRACT, "wording": digest_bytes(instructions.encode())},
         packages=("msgspec", "polars"),
     )
-    return asking_stage(stage, options.reader, client, unit="sections", plan=plan)
+    requests = partial(extraction_requests, given.pages)
+    return asking_each(stage, options.reader, client, unit="sections", requests=requests, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 from culturekit.storage.digests import digest_bytes
@@ -85,11 +85,9 @@ def propose_stage(
     """Have a model propose what pictures of each activity should show, dimension by dimension."""
     client, instructions = CLIENTS.make(options.proposer), wording("descriptors_propose")
 
-    def plan(out: Path, _: object) -> AskPlan:
-        rows = list(dimensions_of(given.activities()))
-        requests = (proposal_request(row, at_most=options.at_most, instructions=instructions) for row in rows)
-        cost = cost_of(client, requests, out, batch=llm.batch)
-        return AskPlan(client.model, "dimensions of prompts", len(rows), 0, len(rows), cost)
+    def requests() -> Iterator[Request]:
+        for row in dimensions_of(given.activities()):
+            yield proposal_request(row, at_most=options.at_most, instructions=instructions)
 
     stage = Stage(
         name,
@@ -100,8 +98,14 @@ def propose_stage(
         {"task": PROPOSE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(
-        stage, options.proposer, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid)
+    return asking_each(
+        stage,
+        options.proposer,
+        client,
+        unit="dimensions of prompts",
+        requests=requests,
+        llm=llm,
+        ahead=bool(given.grid),
     )
 
 
@@ -111,11 +115,10 @@ def refine_stage(
     """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
     client, instructions = CLIENTS.make(options.refiner), wording("descriptors_refine")
 
-    def plan(out: Path, _: object) -> AskPlan:
-        cells = [cell for cell in given.cells(options.at_most) if cell.candidates]
-        requests = (refinement_request(cell, at_most=options.at_most, instructions=instructions) for cell in cells)
-        cost = cost_of(client, requests, out, batch=llm.batch)
-        return AskPlan(client.model, "dimensions of prompts", len(cells), 0, len(cells), cost)
+    def requests() -> Iterator[Request]:
+        for cell in given.cells(options.at_most):
+            if cell.candidates:
+                yield refinement_request(cell, at_most=options.at_most, instructions=instructions)
 
     stage = Stage(
         name,
@@ -126,7 +129,9 @@ def refine_stage(
         {"task": REFINE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.refiner, client, unit="dimensions of prompts", plan=plan, ahead=bool(given.grid))
+    return asking_each(
+        stage, options.refiner, client, unit="dimensions of prompts", requests=requests, llm=llm, ahead=bool(given.grid)
+    )
 
 
 def stereotypes_stage(
@@ -139,11 +144,6 @@ def stereotypes_stage(
         for iso in countries_of(given.activities()):
             yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
 
-    def plan(out: Path, _: object) -> AskPlan:
-        count = sum(1 for _ in requests())
-        cost = cost_of(client, requests(), out, batch=llm.batch)
-        return AskPlan(client.model, "countries", count, 0, count, cost)
-
     stage = Stage(
         name,
         "name-stereotypes",
@@ -153,7 +153,9 @@ def stereotypes_stage(
         {"task": STEREOTYPE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
         packages=PACKAGES,
     )
-    return asking_stage(stage, options.proposer, client, unit="countries", plan=plan, ahead=bool(given.grid))
+    return asking_each(
+        stage, options.proposer, client, unit="countries", requests=requests, llm=llm, ahead=bool(given.grid)
+    )
 
 
 PROPOSE_DESCRIPTORS = AskingCommand(

@@ -11,7 +11,6 @@ from culturekit.builders.activities.activity_prompts import ACTIVITY, activity_p
 from culturekit.builders.activities.categories import spelled_out
 from culturekit.builders.descriptors.published_layout import (
     descriptors_of,
-    laid_out,
     place_of,
     read_published,
     written_files,
@@ -150,11 +149,12 @@ def export_descriptors(work: Work, given: DescriptorsRead, published: Path | Non
             where=str(given.prompts),
             found=", ".join(strange[:5]),
         )
-    rows = laid_out(descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS))
-    files = dict(written_files(rows))
+    files = written_files(
+        descriptors, prompts, None if published is None else read_table(published, PUBLISHED_DESCRIPTORS)
+    )
     for file, text in files.items():
         write_atomically(work.out / file, text.encode())
-    return Outcome({"files": len(files), "descriptors": rows["token"].drop_nulls().len()})
+    return Outcome({"files": len(files), "descriptors": descriptors.height})
 
 
 IMPORT = StageCommand(import_stage, "--files iran.json --files nepal.json --out descriptors")

@@ -51,6 +51,7 @@ def test_only_what_the_text_says_is_taken(work: Work, tmp_path: Path) -> None:
         found("Bhangra", "dances", "bhangra is   danced\nat harvest"),
         found("Namaste", "greetings", "People say “namaste” with folded hands"),
         found("Garba", "dances", "garba is danced for nine nights"),
+        found("Garba", "dances", "bhangra is danced"),
         found("Kabaddi", "sports", "kabaddi is played"),
         found("bhangra", "dances", "bhangra is danced"),
         found("kabaddi", "games", " . "),
@@ -60,6 +61,7 @@ def test_only_what_the_text_says_is_taken(work: Work, tmp_path: Path) -> None:
         ("Bhangra", "ok"),
         ("Namaste", "ok"),
         ("Garba", "the quote is not in the text"),
+        ("Garba", "ok"),
         ("Kabaddi", "not a category that was asked for"),
         ("bhangra", "repeated"),
         ("kabaddi", "the quote is not in the text"),
@@ -67,7 +69,7 @@ def test_only_what_the_text_says_is_taken(work: Work, tmp_path: Path) -> None:
     ]
     counts = outcome.notes["mentions"]
     assert isinstance(counts, dict)
-    assert counts["ok"] == 2
+    assert counts["ok"] == 3
 
 
 def test_a_reader_is_asked_for_the_categories_of_the_page_only(work: Work, tmp_path: Path) -> None:

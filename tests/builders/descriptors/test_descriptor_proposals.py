@@ -122,6 +122,16 @@ def test_a_proposer_in_another_script_is_not_understood(work: Work, prompts: Pat
     ]  # fmt: skip
 
 
+def test_a_language_in_latin_letters_is_a_proposal_that_the_refiner_judges(work: Work, prompts: Path) -> None:
+    spanish = ("spanish", [token("cuenco de arroz"), token("samovar")])
+    left = [{"number": "2", "reason": "repeats"}]
+    kept = [{"number": "1", "merges": []}, {"number": "3", "merges": []}]
+    _, descriptors, trail = refined(work, prompts, choosing(kept, left), GPT, spanish)
+    assert descriptors["token"].to_list() == ["Samovar", "bowl of rice"]
+    assert trail.filter(token="cuenco de arroz").select("proposers", "outcome").rows() == [(["spanish"], "repeats")]
+    assert trail.filter(token="Samovar")["proposers"].to_list() == [["gpt", "spanish"]]
+
+
 def test_a_style_that_is_none_is_read_as_the_one_that_claims_least() -> None:
     read = read_descriptor("rug", "festive", "must have")
     assert (read.style, read.necessity) == ("neutral", "optional")

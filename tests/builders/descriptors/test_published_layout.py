@@ -146,3 +146,13 @@ def test_a_file_is_named_after_its_country(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no country is called like this file"):
         read_published([tmp_path / "atlantis.json"])
     assert PUBLISHED_DESCRIPTORS.problems(read_published([tmp_path / "IR.json"])[0]) == []
+
+
+def test_an_activity_that_no_prompt_asks_for_is_not_written_as_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "iran.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
+    prompts_table(tmp_path / "own", ("IR", "wedding", "wedding"))
+    assert taken(tmp_path, "--prompts", "own/prompts.parquet") == (0, "")
+    words = ("--descriptors", "in/descriptors.parquet", "--prompts", "own/prompts.parquet", "--out", "out")
+    assert culturekit("descriptors", "export", *words, cwd=tmp_path).returncode == 0
+    written = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))
+    assert written == {"wedding": LAYOUT["wedding"]}
