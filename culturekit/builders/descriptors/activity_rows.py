@@ -50,14 +50,14 @@ class ActivityDimension:
         }
 
 
-def activities_of(path: Path, *, grid: Sequence[str] = ()) -> pl.DataFrame:
+def activities_of(path: Path, *, grid: Sequence[str] = (), per_category: int = PER_CATEGORY) -> pl.DataFrame:
     """Read the prompts in English that name a country: prompt_id, activity, concept, country.
 
     A prompt of a table without the column `activity` is asked about by its text. Before the table is there, the whole
     grid of some countries can stand for it in a plan.
     """
     if grid and not path.is_file():
-        return whole_grid(grid)
+        return whole_grid(grid, per_category=per_category)
     prompts = read_table(path, PROMPTS).filter(pl.col("country").is_not_null(), language=ENGLISH)
     if prompts.is_empty():
         raise UsageError("no English prompt names a country", where=str(path), expected="prompts of activities")
@@ -65,9 +65,9 @@ def activities_of(path: Path, *, grid: Sequence[str] = ()) -> pl.DataFrame:
     return prompts.select("prompt_id", "concept", "country", activity=said).sort("prompt_id")
 
 
-def whole_grid(isos: Sequence[str]) -> pl.DataFrame:
+def whole_grid(isos: Sequence[str], *, per_category: int = PER_CATEGORY) -> pl.DataFrame:
     """Give as many activities as the prompts of some countries will ask for, under names of a usual length."""
-    unknown = {category: [f"a usual custom {n}" for n in range(PER_CATEGORY)] for category in LOOKED_FOR}
+    unknown = {category: [f"a usual custom {n}" for n in range(per_category)] for category in LOOKED_FOR}
     rows = [
         {"prompt_id": f"{iso}-{category}-{name}", "concept": category, "country": iso, "activity": name}
         for iso in isos

@@ -108,13 +108,13 @@ def wire_ground(
     merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
     activities = run.add(merge_stage(MentionsRead(mentions, sources), merging), ACTIVITIES)
     prompts = run.add(activity_prompts_stage(ActivitiesRead(activities)), roles.PROMPTS)
-    given = PromptsRead(prompts, ground.countries)
+    given = PromptsRead(prompts, ground.countries, ground.per_category)
     proposals = []
     for number, proposer in enumerate(ground.proposers, start=1):
         options = ProposeOptions(proposer, ground.at_most)
         stage = propose_stage(given, options, asking(PROPOSALS, str(number)))
         proposals.append(run.add(stage, PROPOSALS, variant=str(number), plan=asks()))
-    chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries)
+    chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
     refining = refine_stage(chosen, RefineOptions(ground.refiner, ground.at_most), asking(descriptors, ""))
     run.add(refining, descriptors, plan=asks())
     naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), asking(stereotypes, ""))

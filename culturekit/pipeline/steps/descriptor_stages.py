@@ -8,6 +8,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.activities.categories import PER_CATEGORY
 from culturekit.builders.asked_rows import wording
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
 from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
@@ -56,11 +57,12 @@ class PromptsRead:
 
     prompts: Annotated[Path, Field(description="Prompts table; those in English that name a country are asked about.")]
     grid: tuple[str, ...] = ()
-    """Countries whose whole grid the prompts will ask for, for a plan before they are there."""
+    per_category: int = PER_CATEGORY
+    """Countries whose whole grid the prompts will ask for, and how large it is, for a plan before they are there."""
 
     def activities(self) -> pl.DataFrame:
         """Read them."""
-        return activities_of(self.prompts, grid=self.grid)
+        return activities_of(self.prompts, grid=self.grid, per_category=self.per_category)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,13 @@ class ProposalReads:
     prompts: Annotated[Path, Field(description="Prompts table that was proposed for.")]
     proposals: Annotated[Numbered, Field(description="Table that `descriptors propose` wrote; one for each proposer.")]
     grid: tuple[str, ...] = ()
+    per_category: int = PER_CATEGORY
 
     def cells(self, at_most: int) -> list[Cell]:
         """Gather what is chosen from; before all of it is there, as much as it can be."""
         if all(path.is_file() for path in (self.prompts, *self.proposals.places)):
             return cells_of(self.prompts, self.proposals.places)
-        rows = list(dimensions_of(activities_of(self.prompts, grid=self.grid)))
+        rows = list(dimensions_of(activities_of(self.prompts, grid=self.grid, per_category=self.per_category)))
         return cells_ahead(rows, proposers=len(self.proposals.places), at_most=at_most)
 
 

@@ -89,6 +89,14 @@ def test_the_authors_models_are_planned_before_anything_is_there(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_smaller_grid_is_planned_as_small_as_it_is(tmp_path: Path) -> None:
+    ground = Ground.model_validate({**SIMULATED, "countries": ["IR", "US"], "per_category": 2})
+    steps = {step.stage.name: step.stage for step in wired(tmp_path / "run", ground).steps}
+    for name in ("proposals-1", "descriptors"):
+        plan = asks()(ToPlan(steps[name], "to do", tmp_path / "run" / name, False, {}))
+        assert plan.units == 2 * (2 * 5 + 6) * 5
+
+
 def test_a_ground_without_a_refiner_is_refused() -> None:
     with pytest.raises(ValidationError, match="refiner"):
         Ground.model_validate({name: value for name, value in SIMULATED.items() if name != "refiner"})
