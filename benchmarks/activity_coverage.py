@@ -34,8 +34,8 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
 from culturekit.pipeline.cultivate.wiring import CORRECTED
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_gap_stages import gaps_in, grouped_values_stage
 from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_answers, scene_items_stage, write_marks
+from culturekit.pipeline.steps.scene_score_stages import gaps_in, grouped_values_stage
 from culturekit.pipeline.steps.scene_stages import candidates, said_of
 from culturekit.records.schemas import (
     ANNOTATIONS,

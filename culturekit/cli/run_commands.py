@@ -62,14 +62,18 @@ def run(
 
 
 def demo(
-    workdir: Workdir = None, workers: Workers = None, engine: EngineSpec = "local", as_json: AsJson = False
+    recipe: Annotated[str, typer.Argument(help="Which recipe: cube or cultivate.")] = "cube",
+    workdir: Workdir = None,
+    workers: Workers = None,
+    engine: EngineSpec = "local",
+    as_json: AsJson = False,
 ) -> None:
-    """Run the cube recipe on what comes with culturekit: which of these five models is lying?"""
-    from culturekit.config.load import find_recipe, load_recipe
+    """Run a recipe on what comes with culturekit; of cube: which of these five models is lying?"""
+    from culturekit.config.load import find_recipe, load_any_recipe
 
     run_all(
-        load_recipe(find_recipe("cube")),
-        workdir or RUNS / "cube",
+        load_any_recipe(find_recipe(recipe)),
+        workdir or RUNS / recipe,
         until=None,
         workers=workers,
         engine=engine,
@@ -186,8 +190,7 @@ def report(
 ) -> None:
     """Write the report of a run: one HTML file, thumbnails beside it; of several runs, a page that compares them."""
     from culturekit.pipeline.several_runs import several_runs_stage
-    from culturekit.pipeline.steps.report_stage import folders_of, report_stage
+    from culturekit.pipeline.steps.report_stage import report_of
 
-    alone = len(run_folders) == 1
-    stage = report_stage(folders_of(run_folders[0])) if alone else several_runs_stage(run_folders)
+    stage = report_of(run_folders[0]) if len(run_folders) == 1 else several_runs_stage(run_folders)
     run_one(stage, out, wait=wait, as_json=as_json)

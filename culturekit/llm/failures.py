@@ -69,24 +69,24 @@ LONGEST_HINT = 10 * 365 * 86_400.0
 DURATION = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)s")
 
 
-def failure_of(status: int, headers: Mapping[str, str], body: bytes, *, now: float | None = None) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell from status, headers (names in small letters) and body what became of a request."""
-    error = read_error(body)
-    kind, advice = judged(status, error)
-    moment = time.time() if now is None else now
-    wait = wait_of(headers, list(error.details), now=moment) if kind in PASSING else None
-    detail = " ".join(part for part in (f"HTTP {status}.", sentence(error.message), ADVICE.get(advice, "")) if part)
-    return Failure(kind, detail, status=status, wait=wait, raw=body)
+    kind, wait, detail = told_by(status, read_error(body), headers)
+    return Failure(kind, f"HTTP {status}. {detail}".rstrip(), status=status, wait=wait, raw=body)
 
 
-def failure_within(error: ErrorBody, headers: Mapping[str, str], body: bytes, *, now: float | None = None) -> Failure:
+def failure_within(error: ErrorBody, headers: Mapping[str, str], body: bytes) -> Failure:
     """Tell what an error means that came with status 200."""
     status = error.number if 400 <= error.number < 600 else 200
+    kind, wait, detail = told_by(status, error, headers)
+    return Failure(kind, f"An error inside HTTP 200. {detail}".rstrip(), status=200, wait=wait, raw=body)
+
+
+def told_by(status: int, error: ErrorBody, headers: Mapping[str, str]) -> tuple[FailureKind, float | None, str]:
+    """Give the kind of an error, the wait that it asks for, and what it says with the advice that belongs to it."""
     kind, advice = judged(status, error)
-    moment = time.time() if now is None else now
-    wait = wait_of(headers, list(error.details), now=moment) if kind in PASSING else None
-    detail = " ".join(p for p in ("An error inside HTTP 200.", sentence(error.message), ADVICE.get(advice, "")) if p)
-    return Failure(kind, detail, status=200, wait=wait, raw=body)
+    wait = wait_of(headers, list(error.details), now=time.time()) if kind in PASSING else None
+    return kind, wait, " ".join(filter(None, (sentence(error.message), ADVICE.get(advice, ""))))
 
 
 def judged(status: int, error: ErrorBody) -> tuple[FailureKind, str]:

@@ -42,13 +42,13 @@ def figure_in(row: Mapping[str, Any], *, suffix: str = "") -> Figure:
     return Figure(value, low, high, count, place)
 
 
-def limits_of(found: Figure | None, *, between: str = ", ", digits: int = 3) -> str:
+def limits_of(found: Figure | None, *, between: str = ", ") -> str:
     """Write the limits of a score; words where they tell nothing, nothing where there are none."""
     if found is None or math.isnan(found.value) or found.low is None or found.high is None:
         return ""
     if found.high - found.low > TELLS_NOTHING:
         return FEW
-    return f"{found.low:.{digits}f}{between}{found.high:.{digits}f}"
+    return f"{found.low:.3f}{between}{found.high:.3f}"
 
 
 def text_of(found: Figure | None) -> str:

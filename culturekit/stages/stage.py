@@ -73,7 +73,7 @@ def record_of(path: Path) -> InputRecord:
         if manifest is None:
             raise UsageError("not a finished stage folder", where=str(path), expected="a folder with a manifest.json")
         check_sizes(path, manifest)
-        return InputRecord(manifest.sha256, path.name, stage=manifest.stage)
+        return InputRecord(manifest.sha256, manifest.stage, stage=manifest.stage)
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
     content = digest_file(path)

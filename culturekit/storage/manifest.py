@@ -29,7 +29,7 @@ JOURNAL = "journal"
 
 
 class InputRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One input: its content by hash, and what it is called, never where it lies."""
+    """One input: its content by hash, and what it is: the name of a file, the stage of a folder, never its place."""
 
     sha256: str
     name: str

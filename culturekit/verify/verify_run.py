@@ -12,6 +12,7 @@ from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
+from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
 from culturekit.verify.tables.check_journals import check_journals, check_spending
@@ -62,6 +63,9 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("replies", check_filter, "filter"),
     each("replies", check_completion, "completion"),
     each("replies", check_judged, "answers", "judge", "questions", "tag", "vqascore"),
+    each("activities", check_activities, "merge-activities"),
+    each("prompts", check_activity_prompts, "activity-prompts"),
+    each("descriptors", check_descriptors, "refine-descriptors"),
     check_images,
     each("replies", check_scene_replies, "judge-extract", "judge-likert", "judge-stereotypes"),
     each("truth", check_truth, "truth"),

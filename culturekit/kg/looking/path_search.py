@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 __all__ = ["PathCount", "distances_below", "paths_to"]
 
+PATHS_AT_MOST = 10_000
+"""How many paths are counted before it says `more`."""
+
 STEPS_AT_MOST = 400_000
 """How many steps a search takes before it says `more`: about a second."""
 
@@ -40,8 +43,6 @@ def paths_to(
     *,
     show: int,
     wanted: Callable[[tuple[int, ...]], bool] = lambda path: True,
-    count: int = 10_000,
-    steps: int = STEPS_AT_MOST,
 ) -> PathCount:
     """Count the wanted paths from roots to an item, each within the limit of its root, and keep the first `show`.
 
@@ -52,7 +53,7 @@ def paths_to(
     for distances in below:
         for node, distance in distances.items():
             nearest[node] = min(distance, nearest.get(node, distance))
-    search = Search(parents, limits, nearest, steps)
+    search = Search(parents, limits, nearest, STEPS_AT_MOST)
     shown: list[tuple[int, ...]] = []
     counted = 0
     for length in range(1, max(limits.values(), default=0) + 1):
@@ -60,7 +61,7 @@ def paths_to(
         for path in filter(wanted, search.of_length((item,), length)):
             counted += 1
             found.append(path)
-            if counted >= count:
+            if counted >= PATHS_AT_MOST:
                 search.stopped = True
         shown += sorted(found)[: show - len(shown)]
         if search.stopped:

@@ -1,6 +1,5 @@
 """What it would cost to have a language model filter the candidates: requests, tokens, and money only where priced."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +38,6 @@ def filter_cost(
     countries: int,
     *,
     wording: str,
-    follow: Sequence[str] = ("P31",),
     prices: tuple[float, float] | None = None,
 ) -> FilterCost:
     """Estimate tokens from the wording, the labels and descriptions, and the QIDs that go with each candidate.
@@ -51,7 +49,7 @@ def filter_cost(
         pl.col("label", "description").str.len_bytes().fill_null(0).cast(pl.UInt64).sum()
     )
     classes = tables.statements.filter(
-        pl.col("property").is_in(list(follow)), pl.col("rank") != "deprecated", pl.col("value").is_not_null()
+        pl.col("property") == "P31", pl.col("rank") != "deprecated", pl.col("value").is_not_null()
     ).join(wanted, on="number", how="semi")
     digits = classes.select(pl.col("value").cast(pl.String).str.len_bytes().cast(pl.UInt64).sum(), n=pl.len())
     (label_bytes, description_bytes), (class_digits, n_classes) = (

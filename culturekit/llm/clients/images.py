@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-from typing import Literal
 
 from PIL import Image as Picture
 
@@ -13,13 +12,10 @@ from culturekit.storage.picture_reading import Pixels
 __all__ = ["LONGEST_SIDE", "image_of"]
 
 LONGEST_SIDE = 1024
-JPEG_QUALITY = 92
-
-Encoding = Literal["png", "jpeg"]
 
 
-def image_of(pixels: Pixels, *, longest: int = LONGEST_SIDE, encoding: Encoding = "png") -> Image:
-    """Scale the longer side of a picture down to at most `longest` pixels, and write it.
+def image_of(pixels: Pixels, *, longest: int = LONGEST_SIDE) -> Image:
+    """Scale the longer side of a picture down to at most `longest` pixels, and write it in the one way.
 
     Nothing of a file but its pixels remains: no place, no camera, no thumbnail.
     """
@@ -30,15 +26,7 @@ def image_of(pixels: Pixels, *, longest: int = LONGEST_SIDE, encoding: Encoding 
     if scale < 1:
         size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
         picture = picture.resize(size, Picture.Resampling.LANCZOS)
-    return written(picture, encoding)
-
-
-def written(picture: Picture.Image, encoding: Encoding) -> Image:
-    """Write pixels, and nothing else, in the one way that gives the same bytes each time."""
     held = io.BytesIO()
-    if encoding == "png":
-        picture.save(held, "PNG", compress_level=6)
-    else:
-        picture.save(held, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    picture.save(held, "PNG", compress_level=6)
     content = held.getvalue()
-    return Image(content, f"image/{encoding}", hashlib.sha256(content).hexdigest(), picture.width, picture.height)
+    return Image(content, "image/png", hashlib.sha256(content).hexdigest(), picture.width, picture.height)

@@ -33,21 +33,19 @@ class DSGScore:
     answered: NDArray[np.bool_]
 
 
-def check_questions(parents: Mapping[str, Sequence[str]], *, where: str = "") -> None:
+def check_questions(parents: Mapping[str, Sequence[str]]) -> None:
     """Refuse questions whose parents are unknown, or that depend on themselves.
 
     Args:
         parents: question -> the questions that must be answered yes before it means anything.
-        where: what the questions are of, for the error.
     """
     if not parents:
-        raise UsageError("there are no questions", where=where)
+        raise UsageError("there are no questions")
     for question, above in parents.items():
         for parent in above:
             if parent not in parents:
                 raise UsageError(
                     f"question {question!r} depends on one that is not there",
-                    where=where,
                     expected=f"one of {', '.join(sorted(map(repr, parents)))}",
                     found=repr(parent),
                 )
@@ -55,7 +53,7 @@ def check_questions(parents: Mapping[str, Sequence[str]], *, where: str = "") ->
         TopologicalSorter(dict(parents)).prepare()
     except CycleError as error:
         circle = " -> ".join(map(repr, error.args[1]))
-        raise UsageError("questions depend on each other in a circle", where=where, found=circle) from error
+        raise UsageError("questions depend on each other in a circle", found=circle) from error
 
 
 def dsg_score(

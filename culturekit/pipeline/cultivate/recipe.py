@@ -20,6 +20,7 @@ from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.ahead.composite import Reduce
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.statistics.intervals import Target
+from culturekit.pipeline.cultivate.ground import Ground
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
@@ -112,6 +113,9 @@ class Cultivate(AnyRecipe):
 
     recipe: Literal["cultivate"]
     tables: Tables | None = None
+    ground: Annotated[
+        Ground | None, Field(description="Pages, and who makes activities, descriptors and stereotypes of them.")
+    ] = None
     models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=10)
     real: RealImages
@@ -137,6 +141,13 @@ class Cultivate(AnyRecipe):
     def going_on(self, wanted: bool) -> Self:
         """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
         return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self
+
+    @model_validator(mode="after")
+    def one_ground(self) -> Self:
+        """Make sure that prompts and descriptors come from one place."""
+        if (self.tables is None) == (self.ground is None):
+            raise ValueError("prompts and descriptors are made (ground) or given (tables); give one of them")
+        return self
 
     @model_validator(mode="after")
     def people_know_the_truth(self) -> Self:

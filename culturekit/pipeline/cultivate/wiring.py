@@ -24,6 +24,7 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
+from culturekit.pipeline.cultivate.ground import wire_ground
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks
@@ -39,25 +40,48 @@ from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.question_stages import vqascore_stage
 from culturekit.pipeline.steps.reference_stages import choose_stage
-from culturekit.pipeline.steps.scene_gap_stages import gaps_of_scores_stage, grouped_values_stage
+from culturekit.pipeline.steps.report_stage import scene_report_stage
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
 from culturekit.pipeline.steps.scene_people_stages import MARKED, marks_stage, scene_items_stage, simulated_marks_stage
+from culturekit.pipeline.steps.scene_score_stages import (
+    breakdown_stage,
+    gaps_of_scores_stage,
+    grouped_values_stage,
+    others_stage,
+    raters_stage,
+)
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
 from culturekit.pipeline.steps.table_stages import table_stage
 from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.scenes import scene_page
 from culturekit.stages import roles
 from culturekit.stages.roles import REAL_IMAGES, Role
 from culturekit.stages.run import Run
+from culturekit.stages.scene_roles import (
+    AHEAD,
+    AHEAD_TRUTH,
+    BREAKDOWN,
+    BY_GROUP,
+    CANDIDATE_SCORES,
+    CANDIDATES,
+    CORRECTED_GAPS,
+    EXTRACTED,
+    ITEMS,
+    JUDGED_BY,
+    LIKERT,
+    MARKS,
+    OTHERS,
+    PHRASES,
+    RATERS,
+    STEREOTYPED,
+    TRUTH,
+)  # fmt: skip
+from culturekit.stages.scene_roles import DESCRIPTORS as SCENE_DESCRIPTORS
+from culturekit.stages.scene_roles import STEREOTYPES as SCENE_STEREOTYPES
 
 __all__ = ["CULTIVATE"]
 
-EXTRACTED, STEREOTYPED = Role("extracted-{model}", "judgments"), Role("stereotyped-{model}", "judgments")
-LIKERT, TRUTH = Role("likert-{model}-by-{variant}", "judgments"), Role("truth-{model}", "judgments")
-DESCRIPTORS_OF, STEREOTYPES_OF = Role("descriptors", "descriptors"), Role("stereotypes", "stereotypes")
-CANDIDATES, CANDIDATE_SCORES = Role("real-candidates", "images"), Role("real-scores")
-PHRASES, AHEAD, AHEAD_TRUTH = Role("phrases"), Role("ahead", "scores"), Role("ahead-truth", "scores")
-ITEMS, MARKS, BY_GROUP = Role("to-mark-items", "scene_items"), Role("marks", "annotations"), Role("by-group", "values")
-JUDGED_BY, CORRECTED_GAPS = Role("judged-{variant}", "scores"), Role("corrected-gaps", "scores")
 CORRECTED = {**MARKED, "exag": "exag"}
 """The question of the form, or what follows from it, that puts a metric right."""
 
@@ -74,6 +98,13 @@ def cultivate(recipe: Cultivate, run: Run) -> None:
     wire_scores(recipe, run, everybody)
     if recipe.people is not None:
         wire_people(recipe, run)
+    run.add(scene_report_stage(RunFolders(run.root, run.models, run.stages)), roles.REPORT)
+
+
+def headline(run: Run) -> Iterable[str]:
+    """Say in a sentence what the judge alone gets wrong."""
+    read = RunFolders(run.root, run.models, run.stages)
+    return scene_page(read).verdict if run.has(roles.REPORT) else ()
 
 
 def asking(recipe: Cultivate, run: Run, role: Role, model: str = "", variant: str = "") -> LlmOptions:
@@ -82,11 +113,17 @@ def asking(recipe: Cultivate, run: Run, role: Role, model: str = "", variant: st
 
 
 def wire_tables(recipe: Cultivate, run: Run) -> None:
-    """Take in prompts, descriptors and stereotypes, or make them."""
-    if recipe.tables is not None:
+    """Make prompts, descriptors and stereotypes, or take them in."""
+    if recipe.ground is not None:
+
+        def ground_asking(role: Role, variant: str) -> LlmOptions:
+            return asking(recipe, run, role, variant=variant)
+
+        wire_ground(run, recipe.ground, ground_asking, descriptors=SCENE_DESCRIPTORS, stereotypes=SCENE_STEREOTYPES)
+    elif recipe.tables is not None:
         run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
-        run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), DESCRIPTORS_OF)
-        run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), STEREOTYPES_OF)
+        run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), SCENE_DESCRIPTORS)
+        run.add(table_stage(Path(recipe.tables.stereotypes), STEREOTYPES), SCENE_STEREOTYPES)
 
 
 def wire_real(recipe: Cultivate, run: Run) -> None:
@@ -112,7 +149,7 @@ def images_of(run: Run, model: str) -> Path:
 
 def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
     """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
-    images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(STEREOTYPES_OF)
+    images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(SCENE_STEREOTYPES)
     extract = extract_stage(ExtractReads(images), SceneOptions(recipe.extractor), asking(recipe, run, EXTRACTED, model))
     run.add(extract, EXTRACTED, model, plan=asks())
     stereotyped = stereotype_scores_stage(
@@ -136,7 +173,7 @@ def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]
 def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
     """Compare what was said of images, and what they truly show, with what they should show."""
     said, true = (by_folder(run, role, everybody) for role in (EXTRACTED, TRUTH))
-    texts = (run.table(DESCRIPTORS_OF), *said.values(), *(true.values() if recipe.truthful else ()))
+    texts = (run.table(SCENE_DESCRIPTORS), *said.values(), *(true.values() if recipe.truthful else ()))
     run.add(embed_stage(EmbedSource(texts=texts), EmbedOptions(recipe.encoder)), PHRASES)
     options = AheadOptions(
         REAL_IMAGES, recipe.scores.tau, recipe.scores.quantile, recipe.scores.aggregate, recipe.scores.reduce,
@@ -146,7 +183,7 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
         AheadReads,
         Numbered({f"images-{model}": images_of(run, model) for model in everybody}),
         run.table(roles.PROMPTS),
-        run.table(DESCRIPTORS_OF),
+        run.table(SCENE_DESCRIPTORS),
         phrases=PhraseVectors(run.folder(PHRASES)),
     )
     stereotyped = Numbered(by_folder(run, STEREOTYPED, everybody))
@@ -154,13 +191,15 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
     if recipe.truthful:
         exact = replace(options, quantile=None, tau=recipe.scores.tau or DEFAULT_TAU)
         run.add(ahead(reads(extracted=Numbered(true), stereotypes=Numbered(true)), exact), AHEAD_TRUTH)
+    matches = run.table(AHEAD, file="descriptor_matches.parquet")
+    run.add(breakdown_stage(run.values_of(AHEAD), matches, run.table(roles.PROMPTS), run.models), BREAKDOWN)
     options_of_gaps = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
     run.add(gaps(GapReads(ValueTables([run.values_of(AHEAD)])), options_of_gaps), roles.GAPS)
 
 
 def wire_people(recipe: Cultivate, run: Run) -> None:
     """Hand out forms, import answers, hold metrics against them, and put the judge right."""
-    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(DESCRIPTORS_OF)
+    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(SCENE_DESCRIPTORS)
     if wanted is None:
         return
     images = list(run.tables(roles.IMAGES).values())
@@ -209,8 +248,20 @@ def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
     asked = recipe.people.asked
     options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
     rated = run.add(aggregate_stage(files, options), roles.RATINGS)
-    how = MetaOptions(by=asked.pools, confidence=asked.confidence, resamples=asked.resamples, seed=recipe.seed)
-    run.add(meta(MetaReads(ValueTables([run.values_of(AHEAD)]), rated), how), roles.META)
+    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
+    likert = {
+        LIKERT.folder(model, variant): run.table(LIKERT, model, variant)
+        for model in run.models
+        for variant in run.variants(LIKERT, model)
+    }
+    raters = run.add(raters_stage(likert, images, prompts, marks), RATERS)
+    others = run.add(others_stage(images, prompts, marks), OTHERS)
+    how = MetaOptions(
+        by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
+        resamples=asked.resamples, seed=recipe.seed,
+    )  # fmt: skip
+    values = ValueTables([run.values_of(AHEAD), raters])
+    run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)
 
 
-CULTIVATE = RecipeKind(Cultivate, cultivate)
+CULTIVATE = RecipeKind(Cultivate, cultivate, headline)

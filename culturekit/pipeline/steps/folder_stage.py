@@ -72,7 +72,7 @@ class ImageFolder:
         listing, naming = self.listing()
         listing = hashed(listing, final.with_name(f".{final.name}.hashes"))
         self.read = listing, naming
-        return InputRecord(content_of(listing), self.root.resolve().name)
+        return InputRecord(content_of(listing), "a folder of images")
 
     def known(self, scratch: Path) -> tuple[KnownPrompts | None, Names]:
         """Read the prompts, and what countries and artifacts are called."""

@@ -7,11 +7,16 @@ import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
+from culturekit.records.work import Outcome, Work
 from culturekit.report.run_folders import RunFolders
+from culturekit.report.scenes import render_scenes, scene_page
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage
+from culturekit.storage.atomic import write_atomically
 
-__all__ = ["RECIPE_RECORD", "folders_of", "report_stage"]
+__all__ = ["RECIPE_RECORD", "folders_of", "report_of", "report_stage", "scene_report_stage"]
+
+CUBE, CULTIVATE = "cube", "cultivate"
 
 RECIPE_RECORD = "recipe.json"
 """The recipe as it was run, everything filled in: it lies beside the stage folders."""
@@ -30,6 +35,19 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     )
 
 
+def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
+    """Write the report of a run of the kind `cultivate`."""
+
+    def write(work: Work) -> Outcome:
+        data = scene_page(run)
+        page = render_scenes(data).encode("utf-8")
+        write_atomically(work.out / "report.html", page)
+        return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
+
+    inputs = {stage: run.root / stage for stage in run.stages}
+    return Stage(name, "scene-report", 1, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
+
+
 class RecordedModel(msgspec.Struct):
     """A model as the recipe record names it."""
 
@@ -42,17 +60,29 @@ class RecordedRun(msgspec.Struct):
     models: Sequence[RecordedModel]
     stages: Sequence[str]
     countries_file: str | None = None
+    recipe: str = CUBE
 
 
-def folders_of(root: Path) -> RunFolders:
-    """Read from a run's recipe record which models and which stages it has."""
+def report_of(root: Path) -> Stage:
+    """Give the stage that writes the report of a finished run again."""
+    run = folders_of(root)
+    return scene_report_stage(run) if recorded(root).recipe == CULTIVATE else report_stage(run)
+
+
+def recorded(root: Path) -> RecordedRun:
+    """Read the record of a run's recipe."""
     path = root / RECIPE_RECORD
     try:
-        run = msgspec.json.decode(path.read_bytes(), type=RecordedRun)
+        return msgspec.json.decode(path.read_bytes(), type=RecordedRun)
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError) as error:
         raise UsageError(
             "not the folder of a run", where=str(root), expected=f"a folder with a {RECIPE_RECORD}"
         ) from error
+
+
+def folders_of(root: Path) -> RunFolders:
+    """Read from a run's recipe record which models and which stages it has."""
+    run = recorded(root)
     if run.countries_file and Path(run.countries_file).is_file():
         use_countries_of_recipe(Path(run.countries_file))
     if not run.models:

@@ -1,0 +1,186 @@
+"""The stages beside AHEaD: gaps between groups of countries, judged, corrected and true; parts of scores; raters."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.value_files import roles
+from culturekit.metrics.scoring.ahead_tables import ANSWERED
+from culturekit.metrics.scoring.score_rows import Row, scored
+from culturekit.records.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, IMAGES, JUDGMENTS, PROMPTS, SCORES, VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.digests import canonical_json
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["breakdown_stage", "gaps_of_scores_stage", "grouped_values_stage", "others_stage", "raters_stage"]
+
+ALL = "all"
+"""What stands in the column model where all models that are evaluated are taken together."""
+
+ANYBODY = "one person"
+"""Whose ratings stand beside the metrics: those of one person an image; the other people of the image are apart."""
+
+TRUTH = "truth"
+
+
+def grouped_values_stage(values: Path, scheme: str, metrics: Sequence[str], *, name: str = "by-group") -> Stage:
+    """Put values that stand under countries under groups of these as well, so that people can put groups right."""
+
+    def run(work: Work) -> Outcome:
+        own = read_table(values, VALUES).filter(pl.col("metric").is_in(list(metrics)))
+        side = pl.col("country").replace_strict(dict(country_groups(scheme)), default=None, return_dtype=pl.String)
+        grouped = own.with_columns(group=side, country=pl.lit(None, pl.String)).drop_nulls("group")
+        write_table(work.out, VALUES, pl.concat([own, grouped]).select(list(VALUES.schema)))
+        return Outcome({"values": own.height + grouped.height})
+
+    return Stage(name, "grouped-values", 1, run, {"values": values}, {"scheme": scheme, "metrics": list(metrics)})
+
+
+def gaps_of_scores_stage(
+    judged: Mapping[str, Path], truth: Path | None, scheme: str, *, name: str = "corrected-gaps"
+) -> Stage:
+    """Subtract scores of groups of countries: as a judge has them, put right by people, and, where known, true."""
+
+    def run(work: Work) -> Outcome:
+        tables = [(read_table(path, SCORES), "") for path in judged.values()]
+        known = {metric for table, _ in tables for metric in table["metric"]}
+        tables += [] if truth is None else [(read_table(truth, SCORES).filter(pl.col("metric").is_in(known)), TRUTH)]
+        rows = [row for table, labels in tables for row in gaps_in(table, labels, scheme)]
+        write_table(work.out, SCORES, scored(rows, left_out={}).scores)
+        return Outcome({"scores": len(rows)})
+
+    inputs = {**roles("judged", list(judged.values())), **({} if truth is None else {"truth": truth})}
+    return Stage(name, "gaps-of-scores", 1, run, inputs, {"scheme": scheme})
+
+
+def gaps_in(table: pl.DataFrame, labels: str, scheme: str) -> Iterator[Row]:
+    """Subtract the second group of a scheme from the first, for each score that both have."""
+    a, b = sorted(set(country_groups(scheme).values()))[:2]
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in table.filter(pl.col("group").is_in([a, b])).iter_rows(named=True):
+        about = orjson.loads(row["params"])
+        kind = labels or str(about.get("labels", "judged"))
+        key = (row["metric"], row["model"], row["benchmark"], row["concept"], kind, about.get("pool"))
+        found.setdefault(key, {})[row["group"]] = (row, about)
+    for (metric, model, benchmark, concept, kind, pool), sides in found.items():
+        if sides.keys() != {a, b}:
+            continue
+        (first, about), (second, _) = sides[a], sides[b]
+        value = first["value"] - second["value"]
+        low, high = limits(first, second)
+        params = {"metric": metric, "labels": kind, "pool": pool, "scheme": scheme, "a": a, "b": b,
+                  "target": about.get("target"), "confidence": about.get("confidence")}  # fmt: skip
+        yield {
+            "metric": "group_gap", "model": model, "benchmark": benchmark, "concept": concept, "country": None,
+            "group": f"{a} - {b}", "params": canonical_json(params).decode(), "value": value, "ci_low": low,
+            "ci_high": high, "n": first["n"] + second["n"], "unit": first["unit"],
+        }  # fmt: skip
+
+
+def limits(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Give the limits of a difference of scores of other images: their distances from the values add in squares."""
+    ends = [row[end] for row in (first, second) for end in ("ci_low", "ci_high")]
+    if any(end is None or not math.isfinite(end) for end in ends):
+        return None, None
+    value = first["value"] - second["value"]
+    below = math.hypot(first["value"] - first["ci_low"], second["ci_high"] - second["value"])
+    above = math.hypot(first["ci_high"] - first["value"], second["value"] - second["ci_low"])
+    return value - below, value + above
+
+
+def breakdown_stage(
+    values: Path, matches: Path, prompts: Path, models: Sequence[str], *, name: str = "breakdown"
+) -> Stage:
+    """Average ALIGN by country and dimension, and FAITH by category: of each model and of all, each prompt alike."""
+
+    def run(work: Work) -> Outcome:
+        about = read_table(prompts, PROMPTS).select("prompt_id", "concept", "country")
+        met = read_table(matches, DESCRIPTOR_MATCHES).filter(pl.col("side") == "reference")
+        shown = met.group_by("model", "prompt_id", "dimension").agg(value=pl.col("covered").sort().mean())
+        by_dimension = averaged(shown.join(about, on="prompt_id"), models, ("country", "dimension"), "align")
+        faith = read_table(values, VALUES).filter(metric="faith").drop("concept", "country")
+        own = faith.group_by("model", "prompt_id").agg(pl.col("value").sort().mean()).join(about, on="prompt_id")
+        parts = [averaged(own, models, by, "faith") for by in (("concept",), ("country", "concept"))]
+        table = pl.concat([by_dimension, *parts]).select(list(SCORES.schema))
+        write_table(work.out, SCORES, table)
+        return Outcome({"scores": table.height})
+
+    inputs = {"values": values, "matches": matches, "prompts": prompts}
+    return Stage(name, "scene-breakdown", 1, run, inputs, {"models": list(models)})
+
+
+def averaged(means: pl.DataFrame, models: Sequence[str], by: tuple[str, ...], metric: str) -> pl.DataFrame:
+    """Average the means of prompts over each model, and over all."""
+    own = means.filter(pl.col("model").is_in(list(models)))
+    both = pl.concat([own, own.with_columns(model=pl.lit(ALL))]).sort("prompt_id", "model")
+    found = both.group_by("model", *by, maintain_order=True).agg(
+        pl.col("value").sort().mean(), n=pl.len().cast(pl.UInt64)
+    )
+    nothing, number = pl.lit(None, pl.String), pl.lit(None, pl.Float64)
+    missing = [nothing.alias(name) for name in ("concept", "country") if name not in by]
+    said = pl.struct("dimension").struct.json_encode() if "dimension" in by else pl.lit("{}")
+    return found.with_columns(
+        *missing, metric=pl.lit(metric), benchmark=pl.lit("cultivate"), group=nothing, ci_low=number, ci_high=number,
+        unit=pl.lit("share"), params=said,
+    ).select(list(SCORES.schema))  # fmt: skip
+
+
+def raters_stage(
+    likert: Mapping[str, Path], images: Sequence[Path], prompts: Path, marks: Path, *, name: str = "raters"
+) -> Stage:
+    """Write what vision models rate, and what one person of each image rates, as values of these images."""
+
+    def run(work: Work) -> Outcome:
+        about = placed(images, prompts)
+        said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in likert.values()])
+        rated = said.filter(pl.col("outcome").is_in(ANSWERED)).select("image_id", "value", by="judge", what="item")
+        first = ratings_of(marks).filter(pl.col("turn") == 0)
+        person = first.select("image_id", "value", by=pl.lit(ANYBODY), what="criterion")
+        write_table(work.out, VALUES, as_values(pl.concat([rated, person]), about))
+        return Outcome({"values": rated.height + person.height})
+
+    inputs = {"prompts": prompts, "marks": marks, **dict(likert), **roles("images", list(images))}
+    return Stage(name, "rater-values", 1, run, inputs)
+
+
+def others_stage(images: Sequence[Path], prompts: Path, marks: Path, *, name: str = "others") -> Stage:
+    """Write what the other people of each image rate on average, to hold one person against."""
+
+    def run(work: Work) -> Outcome:
+        rest = ratings_of(marks).filter(pl.col("turn") > 0)
+        means = rest.group_by("image_id", what="criterion").agg(pl.col("value").sort().mean())
+        others = means.with_columns(by=pl.lit("other people"))
+        write_table(work.out, VALUES, as_values(others, placed(images, prompts)))
+        return Outcome({"values": others.height})
+
+    return Stage(name, "other-values", 1, run, {"prompts": prompts, "marks": marks, **roles("images", list(images))})
+
+
+def placed(images: Sequence[Path], prompts: Path) -> pl.DataFrame:
+    """Say of each image which model made it, for which prompt and country."""
+    made = pl.concat([read_table(path, IMAGES).select("image_id", "model", "prompt_id", "repeat") for path in images])
+    return made.join(read_table(prompts, PROMPTS).select("prompt_id", "country"), on="prompt_id")
+
+
+def ratings_of(marks: Path) -> pl.DataFrame:
+    """Number the people who rate an image, by name."""
+    table = read_table(marks, ANNOTATIONS).filter(pl.col("criterion").is_in(["faith", "hal", "exag"]))
+    turn = pl.int_range(pl.len()).over("item_id", "criterion")
+    ordered = table.sort("item_id", "criterion", "annotator").with_columns(turn=turn)
+    return ordered.select("criterion", "value", "turn", image_id="item_id")
+
+
+def as_values(rated: pl.DataFrame, about: pl.DataFrame) -> pl.DataFrame:
+    """Write ratings as values of the metric `rating`."""
+    params = pl.struct("by", of="what").struct.json_encode()
+    rows = rated.join(about, on="image_id").with_columns(
+        metric=pl.lit("rating"), benchmark=pl.lit("cultivate"), concept=pl.lit(None, pl.String),
+        group=pl.lit(None, pl.String), params=params, item="image_id",
+    )  # fmt: skip
+    return rows.select(list(VALUES.schema))

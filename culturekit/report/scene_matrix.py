@@ -1,0 +1,51 @@
+"""How metrics follow each other, drawn as a matrix of tints."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from culturekit.report.inert import inert
+
+__all__ = ["matrix_picture"]
+
+SIDE, LEFT, TOP, FOOT, MOST = 54, 200, 10, 150, 30
+
+
+def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:
+    """Draw correlations: filled where they rise together, ringed where one falls as the other rises."""
+    size = SIDE * len(names)
+    parts = [
+        f'<svg class="chart matrix" viewBox="0 0 {LEFT + size + 10} {TOP + size + FOOT}" role="img" '
+        'aria-labelledby="matrix-title">',
+        '<title id="matrix-title">How the metrics follow each other; the table below has the numbers</title>',
+    ]
+    for row, a in enumerate(names):
+        middle = TOP + SIDE * row + SIDE / 2
+        parts.append(f'<text x="{LEFT - 10}" y="{middle + 5:.0f}" text-anchor="end">{shown(a)}</text>')
+        x, y = LEFT + SIDE * row + SIDE / 2, TOP + size + 14
+        parts.append(
+            f'<text x="{x:.0f}" y="{y}" text-anchor="end" transform="rotate(-40 {x:.0f} {y})">{shown(a)}</text>'
+        )
+        for column, b in enumerate(names):
+            parts += cell(LEFT + SIDE * column, TOP + SIDE * row, 1.0 if a == b else found.get((a, b)))
+    return "\n".join([*parts, "</svg>"])
+
+
+def cell(x: float, y: float, value: float | None) -> list[str]:
+    """Draw one correlation: a circle as large as it is strong, and its number."""
+    frame = f'<rect class="frame" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>'
+    if value is None or value != value:
+        return [frame]
+    radius = (SIDE / 2 - 3) * min(abs(value), 1.0)
+    kind = "mapped" if value >= 0 else "open"
+    text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return [
+        frame,
+        f'<circle class="{kind} tinted" cx="{x + SIDE / 2}" cy="{y + SIDE / 2}" r="{radius:.1f}"/>',
+        f'<text x="{x + SIDE / 2}" y="{y + SIDE / 2 + 5}" text-anchor="middle">{text}</text>',
+    ]
+
+
+def shown(text: str) -> str:
+    """Write a name that came from outside, no longer than there is room for."""
+    name = inert(text)
+    return escape(name if len(name) <= MOST else f"{name[: MOST - 1]}…")

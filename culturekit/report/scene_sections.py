@@ -1,0 +1,247 @@
+"""The sections of the page about activities: every table of the paper; scores are looked up."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.scene_matrix import matrix_picture
+from culturekit.report.scene_tables import (
+    ALL,
+    METRICS,
+    Cell,
+    Grid,
+    Section,
+    looked_up,
+    name_of,
+    number,
+    parameters,
+)  # fmt: skip
+from culturekit.stages import roles, scene_roles
+from culturekit.storage.tables import read_table
+
+__all__ = [
+    "ablations", "accuracy", "by_dimension", "by_group", "categories", "descriptors", "followed", "gaps", "headline",
+    "matrix",
+]  # fmt: skip
+
+LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
+DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
+TOP, ENDS = 8, 3
+
+
+def headline(
+    run: RunFolders, ahead: pl.DataFrame, corrected: pl.DataFrame | None, truth: pl.DataFrame | None
+) -> Section:
+    """Put judged, corrected and true scores side by side."""
+    kinds = [("judged", ahead.with_columns(labels=pl.lit("judged"))), ("corrected", corrected), ("truth", truth)]
+    there = [(label, table) for label, table in kinds if table is not None]
+    rows = tuple(
+        (Cell(model), Cell(METRICS[metric]), *(
+            looked_up(table, model=model, metric=metric, labels=label, country=None, group=None, concept=None)
+            for label, table in there
+        ))
+        for model in run.models
+        for metric in ("align", "hal", "exag", "faith")
+    )  # fmt: skip
+    columns = ("model", "metric", *(LABELS[label] for label, _ in there))
+    return Section(
+        "headline", "What is shown, as judged, as corrected, as true",
+        "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
+        "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
+        (Grid("Scores over all countries, each country alike, with 95 % intervals", columns, rows),),
+    )  # fmt: skip
+
+
+def gaps(run: RunFolders) -> Section | None:
+    """Show gaps between groups of countries."""
+    if not run.has(scene_roles.CORRECTED_GAPS):
+        return None
+    table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
+    said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("metric", "labels")}
+    table = table.with_columns(of_metric=said["metric"], labels=said["labels"])
+    pair = str(table["group"][0])
+    kinds = [label for label in LABELS if label in table["labels"].to_list()]
+    rows = tuple(
+        (Cell(model), Cell(METRICS[metric]),
+         *(looked_up(table, model=model, of_metric=metric, labels=label) for label in kinds))
+        for model in run.models
+        for metric in ("align", "hal", "exag")
+    )  # fmt: skip
+    lead = f"{pair.replace('GN', 'Global North').replace('GS', 'Global South')}: above 0 the first scores more."
+    columns = ("model", "metric", *(LABELS[label] for label in kinds))
+    return Section("gaps", "Do some parts of the world get less?", lead, (Grid(f"Gaps, {pair}", columns, rows),))
+
+
+def by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
+    """Show each model on each group of countries, as the paper's first table does."""
+    groups = ahead.drop_nulls("group")["group"].unique().sort().to_list()
+    rows = tuple(
+        (Cell(model), Cell(group or "all"),
+         *(looked_up(ahead, model=model, metric=metric, group=group, country=None) for metric in METRICS))
+        for model in run.models
+        for group in (*groups, None)
+    )  # fmt: skip
+    return Section(
+        "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
+        "images of a prompt show than one.",
+        (Grid("Scores by model and group", ("model", "countries", *METRICS.values()), rows),),
+    )  # fmt: skip
+
+
+def followed(run: RunFolders) -> Section | None:
+    """Show how metrics, raters and people follow people's ratings."""
+    if not run.has(roles.META):
+        return None
+    table = run.needed(roles.META, SCORES).filter(metric="human_correlation", model=ALL)
+    path = {"of_metric": "$.metric", "by": "$.params.by", "of": "$.params.of", "criterion": "$.with.criterion",
+            "other": "$.with.params.of", "method": "$.method"}  # fmt: skip
+    table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
+    grids = []
+    for rating, own in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
+        told = table.filter(pl.col("criterion") == rating)
+        raters = told.filter(of=own)["by"].unique().sort().to_list()
+        lines = [(METRICS[metric], told.filter(of_metric=metric)) for metric in ("align", "hal", "exag", "faith")]
+        lines += [(f"{rater}, {own} 1–5", told.filter(by=rater, of=own)) for rater in raters]
+        others = table.filter(by="one person", of=rating, other=rating)
+        lines.append(("human – human", others))
+        rows = tuple((Cell(name), *correlations(part)) for name, part in lines)
+        columns = ("metric", "GS", "GN", "overall", "Kendall, overall")
+        grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
+    return Section(
+        "people", "Do scores follow people?", "Over the images that people rated; human – human is one person against "
+        "the others of the same image.", tuple(grids),
+    )  # fmt: skip
+
+
+def correlations(part: pl.DataFrame) -> Iterator[Cell]:
+    """Give the correlation in each group and overall."""
+    for group in ("GS", "GN", None):
+        yield looked_up(part, group=group, method="spearman")
+    yield looked_up(part, group=None, method="kendall")
+
+
+def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
+    """Show ALIGN by country and dimension."""
+    table = parameters(run.needed(scene_roles.BREAKDOWN, SCORES)).filter(metric="align")
+    grids = tuple(
+        Grid(
+            "All models" if model == ALL else model, ("country", *DIMENSIONS),
+            tuple(
+                (Cell(name_of(place)), *(looked_up(table, model=model, country=place, dimension=dimension, shaded=True)
+                                         for dimension in DIMENSIONS))
+                for place in places
+            ),
+        )
+        for model in (ALL, *run.models)
+    )  # fmt: skip
+    return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)
+
+
+def categories(run: RunFolders) -> Section:
+    """Show which categories are among the best and the worst of countries, and FAITH of each by model."""
+    table = run.needed(scene_roles.BREAKDOWN, SCORES).filter(metric="faith")
+    best, worst = Counter[str](), Counter[str]()
+    by_country = table.filter(pl.col("country").is_not_null(), model=ALL).sort("value", "concept", descending=True)
+    for own in by_country.partition_by("country", maintain_order=True):
+        names = own["concept"].to_list()
+        best.update(names[:ENDS])
+        worst.update(names[-ENDS:])
+    known = table.filter(pl.col("country").is_null())
+    names = known.filter(model=ALL).sort("value", descending=True)["concept"].to_list()
+    rows = tuple(
+        (Cell(name), Cell(str(best[name])), Cell(str(worst[name])),
+         *(looked_up(known, model=model, concept=name, shaded=True) for model in (ALL, *run.models)))
+        for name in names
+    )  # fmt: skip
+    columns = ("category", f"among the best {ENDS}", f"among the worst {ENDS}", "all models", *run.models)
+    return Section(
+        "categories", "Categories", "In how many countries a category is among the best and the worst, and its FAITH.",
+        (Grid("Categories by FAITH, as judged", columns, rows),),
+    )  # fmt: skip
+
+
+def matrix(run: RunFolders) -> Section | None:
+    """Draw how metrics follow each other."""
+    if not run.has(roles.META):
+        return None
+    table = run.needed(roles.META, SCORES).filter(metric="metric_correlation", model=ALL)
+    path = {"a": "$.metric", "a_by": "$.params.by", "a_of": "$.params.of", "b": "$.with.metric",
+            "b_by": "$.with.params.by", "b_of": "$.with.params.of", "method": "$.method"}  # fmt: skip
+    table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
+    table = table.filter(pl.col("group").is_null(), method="spearman")
+    found: dict[tuple[str, str], float] = {}
+    for row in table.iter_rows(named=True):
+        pair = tuple(series_name(row, side) for side in ("a", "b"))
+        found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
+    names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
+    rows = tuple((Cell(a), *(Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names)
+    grid = Grid("Spearman correlations over images", ("", *names), rows)
+    lead = "How metrics follow each other, over all models: what raises one may raise or lower another."
+    return Section("matrix", "How the metrics relate", lead, (grid,), matrix_picture(names, found))
+
+
+def series_name(row: Mapping[str, Any], side: str) -> str:
+    """Name one of two series."""
+    metric = str(row[side])
+    return METRICS.get(metric, metric) if row[f"{side}_by"] is None else f"{row[f'{side}_of']} by {row[f'{side}_by']}"
+
+
+def descriptors(run: RunFolders) -> Section:
+    """Show what is hallucinated and exaggerated most and least."""
+    met = read_table(run.table(scene_roles.AHEAD, file="descriptor_matches.parquet"), DESCRIPTOR_MATCHES)
+    wrong = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "predicted", pl.col("covered") == 0)
+    often = (
+        wrong.group_by("token", "dimension")
+        .agg(pl.col("images").sum())
+        .sort("images", "token", descending=[True, False])
+    )
+    missed = met.filter(pl.col("model").is_in(list(run.models)), pl.col("side") == "reference")
+    shown = missed.group_by("token", "dimension").agg(pl.col("covered").sort().mean()).sort("covered", "token")
+    grids = [
+        Grid(f"Shown though nothing asks for it: the {TOP} most frequent", ("phrase", "dimension", "images"),
+             tuple((Cell(t), Cell(d), Cell(f"{n:,}")) for t, d, n in often.head(TOP).iter_rows())),
+        Grid(f"Asked for: the {TOP} shown least", ("phrase", "dimension", "share of images"),
+             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.head(TOP).iter_rows())),
+        Grid(f"Asked for: the {TOP} shown most", ("phrase", "dimension", "share of images"),
+             tuple((Cell(t), Cell(d), number(v)) for t, d, v in shown.tail(TOP).reverse().iter_rows())),
+    ]  # fmt: skip
+    path = run.table(scene_roles.AHEAD, file="exaggerations.parquet")
+    if path.is_file():
+        over = read_table(path, EXAGGERATIONS).group_by("country", "token").agg(pl.col("excess").sort().mean())
+        ordered = over.sort("excess", "country", "token", descending=[True, False, False])
+        for title, part in ((f"Exaggerated most: {TOP}", ordered.head(TOP)), (f"Least: {TOP}", ordered.tail(TOP))):
+            rows = tuple((Cell(t), Cell(name_of(c)), number(v)) for c, t, v in part.iter_rows())
+            grids.append(Grid(title, ("stereotype", "country", "above real images"), rows))
+    return Section("descriptors", "Descriptors at the ends", "Over all models, as judged.", tuple(grids))
+
+
+def accuracy(run: RunFolders) -> Section | None:
+    """Show which share of descriptors people find relevant."""
+    path = run.table(scene_roles.MARKS, file="scores.parquet")
+    if not run.has(scene_roles.MARKS) or not path.is_file():
+        return None
+    table = read_table(path, SCORES).sort("country", nulls_last=True)
+    rows = tuple(
+        (Cell(name_of(row["country"]) if row["country"] else "all"), Cell(f"{row['value']:.1%}"), Cell(f"{row['n']:,}"))
+        for row in table.iter_rows(named=True)
+    )
+    grid = Grid("Relevant descriptors", ("country", "relevant", "marks"), rows)
+    return Section("accuracy", "Are the descriptors right?", "The share of references that people mark as relevant.",
+                   (grid,))  # fmt: skip
+
+
+def ablations() -> Section:
+    """Name the runs that the paper compares."""
+    named = (
+        ("one proposer", "--set 'ground.proposers=[SPEC]' --set ground.refiner=rules"),
+        ("thresholds at the quartiles", "--set scores.tau=0.29, 0.39, 0.52; or --set scores.quantile=0.75"),
+        ("one share over all descriptors", "--set scores.aggregate=pooled"),
+        ("the worst stereotype instead of the mean", "--set scores.reduce=max"),
+    )
+    rows = tuple((Cell(what), Cell(how)) for what, how in named)
+    return Section("ablations", "Ablations", "Each is the same run with a value set, in a folder of its own.",
+                   (Grid("What to set", ("ablation", "of culturekit run"), rows),))  # fmt: skip

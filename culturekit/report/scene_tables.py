@@ -1,0 +1,83 @@
+"""Tables of the page about activities as data: cells, tables, sections, and scores looked up for them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from culturekit.kg.countries import countries
+
+__all__ = ["ALL", "METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "parameters"]
+
+METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
+ALL = "all"
+"""What stands in the column model where all models are taken together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: what it says, what stands below in small, and its shade from 0 to 1."""
+
+    text: str
+    sub: str = ""
+    shade: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One table; the first cell of each row is its head."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section: its anchor, heading and first sentence, its tables, and a picture where there is one."""
+
+    anchor: str
+    title: str
+    lead: str
+    grids: tuple[Grid, ...]
+    picture: str = ""
+
+
+def parameters(scores: pl.DataFrame) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns."""
+    said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("labels", "dimension", "method")}
+    return scores.with_row_index("row").with_columns(**said)
+
+
+def name_of(code: str) -> str:
+    """Name a country."""
+    return countries()[code].name if code in countries() else code
+
+
+def number(value: float | None, low: float | None = None, high: float | None = None, *, shaded: bool = False) -> Cell:
+    """Write a score with its interval."""
+    if value is None or math.isnan(value):
+        return Cell("–")
+    sub = "" if low is None or high is None or math.isnan(low) else f"{low:.2f} to {high:.2f}"
+    return Cell(minus(f"{value:.3f}"), minus(sub), min(max(value, 0.0), 1.0) if shaded else None)
+
+
+def minus(text: str) -> str:
+    """Write minus signs as such."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str | None) -> Cell:
+    """Look one score up; a dash where there is none."""
+    row = row_of(table, **where)
+    return Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"], shaded=shaded)
+
+
+def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
+    """Look up the row that meets all conditions."""
+    if table is None:
+        return None
+    for column, value in where.items():
+        table = table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
+    return table.row(0, named=True) if table.height == 1 else None

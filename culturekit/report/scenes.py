@@ -1,0 +1,105 @@
+"""The page about activities of a `cultivate` run: what it says in short, its sections, the stages behind them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from markupsafe import Markup
+
+from culturekit.records.schemas import SCORES
+from culturekit.report.provenance import StageLine, stage_line
+from culturekit.report.render import environment, policy_of, template_text
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.scene_sections import (
+    ablations,
+    accuracy,
+    by_dimension,
+    by_group,
+    categories,
+    descriptors,
+    followed,
+    gaps,
+    headline,
+    matrix,
+)  # fmt: skip
+from culturekit.report.scene_tables import Section, name_of, parameters
+from culturekit.stages import roles, scene_roles
+from culturekit.storage.tables import read_table
+from culturekit.version import VERSION
+
+__all__ = ["ScenePage", "render_scenes", "scene_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenePage:
+    """Everything the page shows."""
+
+    models: tuple[str, ...]
+    images: int
+    countries: tuple[str, ...]
+    verdict: tuple[str, ...]
+    caveats: tuple[str, ...]
+    sections: tuple[Section, ...]
+    stages: tuple[StageLine, ...]
+    versions: Mapping[str, str]
+
+
+def scene_page(run: RunFolders) -> ScenePage:
+    """Collect everything the page shows."""
+    ahead = parameters(run.needed(scene_roles.AHEAD, SCORES))
+    corrected = corrected_scores(run)
+    truth = None
+    if run.has(scene_roles.AHEAD_TRUTH):
+        truth = parameters(run.needed(scene_roles.AHEAD_TRUTH, SCORES)).with_columns(labels=pl.lit("truth"))
+    places = ahead.drop_nulls("country")["country"].unique().sort().to_list()
+    sections = [
+        headline(run, ahead, corrected, truth), gaps(run), by_group(run, ahead), followed(run),
+        by_dimension(run, places), categories(run), matrix(run), descriptors(run), accuracy(run), ablations(),
+    ]  # fmt: skip
+    images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
+    manifests = [run.manifest(role, model) for role in (scene_roles.EXTRACTED, scene_roles.STEREOTYPED)
+                 for model in run.models] + [run.manifest(scene_roles.PHRASES)]  # fmt: skip
+    caveats = dict.fromkeys(str(one.notes.get("caveat", "")) for one in manifests)
+    return ScenePage(
+        tuple(run.models), images, tuple(map(name_of, places)), tuple(verdict(corrected, truth)),
+        tuple(filter(None, caveats)), tuple(section for section in sections if section is not None),
+        tuple(stage_line(run, name) for name in run.stages), {"culturekit": VERSION},
+    )  # fmt: skip
+
+
+def render_scenes(data: ScenePage) -> str:
+    """Render the page: it has no script at all."""
+    style = template_text("report.css")
+    pictures = {section.anchor: Markup(section.picture) for section in data.sections}
+    page = environment().get_template("scenes.html")
+    return page.render(data=data, pictures=pictures, style=Markup(style), policy=policy_of(style)) + "\n"
+
+
+def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
+    """Read what people put right, of all metrics."""
+    variants = run.variants(scene_roles.JUDGED_BY)
+    tables = [read_table(run.table(scene_roles.JUDGED_BY, variant=name), SCORES) for name in variants]
+    return parameters(pl.concat(tables)) if tables else None
+
+
+def first_by(table: pl.DataFrame | None, labels: str, models: Sequence[str] | None = None) -> str | None:
+    """Name the model that ALIGN ranks first."""
+    if table is None:
+        return None
+    own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric="align", labels=labels)
+    own = own if models is None else own.filter(pl.col("model").is_in(list(models)))
+    return None if own.is_empty() else str(own.sort("value", descending=True)["model"][0])
+
+
+def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None) -> Iterator[str]:
+    """Say in sentences what the judge alone gets wrong."""
+    naive, right = first_by(corrected, "judged"), first_by(corrected, "corrected")
+    if corrected is None or naive is None or right is None:
+        yield "Nobody put the judge right: its scores stand as they are."
+        return
+    true = first_by(truth, "truth", corrected["model"].unique().to_list())
+    as_true = "" if true is None else f", and {'so it is' if true == right else f'the truth says {true}'}"
+    if naive == right:
+        yield f"{naive} shows activities best, by the judge and by people{as_true}."
+    else:
+        yield f"The judge alone ranks {naive} first; put right by people, {right} comes first{as_true}."
