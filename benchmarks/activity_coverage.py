@@ -32,7 +32,7 @@ from culturekit.generation.simulated.scenes.scenes_backend import Options
 from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
-from culturekit.pipeline.cultivate.wiring import CORRECTED
+from culturekit.pipeline.cultivate.people import CORRECTED
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_answers, scene_items_stage, write_marks
 from culturekit.pipeline.steps.scene_score_stages import gaps_in, grouped_values_stage

@@ -7,7 +7,7 @@ from culturekit.report.inert import inert
 
 __all__ = ["matrix_picture"]
 
-SIDE, LEFT, TOP, FOOT, MOST = 54, 200, 10, 150, 30
+SIDE, LEFT, TOP, FOOT, MOST = 54, 220, 10, 150, 28
 
 
 def matrix_picture(names: Sequence[str], found: Mapping[tuple[str, str], float]) -> str:

@@ -61,6 +61,8 @@ def gaps(run: RunFolders) -> Section | None:
     if not run.has(scene_roles.CORRECTED_GAPS):
         return None
     table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
+    if table.is_empty():
+        return None
     said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("metric", "labels")}
     table = table.with_columns(of_metric=said["metric"], labels=said["labels"])
     pair = str(table["group"][0])
@@ -174,7 +176,7 @@ def matrix(run: RunFolders) -> Section | None:
     table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
-    for row in table.iter_rows(named=True):
+    for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
         pair = tuple(series_name(row, side) for side in ("a", "b"))
         found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]

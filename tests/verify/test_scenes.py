@@ -11,8 +11,9 @@ from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, Sce
 from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.steps.generate_stage import generate_stage
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
+from culturekit.pipeline.steps.scene_score_stages import breakdown_stage
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
-from culturekit.records.schemas import PROMPTS, STEREOTYPES
+from culturekit.records.schemas import DESCRIPTOR_MATCHES, PROMPTS, STEREOTYPES, VALUES
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.pipeline.steps.marked_scenes import PROMPT, made, marked, saved
 from tests.pipeline.steps.test_scene_people_stages import ALL, gap_rows
@@ -40,6 +41,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made(stereotype_scores_stage(StereotypeReads(table, prompts, stereotypes), JUDGE), root / "stereotyped")
     marked(root / "people", ALL)
     gap_rows(root / "groups")
+    matches = saved(root / "matches", DESCRIPTOR_MATCHES, [
+        {"model": "m", "prompt_id": f"p-{iso}", "dimension": kind, "side": "reference",
+         "token": token, "images": 2, "covered": covered}
+        for iso, covered in (("IR", 1.0), ("FR", 0.5))
+        for kind, token in (("objects", "samovar"), ("objects", "drum"), ("attire", "fez"))
+    ])  # fmt: skip
+    values = saved(root / "values", VALUES, [
+        {"metric": "faith", "model": "m", "benchmark": "cultivate", "params": "{}", "prompt_id": f"p-{iso}",
+         "item": f"i-{iso}", "country": iso, "value": value}
+        for iso, value in (("IR", 0.25), ("FR", 0.75))
+    ])  # fmt: skip
+    made(breakdown_stage(values, matches, prompts, ["m"]), root / "breakdown")
     return root
 
 
@@ -48,14 +61,14 @@ def broken(answer: Verification) -> list[str]:
 
 
 def test_what_was_not_touched_is_verified(finished: Path) -> None:
-    places = ("extracted", "likert", "stereotyped", "truth", "people/marks", "groups/gaps")
+    places = ("extracted", "likert", "stereotyped", "truth", "people/marks", "groups/gaps", "breakdown")
     answers = {place: verify_run(finished / place) for place in places}
-    assert [broken(answer) for answer in answers.values()] == [[]] * 6
+    assert [broken(answer) for answer in answers.values()] == [[]] * 7
     read = [answers[place].checked["replies about scenes read again"] for place in places[:3]]
     assert read == [4 * 5, 4 * 3, 2 * 2 + 2 * 1]
     assert answers["truth"].checked["scenes held against what was drawn"] == 4
     verdicts = [verdict.verdict for place in places[4:] for verdict in answers[place].verdicts]
-    assert verdicts == ["verified"] * 6
+    assert verdicts == ["verified"] * (6 + 2 * 4 + 2 * 3)
 
 
 def first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -97,6 +110,12 @@ TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "what matters to people": ("people/marks/scores", first("value", 0.9), RELEVANT),
     "how many people were asked": ("people/marks/scores", first("n", 99), RELEVANT),
     "a country of people's left out": ("people/marks/scores", without_first, "a country is missing"),
+    "a score of a dimension": ("breakdown/scores", first("value", 0.3), RELEVANT),
+    "the prompts of a category": ("breakdown/scores", first("n", 99), RELEVANT),
+    "the dimension of a score": (
+        "breakdown/scores", lambda t: t.with_columns(pl.col("params").str.replace("attire", "spatial")), RELEVANT,
+    ),
+    "a category left out": ("breakdown/scores", without_first, "a score is missing"),
     "a gap": ("groups/gaps/scores", first("value", 0.05), RELEVANT),
     "the limits of a gap": ("groups/gaps/scores", lambda t: t.with_columns(ci_high=pl.col("ci_high") + 0.01), RELEVANT),
     "the images of a gap": ("groups/gaps/scores", first("n", 99), RELEVANT),

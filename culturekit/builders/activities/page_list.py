@@ -116,7 +116,7 @@ def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
         work.progress.advance(1)
     table = pl.DataFrame(rows, schema=PAGES.schema).unique(PAGES.key, keep="first", maintain_order=True)
     write_table(work.out, PAGES, table)
-    return Outcome({"pages": len(listed), "sections": table.height}, {}, {"fetched": fetching.fetched})
+    return Outcome({"listed": len(listed), "pages": table.height}, {}, {"fetched": fetching.fetched})
 
 
 def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.judging.image_judge import judge_name
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
     ImagesToShow,
@@ -40,6 +41,7 @@ from culturekit.storage.tables import read_table
 
 __all__ = [
     "LIKERT",
+    "MOST_STEREOTYPES",
     "DescribedScenes",
     "ExtractReads",
     "RateReads",
@@ -60,6 +62,7 @@ MOST_PHRASES, LONGEST_PHRASE = 8, 7
 """Phrases of a reply that count, and words of one: as many as published tokens have."""
 
 REPLY_TOKENS = 64
+MOST_STEREOTYPES = 15
 Said: TypeAlias = tuple[str, str | None, float | None, str | None]
 """Item, dimension, number and choice of a row."""
 
@@ -81,7 +84,7 @@ class Descriptors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def phrases(self) -> tuple[str, ...]:
         """Give the phrases, each once, without what nobody sees."""
-        said = [normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(",")]
+        said = (normalise_phrase(strip_hidden(part).strip(" .")) for part in self.descriptors.split(","))
         return tuple(dict.fromkeys(phrase for phrase in said if phrase not in NOTHING))[:MOST_PHRASES]
 
 
@@ -165,8 +168,7 @@ class SceneAsking:
     def take(self, answered: Answered) -> None:
         """Write down the answer to the first question that is still open."""
         image, question = self.open.popleft()
-        raw = answered.raw.encode("utf-8", "replace").decode()
-        outcome = str(answered.outcome)
+        raw, outcome = answered.raw.encode("utf-8", "replace").decode(), str(answered.outcome)
         if answered.value is None:
             said: list[Said] = [(*self.place(question), None, answered.detail or None)]
         else:
@@ -275,8 +277,7 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
     if isinstance(given, RateReads):
         return RatedScenes(shown, judge, prompts=known)
     table = read_table(given.stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
-    name = f"vqascore:{judge}?of=yes-no&wording={wording_digest()[:8]}"
-    return StereotypedScenes(shown, name, prompts=known, tokens=dict(table.iter_rows()))
+    return StereotypedScenes(shown, judge_name(judge, "yes-no"), prompts=known, tokens=dict(table.iter_rows()))
 
 
 def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:

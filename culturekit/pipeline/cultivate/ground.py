@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from culturekit.builders.activities.categories import FIXED, LOOKED_FOR
 from culturekit.builders.activities.extracting import ExtractOptions
 from culturekit.builders.activities.merging import MergeOptions
 from culturekit.builders.descriptors.proposing import ProposeOptions
@@ -87,6 +88,11 @@ class Ground(StrictModel):
     refiner: Judge
     stereotypes: Judge
     at_most: Annotated[int, rules_of(ProposeOptions, "at_most")] = 10
+
+    @property
+    def prompts(self) -> int:
+        """Count the prompts that there will be, if no activity is missing."""
+        return len(self.countries) * (len(LOOKED_FOR) * self.per_category + sum(map(len, FIXED.values())))
 
     @model_validator(mode="before")
     @classmethod

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
+import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.chosen_references import ChooseOptions
@@ -22,6 +23,7 @@ from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cultivate.ground import Ground
 from culturekit.registry import parse_spec
+from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["Cultivate", "People", "Scores", "Tables"]
@@ -137,6 +139,17 @@ class Cultivate(AnyRecipe):
         """Whether it is known what all images truly show."""
         backends = [self.real.backend, *(model.backend for model in self.models)]
         return all(parse_spec(spec).name == SCENES for spec in backends)
+
+    @property
+    def prompts(self) -> int:
+        """Count the prompts, or, before they are made, those that there will be."""
+        if self.tables is not None:
+            return int(pl.scan_parquet(self.tables.prompts).select(pl.len()).collect().item())
+        return 0 if self.ground is None else self.ground.prompts
+
+    def images_of(self, model: str) -> int:
+        """Count the images of a model, or the real ones that are kept."""
+        return self.prompts * (self.real.keep if model == REAL_IMAGES else self.images.repeats * self.images.slots)
 
     def going_on(self, wanted: bool) -> Self:
         """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""

@@ -1,54 +1,43 @@
 """The `cultivate` recipe as stages: from pages about activities to the report, one folder each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from culturekit.annotate.aggregate import AggregateOptions
-from culturekit.annotate.export import ExportOptions
-from culturekit.annotate.quotas import Quotas
 from culturekit.builders.judging.chosen_references import ChooseOptions, ChooseReads
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
-from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, SceneOptions, StereotypeReads
+from culturekit.builders.judging.scene_judge import LIKERT as SCALES
+from culturekit.builders.judging.scene_judge import (
+    MOST_STEREOTYPES,
+    ExtractReads,
+    RateReads,
+    SceneOptions,
+    StereotypeReads,
+)
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import Model
-from culturekit.defaults import SHORTLIST
 from culturekit.families.ahead import AheadOptions, AheadReads, PhraseVectors, ahead
 from culturekit.families.gaps import GapOptions, GapReads, gaps
-from culturekit.families.handles.inputs import Files, Numbered, ValueTables
-from culturekit.families.judged import JudgedOptions, JudgedReads, judged
-from culturekit.families.meta import MetaOptions, MetaReads, meta
+from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.llm.answers import LlmOptions
-from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
+from culturekit.metrics.ahead.dimensions import DEFAULT_TAU, DIMENSIONS
 from culturekit.pipeline.cultivate.ground import wire_ground
+from culturekit.pipeline.cultivate.people import by_folder, wire_people
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks
-from culturekit.pipeline.steps.aggregate_stage import AggregateFiles, aggregate_stage
-from culturekit.pipeline.steps.annotate_stages import (
-    ANSWERS_FILE,
-    ExportFiles,
-    export_stage,
-    import_stage,
-    rated_sample_stage,
-)
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.question_stages import vqascore_stage
 from culturekit.pipeline.steps.reference_stages import choose_stage
 from culturekit.pipeline.steps.report_stage import scene_report_stage
 from culturekit.pipeline.steps.scene_judge_stages import extract_stage, likert_stage, stereotype_scores_stage
-from culturekit.pipeline.steps.scene_people_stages import MARKED, marks_stage, scene_items_stage, simulated_marks_stage
 from culturekit.pipeline.steps.scene_score_stages import (
     breakdown_stage,
-    gaps_of_scores_stage,
-    grouped_values_stage,
-    others_stage,
-    raters_stage,
 )
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
 from culturekit.pipeline.steps.table_stages import table_stage
@@ -56,24 +45,18 @@ from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.scenes import scene_page
 from culturekit.stages import roles
+from culturekit.stages.planned import Slot
 from culturekit.stages.roles import REAL_IMAGES, Role
 from culturekit.stages.run import Run
 from culturekit.stages.scene_roles import (
     AHEAD,
     AHEAD_TRUTH,
     BREAKDOWN,
-    BY_GROUP,
     CANDIDATE_SCORES,
     CANDIDATES,
-    CORRECTED_GAPS,
     EXTRACTED,
-    ITEMS,
-    JUDGED_BY,
     LIKERT,
-    MARKS,
-    OTHERS,
     PHRASES,
-    RATERS,
     STEREOTYPED,
     TRUTH,
 )  # fmt: skip
@@ -82,15 +65,12 @@ from culturekit.stages.scene_roles import STEREOTYPES as SCENE_STEREOTYPES
 
 __all__ = ["CULTIVATE"]
 
-CORRECTED = {**MARKED, "exag": "exag"}
-"""The question of the form, or what follows from it, that puts a metric right."""
-
 
 def cultivate(recipe: Cultivate, run: Run) -> None:
     """Add the stages of a run."""
     wire_tables(recipe, run)
     for model in recipe.models:
-        model_images(run, model, recipe.images, seed=recipe.seed)
+        model_images(run, model, recipe.images, seed=recipe.seed, prompts=lambda _: recipe.prompts)
     wire_real(recipe, run)
     everybody = (*run.models, REAL_IMAGES)
     for name in everybody:
@@ -130,11 +110,13 @@ def wire_real(recipe: Cultivate, run: Run) -> None:
     """Gather candidates for real images, score how well they show their prompts, and keep the best."""
     wanted, prompts = recipe.real, run.table(roles.PROMPTS)
     model = Model(name=REAL_IMAGES, backend=wanted.backend)
-    images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), CANDIDATES, seed=recipe.seed)
+    images = model_images(run, model, ImagePlan(slots=wanted.per_prompt), CANDIDATES, seed=recipe.seed,
+                          prompts=lambda _: recipe.prompts)  # fmt: skip
     if wanted.scorer.startswith(VQASCORE):
         options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
         stage = vqascore_stage(WeighReads(images, prompts), options, asking(recipe, run, CANDIDATE_SCORES))
-        scores = run.add(stage, CANDIDATE_SCORES, plan=asks()) / "judgments.parquet"
+        count = partial(int, recipe.prompts * wanted.per_prompt)
+        scores = run.add(stage, CANDIDATE_SCORES, plan=asks(count=count, requests=count)) / "judgments.parquet"
     else:
         stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
         scores = run.add(stage, CANDIDATE_SCORES) / "quality.parquet"
@@ -151,23 +133,24 @@ def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
     """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
     images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(SCENE_STEREOTYPES)
     extract = extract_stage(ExtractReads(images), SceneOptions(recipe.extractor), asking(recipe, run, EXTRACTED, model))
-    run.add(extract, EXTRACTED, model, plan=asks())
+    run.add(extract, EXTRACTED, model, plan=asked(recipe, model, len(DIMENSIONS)))
     stereotyped = stereotype_scores_stage(
         StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
         asking(recipe, run, STEREOTYPED, model),
     )  # fmt: skip
-    run.add(stereotyped, STEREOTYPED, model, plan=asks())
+    run.add(stereotyped, STEREOTYPED, model, plan=asked(recipe, model, MOST_STEREOTYPES))
     for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
         llm = asking(recipe, run, LIKERT, model, str(number))
         stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
-        run.add(stage, LIKERT, model, str(number), plan=asks())
+        run.add(stage, LIKERT, model, str(number), plan=asked(recipe, model, len(SCALES)))
     if recipe.truthful:
         run.add(scene_truth_stage(images, prompts, stereotypes), TRUTH, model)
 
 
-def by_folder(run: Run, role: Role, models: Iterable[str]) -> Mapping[str, Path]:
-    """Name the tables of a role by folder, those of real images among them."""
-    return {role.folder(model): run.table(role, model) for model in models}
+def asked(recipe: Cultivate, model: str, questions: int) -> Slot:
+    """Plan a stage that asks so many questions about each image of a model."""
+    images = recipe.images_of(model)
+    return asks(count=partial(int, images), requests=partial(int, images * questions))
 
 
 def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:
@@ -195,73 +178,6 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
     run.add(breakdown_stage(run.values_of(AHEAD), matches, run.table(roles.PROMPTS), run.models), BREAKDOWN)
     options_of_gaps = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
     run.add(gaps(GapReads(ValueTables([run.values_of(AHEAD)])), options_of_gaps), roles.GAPS)
-
-
-def wire_people(recipe: Cultivate, run: Run) -> None:
-    """Hand out forms, import answers, hold metrics against them, and put the judge right."""
-    wanted, prompts, descriptors = recipe.people, run.table(roles.PROMPTS), run.table(SCENE_DESCRIPTORS)
-    if wanted is None:
-        return
-    images = list(run.tables(roles.IMAGES).values())
-    drawn = rated_sample_stage(images, prompts, count=wanted.prompts, seed=recipe.seed, each=wanted.images)
-    sample = run.add(drawn, roles.RATED_SAMPLE)
-    said = list(by_folder(run, EXTRACTED, run.models).values())
-    items = run.add(scene_items_stage(sample, prompts, descriptors, said), ITEMS)
-    forms = ExportFiles(images, prompts, items=items)
-    export = ExportOptions(Quotas(wanted.in_region, 0))
-    project = run.add(export_stage(forms, "cultivate", export, shortlist=SHORTLIST, seed=recipe.seed), roles.TO_RATE)
-    files = [Path(name) for name in wanted.files]
-    if wanted.simulated is not None:
-        truth = [run.table(TRUTH, model) for model in run.models]
-        stage = simulated_marks_stage(
-            project, items, truth, run.values_of(AHEAD_TRUTH), wanted.simulated, seed=recipe.seed
-        )
-        files = [run.add(stage, roles.SIMULATED_ANSWERS) / ANSWERS_FILE]
-    if not files:
-        return
-    answers = run.add(import_stage(project, files, pool=None), roles.IMPORTED)
-    marks = run.add(marks_stage(answers, items, descriptors, run.folder(PHRASES), run.table(AHEAD)), MARKS)
-    corrected(recipe, run, marks, sample)
-    follow(recipe, run, marks)
-
-
-def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
-    """Put scores and gaps right by what people marked."""
-    values = run.add(grouped_values_stage(run.values_of(AHEAD), recipe.scheme, tuple(CORRECTED)), BY_GROUP)
-    for metric, criterion in CORRECTED.items():
-        low, high = (1.0, 5.0) if criterion == metric else (None, None)
-        options = JudgedOptions(criterion, None, None, low, high, (metric,), "countries")
-        run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options, required=False), JUDGED_BY,
-                variant=metric)  # fmt: skip
-    tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}
-    truth = run.table(AHEAD_TRUTH) if recipe.truthful else None
-    run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), CORRECTED_GAPS)
-
-
-def follow(recipe: Cultivate, run: Run, marks: Path) -> None:
-    """Hold metrics and raters against people, and against each other."""
-    if recipe.people is None:
-        return
-    aside, checks = (run.table(roles.IMPORTED, file=f"{name}.parquet") for name in ("quarantine", "annotation_checks"))
-    about = run.table(roles.IMPORTED, file="rated_items.parquet")
-    files = AggregateFiles(marks, about, quarantine=(aside,), checks=(checks,))
-    asked = recipe.people.asked
-    options = AggregateOptions(asked.pools, (), asked.confidence, asked.resamples, recipe.seed, ())
-    rated = run.add(aggregate_stage(files, options), roles.RATINGS)
-    images, prompts = list(run.tables(roles.IMAGES).values()), run.table(roles.PROMPTS)
-    likert = {
-        LIKERT.folder(model, variant): run.table(LIKERT, model, variant)
-        for model in run.models
-        for variant in run.variants(LIKERT, model)
-    }
-    raters = run.add(raters_stage(likert, images, prompts, marks), RATERS)
-    others = run.add(others_stage(images, prompts, marks), OTHERS)
-    how = MetaOptions(
-        by="in-region", scheme=recipe.scheme, methods=("spearman", "kendall"), confidence=asked.confidence,
-        resamples=asked.resamples, seed=recipe.seed,
-    )  # fmt: skip
-    values = ValueTables([run.values_of(AHEAD), raters])
-    run.add(meta(MetaReads(values, rated, human=ValueTables([others])), how), roles.META)
 
 
 CULTIVATE = RecipeKind(Cultivate, cultivate, headline)

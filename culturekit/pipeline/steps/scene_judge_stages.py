@@ -1,25 +1,53 @@
 """The stages from images of scenes to what a vision model says of them: phrases, ratings, stereotypes."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from culturekit.builders.judging.scene_judge import (
+    MOST_STEREOTYPES,
+    DescribedScenes,
     ExtractReads,
+    RatedScenes,
     RateReads,
+    SceneAsking,
     SceneOptions,
+    StereotypedScenes,
     StereotypeReads,
     judge_scenes,
     scenes_of,
     wording_digest_of,
 )
-from culturekit.builders.judging.shown_images import prompted_images, requests_about
+from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Image, Request
 from culturekit.llm.clients.clients import CLIENTS
+from culturekit.llm.clients.images import image_of
 from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 
 __all__ = ["EXTRACT", "LIKERT", "STEREOTYPES", "extract_stage", "likert_stage", "stereotype_scores_stage"]
+
+SQUARE = np.full((1024, 1024, 3), 128, np.uint8)
+"""A picture of the size that models usually make, for the price of one before there are any."""
+
+USUAL, USUAL_PROMPT = "usual", "A photorealistic photo of a usual custom in the United States."
+USUAL_STEREOTYPE = "a usual stereotype"
+
+
+def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture: Image) -> list[Request]:
+    """Give the requests about one image of a usual prompt, for a plan before there are any."""
+    row, prompts = {"prompt_id": USUAL}, {USUAL: (USUAL_PROMPT, "US")}
+    shown = ShownImages(Path(), "judge")
+    asked: SceneAsking = DescribedScenes(shown, "")
+    if isinstance(given, RateReads):
+        asked = RatedScenes(shown, "", prompts=prompts)
+    elif isinstance(given, StereotypeReads):
+        asked = StereotypedScenes(shown, "", prompts=prompts, tokens={"US": (USUAL_STEREOTYPE,) * MOST_STEREOTYPES})
+    return [asked.request(picture, row, question) for question in asked.questions(row)]
 
 
 def scene_stage(
@@ -33,6 +61,10 @@ def scene_stage(
         cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
         return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
 
+    def each() -> float:
+        cost = cost_of(client, questions_of_one(given, image_of(SQUARE)), Path("nowhere"), batch=llm.batch)
+        return 0.0 if cost is None else cost.usd or 0.0
+
     stage = Stage(
         name,
         kind,
@@ -42,7 +74,8 @@ def scene_stage(
         {"wording": wording_digest_of(given), "per_prompt": limit},
         packages=("msgspec", "pillow", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    made = asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    return made if made.asking is None else replace(made, asking=replace(made.asking, each=each))
 
 
 def extract_stage(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +61,9 @@ def scene_items_stage(
 
     def run(work: Work) -> Outcome:
         said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in extracted])
-        offered = pl.concat(
-            [
-                read_table(descriptors, DESCRIPTORS).select("prompt_id", "token", "dimension"),
-                answers_of(said).select("prompt_id", "dimension", token="item").unique().sort(pl.all()),
-            ],
-            how="diagonal",
-        )
+        extra = answers_of(said).select("prompt_id", "dimension", token="item").unique().sort(pl.all())
+        asked = read_table(descriptors, DESCRIPTORS).select("prompt_id", "dimension", "token")
+        offered = pl.concat([asked, extra])
         table = read_table(prompts, PROMPTS).drop_nulls("country")
         activity = pl.col("activity") if "activity" in table.columns else pl.col("text")
         about = table.select("prompt_id", "country", "group", activity=activity)
@@ -166,17 +162,22 @@ def scene_answers(
 
 def any_of(tokens: set[str], phrase: str) -> bool:
     """Tell whether a phrase names one of some things, perhaps in a few more words."""
-    said = f" {normalise_phrase(phrase)} "
-    return any(f" {normalise_phrase(token)} " in said for token in tokens)
+    said = spaced(phrase)
+    return any(spaced(token) in said for token in tokens)
+
+
+@lru_cache(maxsize=65_536)
+def spaced(phrase: str) -> str:
+    """Write a phrase so that it is found where it stands in another as whole words."""
+    return f" {normalise_phrase(phrase)} "
 
 
 def expected_of(item: Mapping[str, Any]) -> set[str]:
     """Give what belongs to the activity of an item in its country, as far as the simulated world knows."""
     if not item or item["country"] not in world().countries:
         return set()
-    activity = world().activity_named(item["activity"], item["concept"])
-    expected = world().expected(item["concept"], activity, item["country"])
-    return {token.text for tokens in expected.values() for token in tokens}
+    kind, activity = item["concept"], world().activity_named(item["activity"], item["concept"])
+    return {token.text for tokens in world().expected(kind, activity, item["country"]).values() for token in tokens}
 
 
 def marks_stage(

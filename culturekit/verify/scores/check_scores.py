@@ -23,7 +23,7 @@ from culturekit.verify.scores.stability import check_stability
 from culturekit.verify.scores.value_means import check_means, check_nothing_known
 from culturekit.verify.scores.within_scores import check_within
 from culturekit.verify.tables.check_routes import check_routes
-from culturekit.verify.tables.check_scenes import check_gaps_of_scores, check_marks
+from culturekit.verify.tables.check_scenes import check_breakdown, check_gaps_of_scores, check_marks
 
 __all__ = ["BY_MEANS", "SCORE_CHECKS", "check_scores"]
 
@@ -35,6 +35,7 @@ Check: TypeAlias = Callable[[RunTree, FinishedStage, Sequence[dict[str, Any]], L
 SCORE_CHECKS: Mapping[str, Check] = {
     "annotate-aggregate": check_agreement,
     "gaps-of-scores": check_gaps_of_scores,
+    "scene-breakdown": check_breakdown,
     "scene-marks": check_marks,
     "score-agreement": check_agreement,
     "score-audited": check_audited,

@@ -16,7 +16,7 @@ from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row
 from culturekit.verify.tables.check_judged import check_judged
 from culturekit.verify.tables.stored_replies import ANSWERED, answer_in
 
-__all__ = ["check_gaps_of_scores", "check_marks", "check_scene_replies", "check_scene_truth"]
+__all__ = ["check_breakdown", "check_gaps_of_scores", "check_marks", "check_scene_replies", "check_scene_truth"]
 
 TABLE = "judgments.parquet"
 NOTHING = frozenset(("", "none", "nothing", "n/a"))
@@ -136,6 +136,42 @@ def check_marks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, An
         compare_row(stage.name, row, Answer(value, math.nan, math.nan), len(own), how, ledger)
     for country in marks:
         ledger.broken("scores", f"{stage.name}/{SCORES_FILE}", "a country is missing", expected=str(country))
+
+
+def check_breakdown(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
+    """Average ALIGN by country and dimension, and FAITH by category, once more: each prompt alike."""
+    paths = [tree.source(stage, role) for role in ("values", "matches", "prompts")]
+    if None in paths:
+        for row in rows:
+            ledger.judge(stage.name, row, "not verifiable", "the values or matches are not here")
+        return
+    values, matches, prompts = (pl.read_parquet(path).to_dicts() for path in paths if path is not None)
+    about = {prompt["prompt_id"]: (prompt["concept"], prompt["country"]) for prompt in prompts}
+    of_prompt: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for one in matches:
+        if one["side"] == "reference":
+            of_prompt["align", one["model"], one["prompt_id"], one["dimension"]].append(float(one["covered"]))
+    for one in values:
+        if one["metric"] == "faith":
+            of_prompt["faith", one["model"], one["prompt_id"], None].append(one["value"])
+    means: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for (metric, model, prompt, dimension), own in of_prompt.items():
+        if model in stage.manifest.options["models"] and prompt in about:
+            concept, country = about[prompt]
+            places = [(None, country)] if metric == "align" else [(concept, None), (concept, country)]
+            for who in (model, "all"):
+                for place in places:
+                    means[metric, who, *place, dimension].append(math.fsum(own) / len(own))
+    for row in rows:
+        key = (row["metric"], row["model"], row["concept"], row["country"], row["about"].get("dimension"))
+        own = means.pop(key, [])
+        value = math.fsum(own) / len(own) if own else math.nan
+        compare_row(stage.name, row, Answer(value, math.nan, math.nan), len(own), EACH_PROMPT, ledger)
+    for key in means:
+        ledger.broken("scores", f"{stage.name}/{SCORES_FILE}", "a score is missing", expected=str(key))
+
+
+EACH_PROMPT = "from the values and matches: means of the means of prompts"
 
 
 def check_gaps_of_scores(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:

@@ -92,7 +92,7 @@ def test_saved_pages_keep_where_they_come_from(work: Work, tmp_path: Path) -> No
         "source: wikipedia, country: IN, file: dances.wikitext, title: Dances, sections: [Folk], revision: 12",
     )
     outcome = read_pages(work, path, PageOptions())
-    assert outcome.counts == {"pages": 3, "sections": 7}
+    assert outcome.counts == {"listed": 3, "pages": 7}
     rows = read_table(work.out / "pages.parquet", PAGES).sort("title", "number").to_dicts()
     assert [(row["title"], row["revision"], row["section"]) for row in rows] == [
         ("Dances", "12", "Folk"),
