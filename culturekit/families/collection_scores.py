@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,7 +18,7 @@ from culturekit.metrics.diversity.kernels import STANDARD_KERNELS, Weights, chec
 from culturekit.metrics.diversity.labels import Missing
 from culturekit.metrics.scoring.collection_answers import Answer, over_repeats, whole_diversity, whole_quality
 from culturekit.metrics.scoring.image_collections import ImageCollection
-from culturekit.metrics.statistics.intervals import Target
+from culturekit.metrics.statistics.intervals import Interval, Target
 from culturekit.stages.stage_command import Typed
 
 __all__ = [
@@ -178,6 +178,14 @@ def diversity_answer(
     if images.repeats is None:
         return whole_diversity(images, float(values[0]), quality, (metric, params), confidence=options.confidence)
     firsts = images.batches.rows[:, 0]
-    return over_repeats(
+    answer = over_repeats(
         images, values, firsts, (metric, params), entered, target=options.target, confidence=options.confidence
     )
+    return answer if metric == "qvs" else replace(answer, interval=between(answer.interval, 1 / options.size, 1.0))
+
+
+def between(found: Interval, lowest: float, highest: float) -> Interval:
+    """Keep limits where a score can lie."""
+    if math.isnan(found.low):
+        return found
+    return replace(found, low=max(found.low, min(lowest, found.value)), high=min(found.high, max(highest, found.value)))

@@ -80,7 +80,7 @@ def routes(given: RouteReads, options: RouteOptions, *, name: str = "routes") ->
         write_table(work.out, DISAGREEMENTS, found.disagreements)
         return replace(outcome, counts={**outcome.counts, "disagreements": found.disagreements.height})
 
-    return Stage(name, "score-routes", 2, run, roles_of(given), kept(options), packages=("numpy", "polars", "scipy"))
+    return Stage(name, "score-routes", 3, run, roles_of(given), kept(options), packages=("numpy", "polars", "scipy"))
 
 
 ROUTES = Family(

@@ -60,7 +60,9 @@ def within(given: WithinReads, options: WithinOptions, *, name: str = "scores") 
         prompts = read_table(prompts_table(given.prompts, work.scratch), PROMPTS)
         return score_within(given.matches.together(MATCHES), prompts, options=options)
 
-    return family_stage("within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, name=name)
+    return family_stage(
+        "within", roles_of(given), kept(options, but=("kernels", "target", "within")), score, version=2, name=name
+    )
 
 
 WITHIN = Family(

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
@@ -28,6 +29,10 @@ def verified(seed: int, folder: Path) -> None:
     assert answer.exit_code == 0
     assert {verdict.verdict for verdict in answer.verdicts} <= {"verified", "consistent"}
     assert answer.checked["cells of reports compared"] > 0
+    told = pl.read_parquet(folder / "run/scores/scores.parquet").filter(metric="vs")
+    lowest = 1 / told["params"].str.json_path_match("$.size").cast(pl.Float64)
+    assert (told["ci_low"].fill_nan(1.0) >= lowest - 1e-9).all()
+    assert (told["ci_high"].fill_nan(1.0) <= 1 + 1e-9).all()
     page = (folder / "run/report/report.html").read_text(encoding="utf-8")
     scores = load_recipe(file).scores
     caption = re.search(r"<caption>Diversity VS/(\d+) over all prompts, (.+?) kernel", page)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,11 @@ def worked_out(row: Mapping[str, Any], images: Collection, scores: DiversityScor
         pairs.append((batch.repeat, value))
         entered += 0 if math.isnan(value) else len(batch.images)
     every = dict.fromkeys(images.repeats, math.nan)
-    return over_repeats(pairs, entered, about, every=every)
+    found = over_repeats(pairs, entered, about, every=every)
+    if quality is not None or math.isnan(found.answer.low):
+        return found
+    value, low, high = found.answer.value, max(found.answer.low, 1 / images.size), min(found.answer.high, 1.0)
+    return replace(found, answer=Answer(value, min(low, value), max(high, value)))
 
 
 def over_repeats(
