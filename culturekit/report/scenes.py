@@ -61,8 +61,8 @@ def scene_page(run: RunFolders) -> ScenePage:
                  for model in run.models] + [run.manifest(scene_roles.PHRASES)]  # fmt: skip
     caveats = dict.fromkeys(str(one.notes.get("caveat", "")) for one in manifests)
     return ScenePage(
-        tuple(run.models), images, tuple(map(name_of, places)), tuple(verdict(corrected, truth)),
-        tuple(filter(None, caveats)), tuple(section for section in sections if section is not None),
+        tuple(run.models), images, tuple(map(name_of, places)), tuple(verdict(corrected, truth, tuple(run.models))),
+        (*filter(None, caveats), *not_corrected(run)), tuple(section for section in sections if section is not None),
         tuple(stage_line(run, name) for name in run.stages), {"culturekit": VERSION},
     )  # fmt: skip
 
@@ -82,24 +82,42 @@ def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     return parameters(pl.concat(tables)) if tables else None
 
 
-def first_by(table: pl.DataFrame | None, labels: str, models: Sequence[str] | None = None) -> str | None:
-    """Name the model that ALIGN ranks first."""
+def leaders(table: pl.DataFrame | None, labels: str, models: Sequence[str]) -> tuple[list[str], int]:
+    """Name the models that ALIGN ranks first, with those whose intervals reach the best one's; and say of how many."""
     if table is None:
-        return None
+        return [], 0
     own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric="align", labels=labels)
-    own = own if models is None else own.filter(pl.col("model").is_in(list(models)))
-    return None if own.is_empty() else str(own.sort("value", descending=True)["model"][0])
+    own = own.filter(pl.col("model").is_in(list(models)))
+    best = own.sort("value", descending=True)
+    near = best.filter(pl.col("ci_high").fill_null(pl.col("value")) >= best["ci_low"].fill_null(best["value"])[:1])
+    return near["model"].to_list(), own.height
 
 
-def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None) -> Iterator[str]:
-    """Say in sentences what the judge alone gets wrong."""
-    naive, right = first_by(corrected, "judged"), first_by(corrected, "corrected")
-    if corrected is None or naive is None or right is None:
-        yield "Nobody put the judge right: its scores stand as they are."
+def verdict(corrected: pl.DataFrame | None, truth: pl.DataFrame | None, models: Sequence[str]) -> Iterator[str]:
+    """Say in sentences what the judge alone gets wrong; first is who is told apart from the others."""
+    naive, of_judged = leaders(corrected, "judged", models)
+    right, of_corrected = leaders(corrected, "corrected", models)
+    if not of_corrected or min(of_judged, of_corrected) < len(models):
+        left = f"People did not put right {len(models) - of_corrected} of {len(models)} models"
+        yield f"{left if of_corrected else 'Nobody put the judge right'}: what the judge says of them stands as it is."
         return
-    true = first_by(truth, "truth", corrected["model"].unique().to_list())
-    as_true = "" if true is None else f", and {'so it is' if true == right else f'the truth says {true}'}"
-    if naive == right:
-        yield f"{naive} shows activities best, by the judge and by people{as_true}."
-    else:
-        yield f"The judge alone ranks {naive} first; put right by people, {right} comes first{as_true}."
+    true, of_true = leaders(truth, "truth", models)
+    yield f"{ranked('The judge alone ranks', naive)}; {ranked('put right by people, ALIGN ranks', right)}."
+    if of_true == len(models):
+        yield f"{ranked('In truth ALIGN ranks', true)}."
+
+
+def ranked(who: str, first: Sequence[str]) -> str:
+    """Say who comes first, or between whom nothing is decided."""
+    alike = f"{', '.join(first[:-1])} and {first[-1]} first, whose intervals overlap"
+    return f"{who} {alike if len(first) > 1 else f'{first[0]} first'}"
+
+
+def not_corrected(run: RunFolders) -> Iterator[str]:
+    """Say why scores that people could have put right were not."""
+    variants = run.variants(scene_roles.JUDGED_BY)
+    for name in variants:
+        for reason, count in run.manifest(scene_roles.JUDGED_BY, variant=name).drops.items():
+            yield f"{name.upper()}, {count} {reason}."
+    if variants:
+        yield "FAITH is not corrected."
