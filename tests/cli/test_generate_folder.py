@@ -75,7 +75,7 @@ def test_findings_end_with_one_and_a_clean_folder_with_nought(here: Path) -> Non
         assert "to be looked at: 2 files found no prompt" in done.stderr
     for name in ("p9__0.png", "cover.png"):
         (here / "pics" / name).unlink()
-    assert "input folder (pics) has other content" in culturekit(*arguments, "--json", cwd=here).stderr
+    assert "input folder (a folder of images) has other content" in culturekit(*arguments, "--json", cwd=here).stderr
     done = culturekit(*arguments, "--json", "--replace", cwd=here)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["counts"]["ok"] == 4
