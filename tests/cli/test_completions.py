@@ -56,8 +56,8 @@ def test_a_recipe_that_is_not_there_is_answered_with_the_nearest(here: Path) -> 
     done = culturekit("run", "evalution.yaml", cwd=here)
     assert done.returncode == 2
     assert (
-        "there is no such recipe; expected a YAML file, or one of: cube, cube-release, cultivate. Did you mean 'evaluation.yaml'?"
-        in done.stderr
+        "there is no such recipe; expected a YAML file, or one of: cube, cube-release, cultivate. "
+        "Did you mean 'evaluation.yaml'?" in done.stderr
     )
     assert "Did you mean 'cube'?" in culturekit("plan", "cub", cwd=here).stderr
     assert "Did you mean frechet_distance" in culturekit("metrics", "show", "frechet").stderr
