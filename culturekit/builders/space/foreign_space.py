@@ -123,10 +123,15 @@ def countries_of(cell: str) -> list[str]:
     """Divide a cell into what it calls countries; what is one as a whole is not divided."""
     if country_code(cell) is not None:
         return [cell]
+    turned = " ".join(reversed(cell.split(", ", 1)))
+    if country_code(turned) is not None:
+        return [turned]
     for between in BETWEEN:
         parts = [part.strip() for part in between.split(cell) if part.strip()]
         if len(parts) > 1:
-            return [each for part in parts for each in countries_of(part)]
+            found = list(dict.fromkeys(each for part in parts for each in countries_of(part)))
+            sure = between is BETWEEN[0] or all(country_code(each) or QID.match(each) for each in found)
+            return found if sure else [cell]
     return [cell]
 
 

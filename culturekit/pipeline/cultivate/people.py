@@ -90,7 +90,9 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     values = run.add(grouped_values_stage(run.values_of(AHEAD), recipe.scheme, tuple(CORRECTED)), BY_GROUP)
     for metric, criterion in CORRECTED.items():
         low, high = (1.0, 5.0) if criterion == metric else (None, None)
-        options = JudgedOptions(criterion, None, None, low, high, (metric,), "countries")
+        options = JudgedOptions(
+            criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
+        )
         run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options, required=False), JUDGED_BY,
                 variant=metric)  # fmt: skip
     tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}

@@ -13,7 +13,7 @@ from culturekit.config.kinds import AnyRecipe
 from culturekit.config.recipe_parts import BackendSpec, Llm, Model
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.families.ahead import AheadOptions
-from culturekit.families.family import rules_of
+from culturekit.families.family import Confidence, rules_of
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
@@ -22,6 +22,7 @@ from culturekit.metrics.ahead.composite import Reduce
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cultivate.ground import Ground
+from culturekit.pipeline.steps.scene_score_stages import ALL
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.yaml_model import StrictModel, not_empty
@@ -73,7 +74,7 @@ class Scores(StrictModel):
     aggregate: Annotated[Aggregate, rules_of(AheadOptions, "aggregate")] = "dimension"
     reduce: Annotated[Reduce, rules_of(AheadOptions, "reduce")] = "mean"
     target: Annotated[Target | None, rules_of(AheadOptions, "target")] = None
-    confidence: float = CONFIDENCE
+    confidence: Confidence = CONFIDENCE
 
     @model_validator(mode="after")
     def one_threshold(self) -> Self:
@@ -160,6 +161,18 @@ class Cultivate(AnyRecipe):
         """Make sure that prompts and descriptors come from one place."""
         if (self.tables is None) == (self.ground is None):
             raise ValueError("prompts and descriptors are made (ground) or given (tables); give one of them")
+        return self
+
+    @model_validator(mode="after")
+    def names_stand_for_one_thing(self) -> Self:
+        """Refuse names of models that tables use for something else, and who is named twice."""
+        taken = sorted({model.name for model in self.models} & {ALL, REAL_IMAGES})
+        if taken:
+            raise ValueError(f"no model can be called {taken[0]}: tables call all models, and real images, so")
+        named = self.raters if self.ground is None else (*self.raters, *self.ground.countries)
+        twice = sorted({str(name) for name in named if named.count(name) > 1})
+        if twice:
+            raise ValueError(f"named twice: {', '.join(twice)}")
         return self
 
     @model_validator(mode="after")

@@ -172,7 +172,7 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
     stereotyped = Numbered(by_folder(run, STEREOTYPED, everybody))
     run.add(ahead(reads(extracted=Numbered(said), stereotypes=stereotyped), options), AHEAD)
     if recipe.truthful:
-        exact = replace(options, quantile=None, tau=recipe.scores.tau or DEFAULT_TAU)
+        exact = replace(options, quantile=None, tau=DEFAULT_TAU if recipe.scores.tau is None else recipe.scores.tau)
         run.add(ahead(reads(extracted=Numbered(true), stereotypes=Numbered(true)), exact), AHEAD_TRUTH)
     matches = run.table(AHEAD, file="descriptor_matches.parquet")
     run.add(breakdown_stage(run.values_of(AHEAD), matches, run.table(roles.PROMPTS), run.models), BREAKDOWN)

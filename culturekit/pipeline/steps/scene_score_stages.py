@@ -138,7 +138,9 @@ def raters_stage(
 
     def run(work: Work) -> Outcome:
         about = placed(images, prompts)
-        said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in likert.values()])
+        nothing = pl.DataFrame(schema=JUDGMENTS.schema)
+        each = (read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in likert.values())
+        said = pl.concat([nothing, *each])
         rated = said.filter(pl.col("outcome").is_in(ANSWERED)).select("image_id", "value", by="judge", what="item")
         first = ratings_of(marks).filter(pl.col("turn") == 0)
         person = first.select("image_id", "value", by=pl.lit(ANYBODY), what="criterion")

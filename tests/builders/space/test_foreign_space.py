@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from culturekit.builders.space.foreign_space import countries_of
 from culturekit.kg.countries import countries, read_countries
 from culturekit.kg.un_regions import UN_REGIONS
 from culturekit.kg.world import whole_world
@@ -112,3 +113,18 @@ def test_the_table_of_the_world_is_whole() -> None:
     assert len(items) == len(set(items))
     uninhabited = {"BV", "GS", "HM", "TF", "UM"}
     assert {iso for iso, one in world.items() if not one.demonym} == uninhabited
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("Korea, North", ["North Korea"]),
+        ("Congo, Democratic Republic of the", ["Democratic Republic of the Congo"]),
+        ("Samoa, American", ["American Samoa"]),
+        ("Atlantis, France", ["Atlantis, France"]),
+        ("France; Atlantis; Atlantis", ["France", "Atlantis"]),
+        ("Bolivia, Peru and Chile", ["Bolivia", "Peru", "Chile"]),
+    ],
+)
+def test_a_name_turned_round_is_no_list_of_countries(cell: str, found: list[str]) -> None:
+    assert countries_of(cell) == found
