@@ -13,7 +13,6 @@ from culturekit.kg.un_regions import UN_REGIONS
 from culturekit.kg.world import whole_world
 from tests.command_line import culturekit
 
-FOREIGN = Path("/work/shared/data/foreign/worldcuisines.csv")
 ROWS: list[dict[str, Any]] = [
     {"name": "Pavlova", "concept": "cuisine", "country": "Australia; NZ"},
     {"name": "Waffle", "concept": "Cuisine", "country": "Q31"},
@@ -79,10 +78,9 @@ def test_what_is_no_list_is_refused(name: str, text: str, said: str, tmp_path: P
     assert said in " ".join(answer.stderr.split())
 
 
-@pytest.mark.skipif(not FOREIGN.is_file(), reason="the list of another benchmark is not on this machine")
-def test_a_published_list_of_dishes_loses_nothing_without_a_reason(tmp_path: Path) -> None:
+def test_a_published_list_of_dishes_loses_nothing_without_a_reason(tmp_path: Path, shared_data: Path) -> None:
     path = tmp_path / "dishes.csv"
-    path.write_bytes(FOREIGN.read_bytes())
+    path.write_bytes((shared_data / "foreign/worldcuisines.csv").read_bytes())
     space, manifest = imported(path, "--concept", "cuisine")
     assert manifest["counts"] == {"countries": 157, "cspace": 1039, "drops": 2, "rows": 1041}
     assert manifest["drops"] == {"duplicate": 2}
