@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -18,17 +17,12 @@ from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.tables import write_table
 
-__all__ = ["AskedRows", "row_id", "wording"]
+__all__ = ["AskedRows", "row_id"]
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000
 
 Row = TypeVar("Row")
-
-
-def wording(name: str) -> str:
-    """Read the instructions of a task; their hash is part of what decides the answers."""
-    return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
 
 
 def row_id(*about: str) -> str:

@@ -10,8 +10,9 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, wording
+from culturekit.builders.asked_rows import AskedRows, row_id
 from culturekit.builders.folded_names import folded
+from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request

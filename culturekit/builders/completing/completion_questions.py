@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -11,6 +10,7 @@ from pydantic import Field
 
 from culturekit.builders.completing.completion_cells import Cell
 from culturekit.builders.completing.completion_names import MOST_CHARACTERS
+from culturekit.builders.wordings import wording
 from culturekit.llm.client import Request
 
 __all__ = [
@@ -125,11 +125,7 @@ class Shown:
 
 def wordings() -> dict[str, str]:
     """Read the instructions of both questions; their hashes are part of what decides the result."""
-    folder = files("culturekit.builders").joinpath("wording")
-    return {
-        PROPOSE: folder.joinpath("completion_propose.txt").read_text(encoding="utf-8"),
-        VERIFY: folder.joinpath("completion_verify.txt").read_text(encoding="utf-8"),
-    }
+    return {PROPOSE: wording("completion_propose"), VERIFY: wording("completion_verify")}
 
 
 def proposal_request(cell: Cell, shown: Shown, limits: CompletionLimits, *, instructions: str) -> Request:

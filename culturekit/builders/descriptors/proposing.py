@@ -9,9 +9,10 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, wording
+from culturekit.builders.asked_rows import AskedRows
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
 from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.builders.wordings import wording
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.metrics.ahead.matching import normalise_phrase

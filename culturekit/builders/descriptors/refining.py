@@ -12,10 +12,11 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, wording
+from culturekit.builders.asked_rows import AskedRows
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
 from culturekit.builders.descriptors.proposing import PROPOSED
 from culturekit.builders.descriptors.tokens import joined_styles
+from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request

@@ -8,9 +8,10 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id, wording
+from culturekit.builders.asked_rows import AskedRows, row_id
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of
 from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request

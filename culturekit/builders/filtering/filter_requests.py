@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
+from culturekit.builders import wordings
 from culturekit.builders.filtering.verdicts import FilterReply
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
@@ -36,7 +36,7 @@ REPLY_TOKENS = 256
 
 def wording() -> str:
     """Read the judge's instructions; their hash is part of what decides a verdict."""
-    return files("culturekit.builders").joinpath(f"wording/{WORDING}").read_text(encoding="utf-8")
+    return wordings.wording(WORDING.removesuffix(".txt"))
 
 
 @dataclass(frozen=True, slots=True)

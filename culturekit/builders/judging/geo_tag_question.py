@@ -1,10 +1,10 @@
 """The one question of geo-tagging, and the closed form of its answer."""
 
-from importlib.resources import files
 from typing import Annotated, Literal
 
 import msgspec
 
+from culturekit.builders.wordings import wording
 from culturekit.llm.client import Image, Request
 
 __all__ = ["TASK", "GeoTag", "NamedArtifact", "geo_tag_request", "geo_tag_wording"]
@@ -33,7 +33,7 @@ class GeoTag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def geo_tag_wording() -> str:
     """Read the instructions; their hash is part of what decides a tag."""
-    return files("culturekit.builders").joinpath("wording/geo_tag.txt").read_text(encoding="utf-8")
+    return wording("geo_tag")
 
 
 def geo_tag_request(image: Image, *, instructions: str) -> Request:

@@ -6,7 +6,6 @@ The latter is VQAScore. There is one row per image and question, whatever came o
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +20,7 @@ from culturekit.builders.judging.yes_probability import (
     vqa_wording,
     wording_digest,
 )
+from culturekit.builders.wordings import wording
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.token_listing import TokenListing
@@ -50,7 +50,7 @@ CAVEAT = 'P("Yes") is a model\'s confidence, not the share of people who would s
 
 def judge_wording() -> str:
     """Read the judge's instructions; their hash is part of what decides a judgment."""
-    return files("culturekit.builders").joinpath("wording/image_judge.txt").read_text(encoding="utf-8")
+    return wording("image_judge")
 
 
 def judge_images(

@@ -3,7 +3,6 @@
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +17,7 @@ from culturekit.builders.judging.shown_images import (
     judged,
     prompted_images,
 )
+from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -59,7 +59,7 @@ class YesOrNo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def answer_wording() -> str:
     """Read the instructions; their hash is part of what decides an answer."""
-    return files("culturekit.builders").joinpath("wording/question_answer.txt").read_text(encoding="utf-8")
+    return wording("question_answer")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS, LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Request
@@ -100,7 +100,7 @@ class QuestionGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def graph_wording() -> str:
     """Read the instructions; their hash is part of what decides a graph."""
-    return files("culturekit.builders").joinpath("wording/question_graph.txt").read_text(encoding="utf-8")
+    return wording("question_graph")
 
 
 def graph_request(text: str, *, instructions: str) -> Request:

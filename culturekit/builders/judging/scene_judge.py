@@ -6,8 +6,6 @@ Every question leaves a row, whatever came of it, with the reply as it came; wit
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias
 
@@ -25,6 +23,7 @@ from culturekit.builders.judging.shown_images import (
     prompted_images,
 )
 from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request, vqa_wording, wording_digest
+from culturekit.builders.wordings import wording
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -97,12 +96,6 @@ class Rating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def number(self) -> float:
         """Give the rating."""
         return float(self.answer[-1])
-
-
-@cache
-def wording_of(name: str) -> str:
-    """Read instructions; their hash is part of what decides an answer."""
-    return files("culturekit.builders").joinpath(f"wording/{name}.txt").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +206,8 @@ class DescribedScenes(SceneAsking):
     def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
         """Ask for phrases."""
         data = {"id": picture.sha256[:ID_LETTERS], "dimension": question}
-        wording = wording_of("descriptor_extract")
-        return Request("image.extract", wording, data, Descriptors, images=(picture,), max_tokens=REPLY_TOKENS)
+        words = wording("descriptor_extract")
+        return Request("image.extract", words, data, Descriptors, images=(picture,), max_tokens=REPLY_TOKENS)
 
     def said(self, question: str, value: Descriptors) -> Iterator[Said]:
         """Give a row for each phrase, and one without where there is none."""
@@ -237,7 +230,7 @@ class RatedScenes(SceneAsking):
         text, country = self.prompts[row["prompt_id"]]
         name = countries()[country].name if country in countries() else country
         data = {"id": picture.sha256[:ID_LETTERS], "criterion": question, "prompt": text, "country": name}
-        return Request("image.likert", wording_of("likert"), data, Rating, images=(picture,), max_tokens=REPLY_TOKENS)
+        return Request("image.likert", wording("likert"), data, Rating, images=(picture,), max_tokens=REPLY_TOKENS)
 
     def said(self, question: str, value: Rating) -> Iterator[Said]:
         """Give the rating."""
@@ -284,7 +277,7 @@ def wording_digest_of(given: ExtractReads | RateReads | StereotypeReads) -> str:
     """Hash what is said besides data."""
     if isinstance(given, StereotypeReads):
         return wording_digest()
-    return digest_bytes(wording_of("likert" if isinstance(given, RateReads) else "descriptor_extract").encode())
+    return digest_bytes(wording("likert" if isinstance(given, RateReads) else "descriptor_extract").encode())
 
 
 def judge_scenes(

@@ -1,9 +1,9 @@
 """VQAScore's question about an image, and how probable "Yes" is among what a model could reply."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 from culturekit.builders.judging.shown_images import ID_LETTERS
+from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.llm.client import Image, Request
 from culturekit.llm.clients.token_listing import TokenListing, WeighedToken
@@ -25,7 +25,7 @@ AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"
 
 def vqa_wording() -> str:
     """Read the instructions."""
-    return files("culturekit.builders").joinpath("wording/vqascore.txt").read_text(encoding="utf-8")
+    return wording("vqascore")
 
 
 def wording_digest() -> str:

@@ -11,7 +11,7 @@ from culturekit.builders.activities.activity_prompts import TEMPLATE, prompt_act
 from culturekit.builders.activities.extracting import EXTRACT, ExtractOptions, extract_activities, extraction_requests
 from culturekit.builders.activities.merging import MergeOptions, merge_activities
 from culturekit.builders.activities.page_list import PageOptions, files_of, read_list, read_pages
-from culturekit.builders.asked_rows import wording
+from culturekit.builders.wordings import wording
 from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
 from culturekit.kg.countries import country_files

@@ -9,7 +9,6 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.activities.categories import PER_CATEGORY
-from culturekit.builders.asked_rows import wording
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of, dimensions_of
 from culturekit.builders.descriptors.proposing import PROPOSE, ProposeOptions, proposal_request, propose_descriptors
 from culturekit.builders.descriptors.refining import (
@@ -27,6 +26,7 @@ from culturekit.builders.descriptors.stereotypes import (
     name_stereotypes,
     stereotype_request,
 )
+from culturekit.builders.wordings import wording
 from culturekit.families.handles.inputs import Numbered, roles_of
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
