@@ -158,7 +158,7 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
     about = {row["item_id"]: row for row in items.iter_rows(named=True)}
     rows: list[tuple[object, ...]] = []
     for item, row in about.items():
-        offered = {str(number): {"choice": phrase} for number, phrase in enumerate(row["descriptors"])}
+        offered = {str(number): {"choice": phrase} for number, phrase in enumerate(dict.fromkeys(row["descriptors"]))}
         key = {"item_id": item, "kind": "item", "options": orjson.dumps({"descriptors": offered})}
         for number in range(PER_PERSON):
             person = f"{row['country']}-{number}"
@@ -171,7 +171,7 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
                 rows.append((*place, "other", None, None, told["other"], 9.0, []))
             rows += [
                 (*place, f"{question}/{one['choice']}", float(code in told.get(question, ())), None, None, 9.0, [])
-                for question in ("shown", "relevant")
+                for question in {"shown", "relevant"} & told.keys()  # who ticks nothing has not answered
                 for code, one in offered.items()
             ]
     return pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row")
@@ -227,6 +227,7 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float
     write_marks(
         work_in(root / "marks"), root / "said-by-people/annotations.parquet", root / "items/scene_items.parquet",
         root / "descriptors/descriptors.parquet", PhraseVectors(root / "phrases"), TAU,
+        "dimension",
     )  # fmt: skip
     return compared(root, scored, sample)
 
