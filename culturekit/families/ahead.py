@@ -117,12 +117,9 @@ class AheadOptions:
 
 
 def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None, name: str = "scores") -> Stage:
-    """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors.
-
-    Where tau is found, other descriptions of the same images can be compared at the same: that of the scores `like`.
-    """
+    """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
     known = replace(options, groups=groups_of(options.scheme), encoder=options.encoder or given.phrases.encoder)
-    if like is not None:
+    if like is not None:  # the threshold of scores of the same images, which was found when these were made
         known = replace(known, tau=None, quantile=None)
 
     def score(work: Work) -> Scored:
