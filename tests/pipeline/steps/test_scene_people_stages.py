@@ -82,8 +82,9 @@ def test_an_image_of_which_nobody_ticks_anything_shows_nothing(tmp_path: Path) -
 
 def test_who_ticks_nothing_counts_among_those_who_were_asked(tmp_path: Path) -> None:
     """One of three who names, ticks and finds relevant what the others do not is neither half nor all."""
-    ticks = {"shown": [("samovar",), (), ()], "relevant": [("samovar",), (), ()],
-             "other": ["objects: kite", "", ""]}  # fmt: skip
+    ticks: dict[str, Sequence[Any]] = {
+        "shown": [("samovar",), (), ()], "relevant": [("samovar",), (), ()], "other": ["objects: kite", "", ""],
+    }  # fmt: skip
     folder = marked(tmp_path, ticks)
     assert marks_of(folder) == {"align_marked": [0.0] * 3, "hal_marked": [0.0] * 3}
     scores = read_table(folder / "scores.parquet", SCORES).filter(country="IR")
