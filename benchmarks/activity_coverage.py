@@ -24,6 +24,7 @@ from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.builders.simulated import looking
+from culturekit.builders.simulated.scene_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
 from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, groups_of, score_ahead
 from culturekit.families.judged import JudgedOptions, score_judged
@@ -34,7 +35,7 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
 from culturekit.pipeline.cultivate.people import CORRECTED
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_answers, scene_items_stage, write_marks
+from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_items_stage, write_marks
 from culturekit.pipeline.steps.scene_score_stages import gaps_in, grouped_values_stage
 from culturekit.pipeline.steps.scene_stages import candidates, said_of
 from culturekit.records.schemas import (
