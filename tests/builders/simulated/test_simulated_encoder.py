@@ -3,6 +3,7 @@ import pytest
 
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder
 from culturekit.errors import UsageError
+from culturekit.generation.backend import Pixels
 from culturekit.generation.simulated.scenes.captions import named_in, spoken
 from culturekit.generation.simulated.scenes.picture import draw_scene
 from culturekit.generation.simulated.scenes.scene import Scene
@@ -17,7 +18,7 @@ def encoder(spec: str = "simulated") -> SimulatedEncoder:
     return made
 
 
-def drawn(caption: str) -> np.ndarray:  # type: ignore[type-arg]
+def drawn(caption: str) -> Pixels:
     return draw_scene(Scene("CN", "", None, named_in(caption)), size=128, seed=3)
 
 
