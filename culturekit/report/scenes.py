@@ -1,4 +1,4 @@
-"""The page about activities of a `cultivate` run: what it says in short, its sections, the stages behind them."""
+"""Pages of sections, such as that of a `cultivate` run: what they say in short, the stages behind them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,24 +27,29 @@ from culturekit.stages import roles, scene_roles
 from culturekit.storage.tables import read_table
 from culturekit.version import VERSION
 
-__all__ = ["ScenePage", "render_scenes", "scene_page"]
+__all__ = ["SectionPage", "leaders", "ranked", "render_sections", "scene_page"]
+
+TITLE = "How well do these models know social activities?"
+STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
 
 
 @dataclass(frozen=True, slots=True)
-class ScenePage:
-    """Everything the page shows."""
+class SectionPage:
+    """Everything the page shows; `about` are countries, or a culture, and `stated` the folders with its scores."""
 
+    title: str
     models: tuple[str, ...]
     images: int
-    countries: tuple[str, ...]
+    about: tuple[str, ...]
     verdict: tuple[str, ...]
     caveats: tuple[str, ...]
     sections: tuple[Section, ...]
     stages: tuple[StageLine, ...]
+    stated: tuple[str, ...]
     versions: Mapping[str, str]
 
 
-def scene_page(run: RunFolders) -> ScenePage:
+def scene_page(run: RunFolders) -> SectionPage:
     """Collect everything the page shows."""
     ahead = parameters(run.needed(scene_roles.AHEAD, SCORES))
     corrected = corrected_scores(run)
@@ -60,18 +65,18 @@ def scene_page(run: RunFolders) -> ScenePage:
     manifests = [run.manifest(role, model) for role in (scene_roles.EXTRACTED, scene_roles.STEREOTYPED)
                  for model in run.models] + [run.manifest(scene_roles.PHRASES)]  # fmt: skip
     caveats = dict.fromkeys(str(one.notes.get("caveat", "")) for one in manifests)
-    return ScenePage(
-        tuple(run.models), images, tuple(map(name_of, places)), tuple(verdict(corrected, truth, tuple(run.models))),
+    return SectionPage(
+        TITLE, tuple(run.models), images, tuple(map(name_of, places)), tuple(verdict(corrected, truth, tuple(run.models))),
         (*filter(None, caveats), *not_corrected(run)), tuple(section for section in sections if section is not None),
-        tuple(stage_line(run, name) for name in run.stages), {"culturekit": VERSION},
+        tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
     )  # fmt: skip
 
 
-def render_scenes(data: ScenePage) -> str:
+def render_sections(data: SectionPage) -> str:
     """Render the page: it has no script at all."""
     style = template_text("report.css")
     pictures = {section.anchor: Markup(section.picture) for section in data.sections}
-    page = environment().get_template("scenes.html")
+    page = environment().get_template("sections.html")
     return page.render(data=data, pictures=pictures, style=Markup(style), policy=policy_of(style)) + "\n"
 
 
@@ -82,11 +87,14 @@ def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     return parameters(pl.concat(tables)) if tables else None
 
 
-def leaders(table: pl.DataFrame | None, labels: str, models: Sequence[str]) -> tuple[list[str], int]:
-    """Name the models that ALIGN ranks first, with those whose intervals reach the best one's; and say of how many."""
+def leaders(
+    table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
+) -> tuple[list[str], int]:
+    """Name the models that a metric ranks first, with those whose intervals reach the best one's; and say of how many.
+    """
     if table is None:
         return [], 0
-    own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric="align", labels=labels)
+    own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)
     own = own.filter(pl.col("model").is_in(list(models)))
     best = own.sort("value", descending=True)
     near = best.filter(pl.col("ci_high").fill_null(pl.col("value")) >= best["ci_low"].fill_null(best["value"])[:1])

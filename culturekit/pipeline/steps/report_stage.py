@@ -1,6 +1,6 @@
 """The report of a run as its last stage, and for a run that is finished already."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,14 +9,15 @@ from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
 from culturekit.report.run_folders import RunFolders
-from culturekit.report.scenes import render_scenes, scene_page
+from culturekit.report.captions import caption_page
+from culturekit.report.scenes import SectionPage, render_sections, scene_page
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 
-__all__ = ["RECIPE_RECORD", "folders_of", "report_of", "report_stage", "scene_report_stage"]
+__all__ = ["RECIPE_RECORD", "caption_report_stage", "folders_of", "report_of", "report_stage", "scene_report_stage"]
 
-CUBE, CULTIVATE = "cube", "cultivate"
+CUBE = "cube"
 
 RECIPE_RECORD = "recipe.json"
 """The recipe as it was run, everything filled in: it lies beside the stage folders."""
@@ -37,15 +38,27 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
 
 def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     """Write the report of a run of the kind `cultivate`."""
+    return sections_stage(run, "scene-report", 2, scene_page, name=name)
+
+
+def caption_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
+    """Write the report of a run of the kind `c3`."""
+    return sections_stage(run, "caption-report", 1, caption_page, name=name)
+
+
+def sections_stage(
+    run: RunFolders, kind: str, version: int, page_of: Callable[[RunFolders], SectionPage], *, name: str
+) -> Stage:
+    """Write a page of sections."""
 
     def write(work: Work) -> Outcome:
-        data = scene_page(run)
-        page = render_scenes(data).encode("utf-8")
+        data = page_of(run)
+        page = render_sections(data).encode("utf-8")
         write_atomically(work.out / "report.html", page)
         return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
 
     inputs = {stage: run.root / stage for stage in run.stages}
-    return Stage(name, "scene-report", 2, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
+    return Stage(name, kind, version, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
 
 
 class RecordedModel(msgspec.Struct):
@@ -66,7 +79,8 @@ class RecordedRun(msgspec.Struct):
 def report_of(root: Path) -> Stage:
     """Give the stage that writes the report of a finished run again."""
     run = folders_of(root)
-    return scene_report_stage(run) if recorded(root).recipe == CULTIVATE else report_stage(run)
+    writers = {"cultivate": scene_report_stage, "c3": caption_report_stage}
+    return writers.get(recorded(root).recipe, report_stage)(run)
 
 
 def recorded(root: Path) -> RecordedRun:

@@ -9,6 +9,7 @@ __all__ = [
     "AUDITS",
     "AUDIT_SAMPLE",
     "CHOICE_TABLE",
+    "PAIR_ITEMS",
     "QUARANTINE",
     "RATED_ITEMS",
     "RATING_TABLE",
@@ -37,6 +38,13 @@ SCENE_ITEMS = declare(
 )
 """Images of activities that people are to mark: which of the phrases each shows, and which of them matter. `dimensions`
 says which each phrase belongs to."""
+
+PAIR_ITEMS = declare(
+    "pair_items",
+    key="item_id",
+    columns="item_id str, image_id str, model str, caption str, translation str",
+)
+"""Pictures with captions that people are to rate in their translation."""
 
 AUDITS = declare(
     "audits",

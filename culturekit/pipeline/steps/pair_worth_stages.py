@@ -1,0 +1,101 @@
+"""What strategies of selection are worth: means of what people rate, and of what is true, over the pairs they keep."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from culturekit.defaults import CONFIDENCE
+from culturekit.families.family_stage import write_scored
+from culturekit.families.handles.value_files import read_values
+from culturekit.metrics.linguistic.human_tables import item_scores
+from culturekit.metrics.scoring.prompted_images import Place, mean_rows
+from culturekit.metrics.scoring.score_rows import Scored, scored, value_rows
+from culturekit.records.schemas import ANNOTATIONS, IMAGES, PAIR_ITEMS, SELECTED, TRANSLATIONS, VALUES
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage import Stage
+from culturekit.storage.tables import read_table, write_table
+
+__all__ = ["RATING", "means_of", "pair_items_stage", "ranked_values_stage", "worth_of", "worth_stage"]
+
+RATING, BENCHMARK = "rating_mean", "c3"
+PEOPLE = "people"
+KEYS = ("model", "metric", "criterion", "labels")
+
+
+def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int, name: str = "rated-pairs") -> Stage:
+    """Draw pairs of pictures and translated captions that people are to rate, each with the same chance."""
+
+    def run(work: Work) -> Outcome:
+        made = read_table(images, IMAGES).filter(status="ok").select("image_id", "model")
+        pairs = read_table(translations, TRANSLATIONS).join(made, left_on="id", right_on="image_id").sort("id")
+        drawn = pairs[np.random.default_rng(seed).permutation(pairs.height)[:count].tolist()]
+        items = drawn.select(item_id="id", image_id="id", model="model", caption="source", translation="text")
+        write_table(work.out, PAIR_ITEMS, items.sort("item_id"))
+        return Outcome({"pair_items": items.height})
+
+    inputs = {"images": images, "translations": translations}
+    return Stage(name, "pair-items", 1, run, inputs, {"count": count}, {"sample": seed})
+
+
+def ranked_values_stage(selected: Path, *, name: str = "ranked-values") -> Stage:
+    """Write what each strategy ranks pairs by as values, to be held against people."""
+
+    def run(work: Work) -> Outcome:
+        ranked = read_table(selected, SELECTED)
+        parts = [
+            value_rows({"metric": "c3", "model": "captions", "benchmark": BENCHMARK}, {"strategy": part["strategy"][0]},
+                       part.select("item", "value").sort("item"))
+            for part in ranked.sort("strategy").partition_by("strategy", maintain_order=True)
+        ]  # fmt: skip
+        table = pl.concat(parts)
+        write_table(work.out, VALUES, table.sort(VALUES.key))
+        return Outcome({"values": table.height})
+
+    return Stage(name, "ranked-values", 1, run, {"selected": selected})
+
+
+def worth_stage(selected: Path, answers: Path | None, truth: Path | None, *, name: str = "worth") -> Stage:
+    """Average, over the pairs that each strategy keeps, what people rate, and what is true where that is known."""
+
+    def run(work: Work) -> Outcome:
+        rated = None if answers is None else read_table(answers, ANNOTATIONS)
+        known = None if truth is None else read_values([truth])
+        return write_scored(work, worth_of(read_table(selected, SELECTED), rated, known))
+
+    given = {"selected": selected, "answers": answers, "truth": truth}
+    return Stage(name, "pair-worth", 1, run, {role: path for role, path in given.items() if path is not None})
+
+
+def worth_of(selected: pl.DataFrame, answers: pl.DataFrame | None, truth: pl.DataFrame | None) -> Scored:
+    """Average over the pairs that each strategy keeps, criterion by criterion; a strategy stands as the model.
+
+    Args:
+        selected: conforms to SELECTED.
+        answers: conforms to ANNOTATIONS: what people say of some pairs; flagged answers do not count.
+        truth: conforms to VALUES: the ratings that all pairs deserve.
+    """
+    kept = selected.filter("kept").select("item", model="strategy")
+    parts: list[pl.DataFrame] = []
+    if answers is not None:
+        _, means = item_scores(answers.filter(pl.col("flags").list.len() == 0))
+        parts.append(means.select("criterion", item="item_id", value="score", labels=pl.lit(PEOPLE)))
+    if truth is not None:
+        said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("criterion", "labels")}
+        parts.append(truth.filter(metric=RATING).select(said["criterion"].alias("criterion"), "item", "value",
+                                                        said["labels"].alias("labels")))  # fmt: skip
+    every = pl.concat(parts).join(kept, on="item")
+    return means_of(every.with_columns(metric=pl.lit(RATING), prompt_id=pl.lit(None, pl.String)))
+
+
+def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Scored:
+    """Average values by model, metric, criterion and labels; the values stand beside the scores."""
+    rows, behind = [], []
+    for part in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
+        about = part.row(0, named=True)
+        params = {"criterion": about["criterion"], "labels": about["labels"]}
+        row, below = mean_rows(part, Place(about["metric"], about["model"], BENCHMARK), params, confidence=CONFIDENCE)
+        rows.append(row)
+        behind += below
+    return scored(rows, behind, left_out={})
