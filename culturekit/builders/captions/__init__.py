@@ -1,1 +1,1 @@
-"""Captions of a culture: expanded from a few seeds, sampled, counted, translated, and the objects they are about."""
+"""Captions of a culture, from a few seeds to many, and the pairs of captions and images that a model is tuned with."""
