@@ -33,7 +33,9 @@ def test_a_sample_gives_each_category_one_and_then_its_share(work: Work, tmp_pat
     outcome = sample_captions(work, path, SampleOptions(10))
     drawn = read_table(work.out / "captions.parquet", CAPTIONS)
     assert Counter(drawn["category"]) == {"a": 6, "b": 2, "c": 1, "d": 1}
-    assert outcome.notes["categories"]["a"] == {"captions": 69, "drawn": 6}
+    drawn_of = outcome.notes["categories"]
+    assert isinstance(drawn_of, dict)
+    assert drawn_of["a"] == {"captions": 69, "drawn": 6}
     prompts = read_table(work.out / "prompts.parquet", PROMPTS)
     assert prompts.select("prompt_id", "text").rows() == drawn.select("id", "text").rows()
     assert set(prompts["country"]) == {"CN"}
