@@ -1,6 +1,6 @@
 """The page of a `c3` run: every table of the paper as a section; scores are looked up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 import polars as pl
@@ -10,8 +10,8 @@ from culturekit.records.schemas import (
     CAPTION_PROPOSALS,
     CAPTION_STATS,
     CAPTIONS,
-    DROPS,
     EXPORTED,
+    RATED_ITEMS,
     SCORES,
     SELECTED,
 )
@@ -33,7 +33,13 @@ IMAGE_CRITERIA = ("object_presence", "object_localization", "cultural_appropriat
 PAIR_CRITERIA = ("adequacy", "fluency", "consistency", "relevance", "context", "cultural_appropriateness")
 """In the order of the paper's tables."""
 
-NAMES = {"labse": "LaBSE (A_ST)", "clip": "CLIP (A_IT)", "objects": "only A_OT", "no-objects": "without A_OT", "c3": "C³"}
+NAMES = {
+    "labse": "LaBSE (A_ST)",
+    "clip": "CLIP (A_IT)",
+    "objects": "only A_OT",
+    "no-objects": "without A_OT",
+    "c3": "C³",
+}
 METRIC, RELEVANCE, ABOVE = "vqascore", "relevance", 3
 EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
 
@@ -171,7 +177,9 @@ def followed(run: RunFolders) -> Section | None:
         cells = [Cell("–") if row is None else number(row["value"], row["ci_low"], row["ci_high"]) for row in found]
         known = [row["value"] for row in found if row is not None and row["value"] is not None]
         rows.append((Cell(NAMES.get(name, name)), *cells, number(fmean(known) if known else None)))
-    grid = Grid("Pearson correlation with people's ratings", ("ranked by", *map(spaced, PAIR_CRITERIA), "all"), tuple(rows))
+    grid = Grid(
+        "Pearson correlation with people's ratings", ("ranked by", *map(spaced, PAIR_CRITERIA), "all"), tuple(rows)
+    )
     lead = "Over the pairs that people rated; the last column is the mean of the six, as in the paper."
     return Section("pearson", "Do alignments follow people?", lead, (grid,))
 
@@ -195,12 +203,12 @@ def criteria(run: RunFolders) -> Section | None:
 
 def histogram(run: RunFolders) -> Section | None:
     """Show how often people gave each rating."""
-    path = run.table(own.IMPORTED, "images")
-    if not run.has(own.IMPORTED, "images"):
+    if not run.has(own.IMPORTED, own.OF_MODELS):
         return None
-    about = read_table(run.table(own.IMPORTED, "images", file="rated_items.parquet")).select("item_id", "model")
+    path = run.table(own.IMPORTED, own.OF_MODELS)
+    about = read_table(run.table(own.IMPORTED, own.OF_MODELS, file="rated_items.parquet"), RATED_ITEMS)
     said = read_table(path, ANNOTATIONS).filter(pl.col("flags").list.len() == 0).drop_nulls("value")
-    rated = said.join(about, on="item_id")
+    rated = said.join(about.select("item_id", "model"), on="item_id")
     rows = []
     for model in run.models:
         own_ratings = rated.filter(model=model)["value"]

@@ -66,7 +66,8 @@ def scene_page(run: RunFolders) -> SectionPage:
                  for model in run.models] + [run.manifest(scene_roles.PHRASES)]  # fmt: skip
     caveats = dict.fromkeys(str(one.notes.get("caveat", "")) for one in manifests)
     return SectionPage(
-        TITLE, tuple(run.models), images, tuple(map(name_of, places)), tuple(verdict(corrected, truth, tuple(run.models))),
+        TITLE, tuple(run.models), images, tuple(map(name_of, places)),
+        tuple(verdict(corrected, truth, tuple(run.models))),
         (*filter(None, caveats), *not_corrected(run)), tuple(section for section in sections if section is not None),
         tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
     )  # fmt: skip
@@ -90,8 +91,7 @@ def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
 def leaders(
     table: pl.DataFrame | None, labels: str, models: Sequence[str], metric: str = "align"
 ) -> tuple[list[str], int]:
-    """Name the models that a metric ranks first, with those whose intervals reach the best one's; and say of how many.
-    """
+    """Name the models that a metric ranks first, with those whose intervals reach the best one's, and count all."""
     if table is None:
         return [], 0
     own = table.filter(pl.col("country").is_null(), pl.col("group").is_null(), metric=metric, labels=labels)

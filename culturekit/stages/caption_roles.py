@@ -11,27 +11,30 @@ __all__ = [
     "COLLECTION",
     "COLLECTION_PROMPTS",
     "EXPORTED",
-    "FINETUNED",
     "FORMS",
+    "IMPORTED",
     "JUDGED",
     "NAMED_OBJECTS",
     "OBJECTS",
+    "OF_MODELS",
     "PAIRS",
     "PAIR_ITEMS",
     "PAIR_TRUTH",
     "PEARSON",
     "RANKED",
-    "RATED",
+    "RATINGS",
     "SELECTED",
     "STATS",
     "TRANSLATED",
     "TRUTH",
     "VECTORS",
+    "WEB",
     "WORTH",
 ]
 
-PAIRS = "pairs"
-"""What stands in the place of a model where pairs of captions and pictures from elsewhere are aligned and rated."""
+PAIRS, OF_MODELS, WEB = "pairs", "images", "web"
+"""What stands in the place of a model where pairs of captions and pictures from elsewhere are aligned and rated, where
+images of all models are rated, and where pictures are from the web."""
 
 CAPTIONS, STATS = Role("captions", "captions"), Role("stats-{variant}", "caption_stats")
 NAMED_OBJECTS = Role("named-{variant}", "objects")
@@ -40,7 +43,7 @@ ALT_TEXTS, TRANSLATED = Role("alt-texts", "captions"), Role("translated", "trans
 CAPTIONED, OBJECTS = Role("captioned-{model}", "captions"), Role("objects-{model}", "objects")
 VECTORS, ALIGNED = Role("vectors-{variant}-{model}"), Role("aligned-{model}", "scores")
 SELECTED, RANKED, EXPORTED = Role("selected", "selected"), Role("ranked", "values"), Role("exported-{variant}")
-FINETUNED = Role("finetuned-{variant}")
 JUDGED, TRUTH, PAIR_TRUTH = Role("judged-vqascore", "scores"), Role("truth", "scores"), Role("pair-truth", "scores")
 PAIR_ITEMS, FORMS, ANSWERS = Role("pairs-to-rate", "pair_items"), Role("to-rate-{model}"), Role("answers-{model}")
-RATED, PEARSON, WORTH = Role("rated-{model}", "annotations"), Role("pearson", "scores"), Role("worth", "scores")
+IMPORTED, RATINGS = Role("rated-{model}", "annotations"), Role("ratings", "scores")
+PEARSON, WORTH = Role("pearson", "scores"), Role("worth", "scores")

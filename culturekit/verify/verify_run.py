@@ -12,6 +12,13 @@ from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
+from culturekit.verify.tables.check_caption_world import (
+    check_captioned,
+    check_pair_items,
+    check_ranked_values,
+    check_truth_of_captions,
+    check_worth,
+)
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
@@ -71,6 +78,11 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("replies", check_scene_replies, "judge-extract", "judge-likert", "judge-stereotypes"),
     each("truth", check_truth, "truth"),
     each("truth", check_scene_truth, "scene-truth"),
+    each("captions", check_captioned, "captioned-images"),
+    each("captions", check_truth_of_captions, "caption-truth"),
+    each("captions", check_pair_items, "pair-items"),
+    each("captions", check_ranked_values, "ranked-values"),
+    each("captions", check_worth, "pair-worth"),
     each("quality", check_quality, "quality"),
     each("audits", check_audits, "simulated-audit"),
     each("judgments", check_answers, "answers"),

@@ -1,13 +1,12 @@
-"""The stages of a simulated `c3` world: pictures with captions from the web, what is true of them, and who rates them."""
+"""The stages of a simulated `c3` world: pictures with captions of the web, what is true of them, who rates them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import polars as pl
 
 from culturekit.annotate.rated_sample import Answering
@@ -225,6 +224,8 @@ def ratings_of(
     if is_careless(person, how, seed=seed):
         return {criterion: str(own.integers(1, 6)) for criterion in criteria}
     return {
-        criterion: step(deserved.get((row["item_id"], criterion), 3.0) + own.uniform(-0.5, 0.5) + own.normal(0, how.scatter))
+        criterion: step(
+            deserved.get((row["item_id"], criterion), 3.0) + own.uniform(-0.5, 0.5) + own.normal(0, how.scatter)
+        )
         for criterion in criteria
     }

@@ -12,16 +12,44 @@ from culturekit.families.handles.value_files import read_values
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows
 from culturekit.metrics.scoring.score_rows import Scored, scored, value_rows
-from culturekit.records.schemas import ANNOTATIONS, IMAGES, PAIR_ITEMS, SELECTED, TRANSLATIONS, VALUES
+from culturekit.records.schemas import (
+    ANNOTATIONS,
+    CAPTIONS,
+    IMAGES,
+    PAIR_ITEMS,
+    PROMPTS,
+    SELECTED,
+    TRANSLATIONS,
+    VALUES,
+)
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["RATING", "means_of", "pair_items_stage", "ranked_values_stage", "worth_of", "worth_stage"]
+__all__ = [
+    "RATING", "captioned_images_stage", "means_of", "pair_items_stage", "ranked_values_stage", "worth_of",
+    "worth_stage",
+]  # fmt: skip
 
 RATING, BENCHMARK = "rating_mean", "c3"
 PEOPLE = "people"
 KEYS = ("model", "metric", "criterion", "labels")
+
+
+def captioned_images_stage(images: Path, prompts: Path, *, name: str = "captioned") -> Stage:
+    """Write the caption of each image that was made, by its id."""
+
+    def run(work: Work) -> Outcome:
+        made = read_table(images, IMAGES).filter(status="ok").select("image_id", "prompt_id")
+        asked = made.join(read_table(prompts, PROMPTS), on="prompt_id").sort("image_id")
+        captions = asked.select(
+            "text", "language", id="image_id", category=pl.col("concept").fill_null(""),
+            culture=pl.col("country").fill_null(""), round=pl.lit(0, pl.UInt32), proposer=pl.lit(None, pl.String),
+        )  # fmt: skip
+        write_table(work.out, CAPTIONS, captions.select(list(CAPTIONS.schema)))
+        return Outcome({"captions": captions.height})
+
+    return Stage(name, "captioned-images", 1, run, {"images": images, "prompts": prompts})
 
 
 def pair_items_stage(images: Path, translations: Path, *, count: int, seed: int, name: str = "rated-pairs") -> Stage:

@@ -8,8 +8,8 @@ import msgspec
 from culturekit.errors import UsageError
 from culturekit.kg.countries import use_countries_of_recipe
 from culturekit.records.work import Outcome, Work
-from culturekit.report.run_folders import RunFolders
 from culturekit.report.captions import caption_page
+from culturekit.report.run_folders import RunFolders
 from culturekit.report.scenes import SectionPage, render_sections, scene_page
 from culturekit.report.write import write_report
 from culturekit.stages.stage import Stage

@@ -1,0 +1,182 @@
+"""What a recipe of the kind `c3` says, key by key."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.captions.cultures import culture_file
+from culturekit.builders.captions.expanding import ExpandOptions
+from culturekit.builders.captions.exporting_pairs import PairOptions
+from culturekit.builders.captions.objects import ObjectsOptions
+from culturekit.builders.captions.sampling import SampleOptions
+from culturekit.builders.captions.selecting import SelectOptions, Strategy
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.config.checks import checked_spec, existing_file, unique_names
+from culturekit.config.kinds import AnyRecipe
+from culturekit.config.recipe_parts import BackendSpec, Llm, Model
+from culturekit.defaults import RATERS, RESAMPLES
+from culturekit.families.family import rules_of
+from culturekit.families.meta import MetaOptions
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.encoders import ENCODERS
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.registry import parse_spec
+from culturekit.stages.caption_roles import PAIRS
+from culturekit.storage.yaml_model import StrictModel, not_empty
+
+__all__ = ["C3", "Captions", "Pairs", "People"]
+
+File = Annotated[str, AfterValidator(existing_file)]
+Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
+EncoderSpec = Annotated[str, AfterValidator(checked_spec(ENCODERS))]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+SCENES = "simulated-scenes"
+"""The backend whose scenes come with what they show."""
+
+EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects", "c3")
+
+
+class Captions(StrictModel):
+    """How captions grow from the seeds of a culture, and how many of them models draw; or `file` with captions."""
+
+    proposer: Annotated[Judge | None, Field(description="Who proposes captions, as a SPEC.")] = None
+    count: Annotated[int, rules_of(ExpandOptions, "captions")] = ExpandOptions("").captions
+    per_round: Annotated[int, rules_of(ExpandOptions, "per_round")] = ExpandOptions("").per_round
+    encoder: Annotated[EncoderSpec | None, rules_of(ExpandOptions, "encoder")] = None
+    similarity: Annotated[float, rules_of(ExpandOptions, "similarity")] = ExpandOptions("").similarity
+    sample: Annotated[int, rules_of(SampleOptions, "size")] = SampleOptions().size
+    file: Annotated[File | None, Field(description="A table CAPTIONS that was expanded elsewhere.")] = None
+    beside: Annotated[
+        Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")], File],
+        Field(description="Other captions whose statistics stand beside, by name: such as COCO's JSON."),
+    ] = {}
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that captions come from one place."""
+        if (self.proposer is None) == (self.file is None):
+            raise ValueError("captions are expanded (captions.proposer) or given (captions.file); give one of them")
+        return self
+
+
+class Objects(StrictModel):
+    """Who lists the objects that captions name and pictures show; pictures may have a detector instead."""
+
+    lister: Judge
+    detector: Annotated[str | None, rules_of(ObjectsOptions, "detector")] = None
+    threshold: Annotated[float, rules_of(ObjectsOptions, "threshold")] = ObjectsOptions().threshold
+
+    def options(self, *, pictures: bool) -> ObjectsOptions:
+        """Give the options as the stage takes them."""
+        detected = self.detector if pictures else None
+        return ObjectsOptions(None if detected else self.lister, detected, self.threshold)
+
+
+class Encoders(StrictModel):
+    """Who turns texts and pictures into vectors: LaBSE and CLIP in the paper."""
+
+    text: EncoderSpec
+    image: EncoderSpec
+
+
+class SimulatedPairs(StrictModel):
+    """Pictures of a country with captions, as the web of the simulated world has them."""
+
+    country: str
+    backend: BackendSpec
+    each: Annotated[int, Field(ge=1, le=255, description="Pictures of each activity.")] = 10
+    names: Annotated[Share, Field(description="How much of a picture its caption names.")] = 0.6
+    wrong: Annotated[Share, Field(description="How much of what captions name is not shown, on average.")] = 0.3
+
+
+class Pairs(StrictModel):
+    """Pictures with captions in another language, from which strategies choose those to train on.
+
+    `images` and `captions` (id of the image, text) are tables of the user; `simulated` makes them.
+    """
+
+    images: File | None = None
+    captions: File | None = None
+    rights: Annotated[File | None, Field(description="Licence and source by image_id.")] = None
+    simulated: SimulatedPairs | None = None
+    translator: Annotated[Judge, Field(description="Who translates captions into English, as a SPEC.")]
+    keep: Annotated[int, rules_of(SelectOptions, "keep")] = 300_000
+    strategies: Annotated[tuple[Strategy, ...], AfterValidator(not_empty)] = EVERY
+    missing: Annotated[Literal["sum", "leave-out"], rules_of(SelectOptions, "missing")] = SelectOptions(1).missing
+    forms: Annotated[tuple[Literal["imagefolder", "webdataset"], ...], rules_of(PairOptions, "forms")] = (
+        PairOptions().forms
+    )
+    unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(PairOptions, "unlicensed")] = "refuse"
+
+    def given(self) -> tuple[Path, Path, Path | None]:
+        """Name the user's tables of images, captions and rights."""
+        return Path(str(self.images)), Path(str(self.captions)), None if self.rights is None else Path(self.rights)
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that pairs come from one place."""
+        if (self.simulated is None) == (self.images is None) or (self.images is None) != (self.captions is None):
+            raise ValueError("pairs are pairs.simulated, or pairs.images with pairs.captions; give one of them")
+        return self
+
+
+class People(StrictModel):
+    """People who rate in six criteria: images of `prompts` captions, and `pairs` translated captions.
+
+    Without answers the forms are handed out and wait; with `simulated` people answer them who know the truth.
+    """
+
+    prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
+    pairs: Annotated[int, Field(ge=1, le=1_000_000)] = 500
+    raters: Annotated[int, Field(ge=1, le=50, description="People who rate each item.")] = RATERS
+    image_answers: tuple[File, ...] = ()
+    pair_answers: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+    resamples: Annotated[int, rules_of(MetaOptions, "resamples"), Field(le=1_000_000)] = RESAMPLES
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.simulated is not None and (self.image_answers or self.pair_answers):
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        return self
+
+
+class C3(AnyRecipe):
+    """How well models draw what is hard about a culture, and which captioned pictures would teach them."""
+
+    recipe: Literal["c3"]
+    culture: Annotated[str, AfterValidator(lambda said: str(culture_file(said)) and said)] = "chinese"
+    captions: Captions
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    images: ImagePlan = ImagePlan()
+    judge: Annotated[
+        Judge, Field(description="Who says how probable it is that an image shows its caption, as a SPEC.")
+    ]
+    objects: Objects
+    encoders: Encoders
+    pairs: Pairs | None = None
+    people: People | None = None
+    llm: Llm = Llm()
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        return all(parse_spec(model.backend).name == SCENES for model in self.models)
+
+    def going_on(self, wanted: bool) -> Self:
+        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
+        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self
+
+    @model_validator(mode="after")
+    def names_and_truth(self) -> Self:
+        """Refuse a model that is called as pairs are, and simulated people who could not know what is true."""
+        if PAIRS in {model.name for model in self.models}:
+            raise ValueError(f"no model can be called {PAIRS}: folders call pairs of captions and pictures so")
+        simulated = self.people is not None and self.people.simulated is not None
+        if simulated and not (self.truthful and (self.pairs is None or self.pairs.simulated is not None)):
+            raise ValueError(f"simulated people know only what {SCENES} drew; real pictures need people's answers")
+        return self
