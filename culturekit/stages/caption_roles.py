@@ -23,6 +23,7 @@ __all__ = [
     "PEARSON",
     "RANKED",
     "RATINGS",
+    "SEEN",
     "SELECTED",
     "STATS",
     "TRANSLATED",
@@ -40,7 +41,8 @@ CAPTIONS, STATS = Role("captions", "captions"), Role("stats-{variant}", "caption
 NAMED_OBJECTS = Role("named-{variant}", "objects")
 COLLECTION_PROMPTS, COLLECTION = Role("collection-prompts", "prompts"), Role("collection", "images")
 ALT_TEXTS, TRANSLATED = Role("alt-texts", "captions"), Role("translated", "translations")
-CAPTIONED, OBJECTS = Role("captioned-{model}", "captions"), Role("objects-{model}", "objects")
+CAPTIONED, SEEN = Role("captioned-{model}", "captions"), Role("seen-{model}", "judgments")
+OBJECTS = Role("objects-{model}", "objects")
 VECTORS, ALIGNED = Role("vectors-{variant}-{model}"), Role("aligned-{model}", "scores")
 SELECTED, RANKED, EXPORTED = Role("selected", "selected"), Role("ranked", "values"), Role("exported-{variant}")
 JUDGED, TRUTH, PAIR_TRUTH = Role("judged-vqascore", "scores"), Role("truth", "scores"), Role("pair-truth", "scores")

@@ -9,9 +9,10 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.captions.cultures import culture_file
 from culturekit.builders.captions.expanding import ExpandOptions
 from culturekit.builders.captions.exporting_pairs import PairOptions
-from culturekit.builders.captions.objects import ObjectsOptions
+from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads
 from culturekit.builders.captions.sampling import SampleOptions
 from culturekit.builders.captions.selecting import SelectOptions, Strategy
+from culturekit.builders.judging.scene_judge import ExtractReads
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import checked_spec, existing_file, unique_names
 from culturekit.config.kinds import AnyRecipe
@@ -63,16 +64,20 @@ class Captions(StrictModel):
 
 
 class Objects(StrictModel):
-    """Who lists the objects that captions name and pictures show; pictures may have a detector instead."""
+    """Who lists the objects that captions name and pictures show; a detector may look at pictures instead."""
 
     lister: Judge
+    dimensions: Annotated[tuple[str, ...], rules_of(ExtractReads, "dimensions")] = ("objects",)
     detector: Annotated[str | None, rules_of(ObjectsOptions, "detector")] = None
+    labels: Annotated[File | None, rules_of(ObjectsReads, "labels")] = None
     threshold: Annotated[float, rules_of(ObjectsOptions, "threshold")] = ObjectsOptions().threshold
 
-    def options(self, *, pictures: bool) -> ObjectsOptions:
-        """Give the options as the stage takes them."""
-        detected = self.detector if pictures else None
-        return ObjectsOptions(None if detected else self.lister, detected, self.threshold)
+    @model_validator(mode="after")
+    def detector_has_labels(self) -> Self:
+        """Refuse a detector that does not know what to look for."""
+        if (self.detector is None) != (self.labels is None):
+            raise ValueError("objects.detector looks for what objects.labels lists; give both or neither")
+        return self
 
 
 class Encoders(StrictModel):

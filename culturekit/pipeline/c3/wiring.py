@@ -11,11 +11,12 @@ from culturekit.builders.captions.caption_files import CaptionsToCount
 from culturekit.builders.captions.cultures import culture_file
 from culturekit.builders.captions.expanding import ExpandOptions
 from culturekit.builders.captions.exporting_pairs import PairFiles, PairOptions
-from culturekit.builders.captions.objects import ObjectsReads
+from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads
 from culturekit.builders.captions.sampling import SampleOptions
 from culturekit.builders.captions.selecting import SelectOptions
 from culturekit.builders.captions.translating import TranslateOptions, TranslateReads
 from culturekit.builders.judging.image_judge import WeighOptions, WeighReads
+from culturekit.builders.judging.scene_judge import ExtractReads, SceneOptions
 from culturekit.config.kinds import RecipeKind
 from culturekit.defaults import SHORTLIST
 from culturekit.families.c3 import C3Options, C3Reads, c3
@@ -64,6 +65,7 @@ from culturekit.pipeline.steps.pair_worth_stages import (
 )
 from culturekit.pipeline.steps.question_stages import vqascore_stage
 from culturekit.pipeline.steps.report_stage import caption_report_stage
+from culturekit.pipeline.steps.scene_judge_stages import extract_stage
 from culturekit.pipeline.steps.table_stages import table_stage
 from culturekit.records.schemas import CAPTIONS
 from culturekit.report.captions import caption_page
@@ -125,7 +127,7 @@ def wire_captions(recipe: C3, run: Run) -> None:
     sets = {"expanded": captions, "sample": sample, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
         llm = asking(recipe, run, own.NAMED_OBJECTS, variant=name)
-        listed = objects_stage(ObjectsReads(captions=file), recipe.objects.options(pictures=False), llm)
+        listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
         objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=asks())
         run.add(caption_stats_stage(CaptionsToCount(file, objects)), own.STATS, variant=name)
 
@@ -143,9 +145,7 @@ def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
 
 def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, source: str = "") -> Path:
     """Score how images, and the objects in them, fit captions; and these their originals, in the column `source`."""
-    llm = asking(recipe, run, own.OBJECTS, name)
-    listing = objects_stage(ObjectsReads(images=images), recipe.objects.options(pictures=True), llm)
-    objects = run.add(listing, own.OBJECTS, name, plan=asks())
+    objects = run.add(objects_stage(*seen_by(recipe, run, name, images)), own.OBJECTS, name)
     texts, pictures = recipe.encoders.text, recipe.encoders.image
 
     def embedded(variant: str, source: EmbedSource, encoder: str) -> VectorFolder:
@@ -162,6 +162,17 @@ def align(recipe: C3, run: Run, name: str, images: Path, captions: Path, *, sour
     )
     run.add(c3(given, C3Options(model="captions" if name == PAIRS else name)), own.ALIGNED, name)
     return run.values_of(own.ALIGNED, name)
+
+
+def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads, ObjectsOptions]:
+    """Say who lists the objects in images: a detector, or a vision model, which is asked by another stage."""
+    looking = recipe.objects
+    if looking.detector is not None and looking.labels is not None:
+        reads = ObjectsReads(images=images, labels=Path(looking.labels))
+        return reads, ObjectsOptions(None, looking.detector, looking.threshold)
+    llm = asking(recipe, run, own.SEEN, name)
+    stage = extract_stage(ExtractReads(images, looking.dimensions), SceneOptions(looking.lister), llm)
+    return ObjectsReads(judgments=run.add(stage, own.SEEN, name, plan=asks())), ObjectsOptions()
 
 
 def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
