@@ -39,7 +39,8 @@ def check_scene_replies(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> 
         of_image[row["image_id"]].add(question)
         if row["outcome"] in ANSWERED:
             asked[row["image_id"], question].append(row)
-    every = QUESTIONS.get(stage.manifest.stage)
+    some = stage.manifest.options.get("dimensions")
+    every = QUESTIONS.get(stage.manifest.stage) if some is None else set(some)
     for image, questions in of_image.items():
         if every is not None and questions != every:
             ledger.broken(
