@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.families.meta import ALL
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.scene_matrix import matrix_picture
 from culturekit.report.scene_tables import (
-    ALL,
     METRICS,
     Cell,
     Grid,
@@ -18,7 +19,7 @@ from culturekit.report.scene_tables import (
     looked_up,
     name_of,
     number,
-    parameters,
+    with_params,
 )  # fmt: skip
 from culturekit.stages import roles, scene_roles
 from culturekit.storage.tables import read_table
@@ -29,7 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
-DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
 TOP, ENDS = 8, 3
 
 
@@ -63,8 +63,7 @@ def gaps(run: RunFolders) -> Section | None:
     table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
     if table.is_empty():
         return None
-    said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("metric", "labels")}
-    table = table.with_columns(of_metric=said["metric"], labels=said["labels"])
+    table = with_params(table, of_metric="metric", labels="labels")
     pair = str(table["group"][0])
     kinds = [label for label in LABELS if label in table["labels"].to_list()]
     rows = tuple(
@@ -99,9 +98,8 @@ def followed(run: RunFolders) -> Section | None:
     if not run.has(roles.META):
         return None
     table = run.needed(roles.META, SCORES).filter(metric="human_correlation", model=ALL)
-    path = {"of_metric": "$.metric", "by": "$.params.by", "of": "$.params.of", "criterion": "$.with.criterion",
-            "other": "$.with.params.of", "method": "$.method"}  # fmt: skip
-    table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
+    table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
+                        other="with.params.of", method="method")  # fmt: skip
     grids = []
     for rating, own in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
         told = table.filter(pl.col("criterion") == rating)
@@ -128,7 +126,7 @@ def correlations(part: pl.DataFrame) -> Iterator[Cell]:
 
 def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
     """Show ALIGN by country and dimension."""
-    table = parameters(run.needed(scene_roles.BREAKDOWN, SCORES)).filter(metric="align")
+    table = with_params(run.needed(scene_roles.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
     grids = tuple(
         Grid(
             "All models" if model == ALL else model, ("country", *DIMENSIONS),
@@ -171,9 +169,8 @@ def matrix(run: RunFolders) -> Section | None:
     if not run.has(roles.META):
         return None
     table = run.needed(roles.META, SCORES).filter(metric="metric_correlation", model=ALL)
-    path = {"a": "$.metric", "a_by": "$.params.by", "a_of": "$.params.of", "b": "$.with.metric",
-            "b_by": "$.with.params.by", "b_of": "$.with.params.of", "method": "$.method"}  # fmt: skip
-    table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
+    table = with_params(table, a="metric", a_by="params.by", a_of="params.of", b="with.metric", b_by="with.params.by",
+                        b_of="with.params.of", method="method")  # fmt: skip
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
     for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):

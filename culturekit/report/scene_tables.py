@@ -8,11 +8,9 @@ import polars as pl
 
 from culturekit.kg.countries import countries
 
-__all__ = ["ALL", "METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "parameters"]
+__all__ = ["METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "with_params"]
 
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
-ALL = "all"
-"""What stands in the column model where all models are taken together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,10 @@ class Section:
     picture: str = ""
 
 
-def parameters(scores: pl.DataFrame) -> pl.DataFrame:
-    """Add what the parameters say of a score as columns."""
-    said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("labels", "dimension", "method")}
-    return scores.with_row_index("row").with_columns(**said)
+def with_params(scores: pl.DataFrame, **places: str) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns, each from its place in them."""
+    said = {name: pl.col("params").str.json_path_match(f"$.{place}") for name, place in places.items()}
+    return scores.with_columns(**said)
 
 
 def name_of(code: str) -> str:

@@ -14,6 +14,7 @@ from culturekit.config.recipe_parts import BackendSpec, Llm, Model
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.families.ahead import AheadOptions
 from culturekit.families.family import Confidence, rules_of
+from culturekit.families.meta import ALL
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
@@ -22,7 +23,6 @@ from culturekit.metrics.ahead.composite import Reduce
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cultivate.ground import Ground
-from culturekit.pipeline.steps.scene_score_stages import ALL
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.yaml_model import StrictModel, not_empty

@@ -10,6 +10,7 @@ import polars as pl
 
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.handles.value_files import roles
+from culturekit.families.meta import ALL
 from culturekit.metrics.scoring.ahead_tables import ANSWERED
 from culturekit.metrics.scoring.score_rows import Row, scored
 from culturekit.records.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, IMAGES, JUDGMENTS, PROMPTS, SCORES, VALUES
@@ -19,9 +20,6 @@ from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["breakdown_stage", "gaps_of_scores_stage", "grouped_values_stage", "others_stage", "raters_stage"]
-
-ALL = "all"
-"""What stands in the column model where all models that are evaluated are taken together."""
 
 ANYBODY = "one person"
 """Whose ratings stand beside the metrics: those of one person an image; the other people of the image are apart."""
