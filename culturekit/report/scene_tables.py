@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.errors import IntegrityError
 from culturekit.kg.countries import countries
 
 __all__ = ["METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "with_params"]
@@ -73,9 +74,14 @@ def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str 
 
 
 def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
-    """Look up the row that meets all conditions."""
+    """Look up the one row that meets all conditions."""
     if table is None:
         return None
     for column, value in where.items():
         table = table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
-    return table.row(0, named=True) if table.height == 1 else None
+    if table.height > 1:
+        raise IntegrityError(
+            f"{table.height} scores stand where the page shows one", where=str(where), expected="one of each kind",
+            found="; ".join(table["params"].head(2)),
+        )  # fmt: skip
+    return table.row(0, named=True) if table.height else None

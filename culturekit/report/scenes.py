@@ -114,7 +114,9 @@ def ranked(who: str, first: Sequence[str]) -> str:
 
 
 def not_corrected(run: RunFolders) -> Iterator[str]:
-    """Say why scores that people could have put right were not."""
+    """Say why there are no gaps, and why scores that people could have put right were not."""
+    if not run.has(roles.GAPS):
+        yield "Gaps are left out: all countries are of one group of the scheme, or of none."
     variants = run.variants(scene_roles.JUDGED_BY)
     for name in variants:
         for reason, count in run.manifest(scene_roles.JUDGED_BY, variant=name).drops.items():
