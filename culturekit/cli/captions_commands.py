@@ -11,6 +11,8 @@ COMMANDS = {
     "expand": CommandAt(f"{STAGES}:EXPAND_CAPTIONS"),
     "sample": CommandAt(f"{STAGES}:SAMPLE"),
     "stats": CommandAt(f"{STAGES}:STATS"),
+    "translate": CommandAt(f"{STAGES}:TRANSLATE_CAPTIONS"),
+    "objects": CommandAt(f"{STAGES}:LIST_OBJECTS"),
 }
 
 captions_app = typer.Typer(

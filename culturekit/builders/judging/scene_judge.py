@@ -24,6 +24,7 @@ from culturekit.builders.judging.shown_images import (
 )
 from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request, vqa_wording, wording_digest
 from culturekit.builders.wordings import wording
+from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -112,9 +113,20 @@ class SceneOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExtractReads:
-    """Images to be described."""
+    """Images to be described, and in which dimensions."""
 
     images: ImagesToShow
+    dimensions: Annotated[
+        tuple[str, ...],
+        Field(description="What is named, with commas between: background, objects, attire, interaction, spatial."),
+        Typed(once=True),
+    ] = DIMENSIONS
+
+    def __post_init__(self) -> None:
+        """Refuse what is no dimension."""
+        strange = sorted(set(self.dimensions) - set(DIMENSIONS))
+        if strange or not self.dimensions:
+            raise UsageError("this is no dimension", expected=", ".join(DIMENSIONS), found=", ".join(strange) or "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +206,11 @@ class DescribedScenes(SceneAsking):
     """What each image shows, dimension by dimension; nothing that is expected of it goes along."""
 
     task = "extract"
+    dimensions: Sequence[str] = DIMENSIONS
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """List the dimensions."""
-        return DIMENSIONS
+        return self.dimensions
 
     def place(self, question: str) -> tuple[str, str | None]:
         """Give no phrase."""
@@ -264,7 +277,7 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
     """Prepare what is asked of images, by what there is to read."""
     shown = ShownImages(given.images.parent, "judge")
     if isinstance(given, ExtractReads):
-        return DescribedScenes(shown, judge)
+        return DescribedScenes(shown, judge, dimensions=given.dimensions)
     prompts = read_table(given.prompts, PROMPTS).drop_nulls("country").select("prompt_id", "text", "country")
     known = {prompt: (text, country) for prompt, text, country in prompts.iter_rows()}
     if isinstance(given, RateReads):

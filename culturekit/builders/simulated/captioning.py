@@ -1,11 +1,14 @@
 """What a simulated model says of captions: it proposes, repeats and talks, translates, and names objects."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from culturekit.builders.country_names import country_code
 from culturekit.builders.simulated.manner import Manner
+from culturekit.generation.simulated.scenes.captions import named_in, understood
 from culturekit.generation.simulated.scenes.vocabulary import Expected, world
+from culturekit.llm.untrusted.untrusted import LongText
 
 __all__ = ["CAPTIONING"]
 
@@ -68,6 +71,34 @@ def drawn(known: Expected, dimension: str, count: int, manner: Manner, *about: o
     return sorted(tokens, key=lambda token: manner.number("drawn", dimension, *about, token))[:count]
 
 
+def translate(data: Data, manner: Manner) -> dict[str, object]:
+    """Translate a caption; things of it may be lost, or become those of another country."""
+    text = understood(written(data["caption"]))
+    for dimension, tokens in named_in(text).items():
+        for token in tokens:
+            other = ""
+            if manner.yields(manner.invents, None, "renders", data["id"], token):
+                other = chosen(world().tokens(dimension), manner, "which", data["id"], token)
+            elif not manner.yields(manner.omits, None, "omits", data["id"], token):
+                continue
+            text = re.sub(rf"(?<!\w){re.escape(token)}(?!\w)", other, text, flags=re.IGNORECASE)
+    return {"id": data["id"], "translation": " ".join(text.split())}
+
+
+def name_objects(data: Data, manner: Manner) -> dict[str, object]:
+    """Name the objects that a caption names, and what people in it wear."""
+    named = named_in(written(data["caption"]))
+    things = manner.said([*named["objects"], *named["attire"]], None, data["id"])
+    return {"id": data["id"], "objects": things}
+
+
+def written(text: object) -> str:
+    """Give a text as it stands."""
+    return text.text if isinstance(text, LongText) else str(text)
+
+
 CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
     "captions.expand": expand_captions,
+    "captions.translate": translate,
+    "captions.objects": name_objects,
 }

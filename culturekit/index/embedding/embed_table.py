@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from pydantic import Field
@@ -21,18 +22,37 @@ from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["EmbedOptions", "EmbedSource", "TextColumns", "embed_table", "opened", "texts_of"]
+__all__ = ["USUAL", "EmbedOptions", "EmbedSource", "TextColumns", "chosen", "embed_table", "opened", "texts_of"]
 
-KNOWN = (("prompt_id", "text"), ("id", "text"), ("token", "token"), ("phrase", "phrase"), ("item", "item"))
-"""Pairs of id and text that are found without being named: of prompts, of any table, and of phrases, which are their
-own ids; those that a model extracted are the items of judgments."""
+KNOWN = (
+    ("prompt_id", "text"), ("id", "text"), ("id", "caption"),
+    ("token", "token"), ("phrase", "phrase"), ("item", "item"),
+)  # fmt: skip
+"""Pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which
+are their own ids; those that a model extracted are the items of judgments."""
 
 EMPTY = "empty text"
+
+COCO = {"id": pl.Int64, "caption": pl.String}
+LINES = {"id": pl.String, "text": pl.String}
 
 SAMPLES = 5
 ROWS_AT_ONCE = 16_384
 STAGE = "embed"
 NO_PICTURE = "image without a picture"
+
+
+class CocoCaption(msgspec.Struct, frozen=True):
+    """A caption of a COCO file."""
+
+    id: int
+    caption: str
+
+
+class CocoFile(msgspec.Struct, frozen=True):
+    """As much of a COCO file of captions as is read."""
+
+    annotations: list[CocoCaption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +65,9 @@ class TextColumns:
         Typed("id-column"),
     ] = ""
     text: Annotated[str, Field(description="Column with the texts. [text, token or phrase]"), Typed("text-column")] = ""
+
+
+USUAL = TextColumns()
 
 
 @dataclass(slots=True)
@@ -87,18 +110,24 @@ def rows_of(path: Path, columns: TextColumns) -> list[tuple[str, str | None]]:
 
 
 def opened(path: Path) -> pl.DataFrame:
-    """Read Parquet, CSV or JSON lines."""
+    """Read Parquet, CSV, JSON lines, COCO's JSON of captions, or a text a line."""
     if not path.is_file():
         raise UsageError("there is no such file", where=str(path))
     suffix = path.suffix.lower()
     try:
         if suffix == ".csv":
             return read_csv_texts(path)
+        if suffix == ".json":
+            listed = msgspec.json.decode(path.read_bytes(), type=CocoFile).annotations
+            return pl.DataFrame([(one.id, one.caption) for one in listed], schema=COCO, orient="row")
+        if suffix == ".txt":
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return pl.DataFrame({"id": list(map(str, range(1, len(lines) + 1))), "text": lines}, schema_overrides=LINES)
         return pl.read_ndjson(path) if suffix in {".jsonl", ".ndjson"} else pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise_system_error(error, path)
-        raise UsageError("the texts cannot be read", where=str(path), expected="Parquet, CSV or JSON lines",
-                         found=str(error).partition("\n")[0]) from error  # fmt: skip
+        raise UsageError("the texts cannot be read", where=str(path), found=str(error).partition("\n")[0],
+                         expected="Parquet, CSV, JSON lines, COCO's JSON or a text a line") from error  # fmt: skip
 
 
 def chosen(path: Path, names: Sequence[str], columns: TextColumns) -> tuple[str, str]:
@@ -134,9 +163,9 @@ class EmbedSource:
     images: Annotated[Path | None, Field(description="Images table whose pictures are embedded.")] = None
     texts: Annotated[
         tuple[Path, ...],
-        Field(description="Table of texts instead: Parquet, CSV or JSON lines; may be repeated."),
+        Field(description="Texts instead: a table, COCO's JSON, or a file with one a line; may be repeated."),
     ] = ()
-    columns: TextColumns = TextColumns()
+    columns: TextColumns = USUAL
 
     def __post_init__(self) -> None:
         """Take either images or texts."""

@@ -1,25 +1,43 @@
 """The stages from seed captions of a culture to many, to a sample of them, to translations and objects."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions
+from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions, read_captions
 from culturekit.builders.captions.cultures import culture_file
 from culturekit.builders.captions.expanding import EXPAND, ExpandOptions, expand_captions, expansion_requests
+from culturekit.builders.captions.objects import (
+    OBJECTS_OF,
+    ObjectsOptions,
+    ObjectsReads,
+    list_objects,
+    object_request,
+)
 from culturekit.builders.captions.sampling import SampleOptions, sample_captions
+from culturekit.builders.captions.translating import (
+    TRANSLATE,
+    TranslateOptions,
+    TranslateReads,
+    translate_captions,
+    translation_request,
+)
 from culturekit.builders.wordings import wording
 from culturekit.families.handles.behind_specs import behind
 from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
+from culturekit.index.models.object_detector import DETECTORS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import AskPlan, asking_each, asking_stage, cost_of
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
@@ -27,16 +45,20 @@ from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "EXPAND_CAPTIONS",
+    "LIST_OBJECTS",
     "SAMPLE",
     "STATS",
+    "TRANSLATE_CAPTIONS",
     "CaptionsRead",
     "CultureRead",
     "caption_stats_stage",
     "expand_stage",
+    "objects_stage",
     "sample_stage",
+    "translate_stage",
 ]
 
-SAMPLED = SampleOptions()
+SAMPLED, GIVEN, SURE = SampleOptions(), TranslateOptions(), ObjectsOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +133,7 @@ def caption_stats_stage(given: CaptionsToCount, *, name: str = "stats") -> Stage
         1,
         lambda work: count_captions(work, given),
         {**roles_of(given), **drops_beside(given.objects)},
+        {"columns": asdict(given.columns)},
         packages=("msgspec", "polars"),
     )
 
@@ -121,9 +144,73 @@ def drops_beside(objects: Path | None) -> dict[str, Path]:
     return {"no-objects": beside} if beside is not None and beside.is_file() else {}
 
 
+def translate_stage(
+    given: TranslateReads, options: TranslateOptions = GIVEN, llm: LlmOptions = DEFAULTS, *, name: str = "translations"
+) -> Stage:
+    """Translate captions by a model, or take translations that are given; what is none says why."""
+    spec, language = options.translator, options.language
+    client = None if spec is None else CLIENTS.make(spec)
+    stage = Stage(
+        name,
+        "translate-captions",
+        1,
+        lambda work: translate_captions(work, given, language, client, llm),
+        roles_of(given),
+        {"task": TRANSLATE, "language": language, "columns": asdict(given.columns)},
+        packages=("msgspec", "polars"),
+    )
+    request = partial(translation_request, language=language)
+    return asked_of_captions(stage, given, spec, "captions_translate", request, llm)
+
+
+def objects_stage(
+    given: ObjectsReads, options: ObjectsOptions = SURE, llm: LlmOptions = DEFAULTS, *, name: str = "objects"
+) -> Stage:
+    """List the objects of pictures or captions, for `score c3` and `captions stats`."""
+    spec, detector = options.lister, options.detector
+    client = None if spec is None else CLIENTS.make(spec)
+    decided = {} if detector is None else {"detector": detector, **behind(DETECTORS, detector)}
+    stage = Stage(
+        name,
+        "list-objects",
+        1,
+        lambda work: list_objects(work, given, options, client, llm),
+        roles_of(given),
+        {"task": OBJECTS_OF, "threshold": options.threshold, "columns": asdict(given.columns), **decided},
+        packages=("msgspec", "polars"),
+    )
+    return asked_of_captions(stage, given, spec, "captions_objects", object_request, llm)
+
+
+def asked_of_captions(
+    stage: Stage,
+    given: TranslateReads | ObjectsReads,
+    spec: str | None,
+    words: str,
+    request: Callable[[Mapping[str, Any]], Request],
+    llm: LlmOptions,
+) -> Stage:
+    """Give a stage that asks a model about each caption; without a model it is as it was."""
+    if spec is None or given.captions is None:
+        return stage
+    path, columns = given.captions, given.columns
+
+    def requests() -> Iterator[Request]:
+        return map(request, read_captions(path, columns)[0].iter_rows(named=True))
+
+    stage = replace(stage, options={**stage.options, "wording": digest_bytes(wording(words).encode())})
+    return asking_each(stage, spec, CLIENTS.make(spec), unit="captions", requests=requests, llm=llm)
+
+
 EXPAND_CAPTIONS = AskingCommand(
     expand_stage,
     "--culture chinese --llm 'openai:gpt-4o?temperature=1' --encoder sentence:LaBSE --out captions --budget 20",
 )
 SAMPLE = StageCommand(sample_stage, "--captions captions/captions.parquet --out sample")
 STATS = StageCommand(caption_stats_stage, "--captions captions/captions.parquet --out stats")
+TRANSLATE_CAPTIONS = AskingCommand(
+    translate_stage, "--captions alt-texts.csv --llm 'openai:gpt-4o-mini' --out translations --budget 20"
+)
+LIST_OBJECTS = AskingCommand(
+    objects_stage, "--images images/images.parquet --detector owl:owlv2 --labels things.txt --out objects"
+)

@@ -38,7 +38,7 @@ def report_stage(run: RunFolders, *, name: str = "report") -> Stage:
 
 def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     """Write the report of a run of the kind `cultivate`."""
-    return sections_stage(run, "scene-report", 2, scene_page, name=name)
+    return sections_stage(run, "scene-report", 3, scene_page, name=name)
 
 
 def caption_report_stage(run: RunFolders, *, name: str = "report") -> Stage:

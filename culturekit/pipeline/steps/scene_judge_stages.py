@@ -25,6 +25,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
@@ -43,7 +44,9 @@ def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture:
     row, prompts = {"prompt_id": USUAL}, {USUAL: (USUAL_PROMPT, "US")}
     shown = ShownImages(Path(), "judge")
     asked: SceneAsking = DescribedScenes(shown, "")
-    if isinstance(given, RateReads):
+    if isinstance(given, ExtractReads):
+        asked = DescribedScenes(shown, "", dimensions=given.dimensions)
+    elif isinstance(given, RateReads):
         asked = RatedScenes(shown, "", prompts=prompts)
     elif isinstance(given, StereotypeReads):
         asked = StereotypedScenes(shown, "", prompts=prompts, tokens={"US": (USUAL_STEREOTYPE,) * MOST_STEREOTYPES})
@@ -71,11 +74,17 @@ def scene_stage(
         1,
         lambda work: judge_scenes(work, given, client, limit, llm),
         roles_of(given),
-        {"wording": wording_digest_of(given), "per_prompt": limit},
+        {"wording": wording_digest_of(given), "per_prompt": limit, **some_dimensions(given)},
         packages=("msgspec", "pillow", "polars"),
     )
     made = asking_stage(stage, options.judge, client, unit="images", plan=plan)
     return made if made.asking is None else replace(made, asking=replace(made.asking, each=each))
+
+
+def some_dimensions(given: ExtractReads | RateReads | StereotypeReads) -> dict[str, list[str]]:
+    """Say in which dimensions images are described, where these are not all."""
+    asked = given.dimensions if isinstance(given, ExtractReads) else DIMENSIONS
+    return {} if asked == DIMENSIONS else {"dimensions": list(asked)}
 
 
 def extract_stage(

@@ -42,7 +42,7 @@ TRANSLATIONS = declare(
 OBJECTS = declare(
     "objects",
     key="id",
-    columns="id str, item str, text str, probability f64?, lister str",
+    columns="id str, item str, text str, probability f64?",
 )
 """Objects of pictures, or of captions: `id` is ITEM#k for object k of an item, which is how `score c3` finds them in
 a folder of vectors of the column `text`."""

@@ -10,6 +10,7 @@ import pytest
 from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions, read_captions
 from culturekit.builders.captions.sampling import SampleOptions, sample_captions
 from culturekit.errors import UsageError
+from culturekit.index.embedding.embed_table import USUAL
 from culturekit.records.schemas import CAPTION_STATS, CAPTIONS, DROPS, OBJECTS, PROMPTS
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.tables import read_table, write_table
@@ -79,7 +80,7 @@ def files(folder: Path) -> dict[str, Path]:
 def test_captions_are_counted_whatever_file_they_come_in(form: str, work: Work, tmp_path: Path) -> None:
     outcome, table = counts(work, files(tmp_path)[form])
     assert table.rows() == [("all", 2, 4.0, 3, 5, 0, None)]
-    assert outcome.drops == {"empty caption": 1}
+    assert outcome.drops == {"empty text": 1}
     assert read_table(work.out / "drops.parquet", DROPS)["key"].to_list() == ["3"]
 
 
@@ -106,10 +107,10 @@ def test_objects_of_other_captions_are_refused(work: Work, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.json", '{"annotations": [{"id": 1}]}', "no file of captions"),
-        ("a.csv", "id,words\n1,two\n", "text or caption"),
-        ("a.csv", "id,text\n1,two\n1,three\n", "one id each"),
-        ("a.txt", "", "no caption"),
+        ("a.json", '{"annotations": [{"id": 1}]}', "cannot be read"),
+        ("a.csv", "id,words\n1,two\n", "no such columns"),
+        ("a.csv", "id,text\n1,two\n1,three\n", "stands for two texts"),
+        ("a.txt", "", "no text"),
         ("b.csv", None, "no such file"),
     ],
 )
@@ -119,5 +120,5 @@ def test_a_file_that_is_no_file_of_captions_is_refused(
     if content is not None:
         (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError) as raised:
-        read_captions(tmp_path / name)
+        read_captions(tmp_path / name, USUAL)
     assert said in str(raised.value)

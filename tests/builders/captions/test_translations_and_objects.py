@@ -1,0 +1,151 @@
+"""Translations and objects: what is none says why, whoever says it."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.builders.captions.caption_files import CaptionsToCount, count_captions
+from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads, list_objects
+from culturekit.builders.captions.translating import TranslateReads, translate_captions
+from culturekit.builders.judging.scene_judge import ExtractReads, judge_scenes
+from culturekit.errors import UsageError
+from culturekit.generation.simulated.scenes.captions import spoken
+from culturekit.generation.simulated.scenes.picture import draw_scene
+from culturekit.generation.simulated.scenes.scene import scene_of
+from culturekit.llm.clients.clients import CLIENTS
+from culturekit.records.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
+from culturekit.records.work import QUARANTINED, Outcome, Work
+from culturekit.storage.picture_writing import encoded
+from culturekit.storage.tables import read_table, write_table
+from tests.builders.judging.test_image_judge import Scripted, table
+from tests.builders.spaces import rows_of
+from tests.generation.simulated.scenes.scene_worlds import knowledge
+
+ENGLISH = {"a": "Students in qipao dress with red envelopes", "b": "A wedding with tiered cake", "c": "An empty street"}
+
+
+def scene_png(seed: int) -> bytes:
+    """Draw a mask dance in Iran."""
+    scene = scene_of("dances", "mask dance", "IR", knowledge(), prompt="p", seed=seed)
+    return encoded(draw_scene(scene, size=128, seed=seed))
+
+
+def captions_file(folder: Path, texts: dict[str, str]) -> Path:
+    path = folder / "captions.csv"
+    pl.DataFrame({"id": list(texts), "text": list(texts.values())}).write_csv(path)
+    return path
+
+
+def translated(work: Work, given: TranslateReads, client: Any = None) -> tuple[Outcome, dict[str, str], dict[str, str]]:
+    outcome = translate_captions(work, given, "en", client)
+    found = read_table(work.out / "translations.parquet", TRANSLATIONS)
+    drops = read_table(work.out / "drops.parquet", DROPS)
+    return outcome, dict(found.select("id", "text").iter_rows()), dict(drops.select("key", "reason").iter_rows())
+
+
+def test_a_faithful_model_translates_every_caption_and_a_careless_one_errs(work: Work, tmp_path: Path) -> None:
+    given = TranslateReads(captions_file(tmp_path, {key: spoken(text) for key, text in ENGLISH.items()}))
+    outcome, found, drops = translated(work, given, CLIENTS.make("simulated"))
+    assert (found, drops) == (ENGLISH, {})
+    assert outcome.counts == {"captions": 3, "translations": 3}
+    assert translated(work, given, CLIENTS.make("simulated?omits=1"))[1]["a"] == "Students in with"
+    other = translated(work, given, CLIENTS.make("simulated?invents=1"))[1]["a"]
+    assert other.startswith("Students in ")
+    assert "red envelopes" not in other
+
+
+def test_translations_that_are_none_say_why(work: Work, tmp_path: Path) -> None:
+    source = {"a": "Rotes Tor", "b": "Blaues Haus", "c": "Grünes Dach", "d": " ", "e": "Weiße Wand"}
+    said = tmp_path / "said.jsonl"
+    rows = {"id": ["a", "b", "c"], "text": ["A red gate", "", "grünes  DACH!"]}
+    pl.DataFrame(rows).write_ndjson(said)
+    outcome, found, drops = translated(work, TranslateReads(captions_file(tmp_path, source), table=said))
+    assert found == {"a": "A red gate"}
+    assert drops == {
+        "b": "empty translation", "c": "translation is the caption itself", "d": "empty text", "e": "no translation",
+    }  # fmt: skip
+    assert outcome.notes["findings"] == ["3 of 4 captions have no translation"]
+    row = read_table(work.out / "translations.parquet", TRANSLATIONS).row(0, named=True)
+    assert row == {"id": "a", "text": "A red gate", "source": "Rotes Tor", "language": "en", "translator": "given"}
+
+
+def test_a_model_that_does_not_translate_leaves_captions_without(work: Work, tmp_path: Path) -> None:
+    def answer(request: Any) -> Any:
+        caption = request.data["caption"].text
+        return {"id": "another"} if caption == ENGLISH["c"] else {"id": request.data["id"], "translation": caption}
+
+    outcome, found, drops = translated(work, TranslateReads(captions_file(tmp_path, ENGLISH)), Scripted(answer))
+    assert found == {}
+    assert drops == dict.fromkeys("ab", "translation is the caption itself") | {"c": "invalid"}
+    assert outcome.counts[QUARANTINED] == 1
+
+
+def test_translations_of_other_captions_are_refused(work: Work, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    said = captions_file(tmp_path / "more", {**ENGLISH, "z": "Who knows"})
+    with pytest.raises(UsageError, match="not there"):
+        translated(work, TranslateReads(captions_file(tmp_path, ENGLISH), table=said))
+    with pytest.raises(UsageError, match="nobody translates"):
+        translated(work, TranslateReads(captions_file(tmp_path, ENGLISH)))
+
+
+def listed(work: Work, given: ObjectsReads, client: Any = None, **options: Any) -> tuple[list[Any], dict[str, str]]:
+    list_objects(work, given, ObjectsOptions(**options), client)
+    found = read_table(work.out / "objects.parquet", OBJECTS).select("id", "text", "probability").rows()
+    return found, dict(read_table(work.out / "drops.parquet", DROPS).select("key", "reason").iter_rows())
+
+
+def test_objects_of_a_table_count_above_the_threshold_once_each(work: Work, tmp_path: Path) -> None:
+    rows = [("x", "drum", 0.9), ("x", " Drum ", 0.8), ("x", "gong", 0.5), ("y", "", None), ("z", "gate", None)]
+    path = tmp_path / "said.parquet"
+    pl.DataFrame(rows, schema=["item", "text", "probability"], orient="row").write_parquet(path)
+    found, drops = listed(work, ObjectsReads(table=path))
+    assert found == [("x#1", "drum", 0.9), ("z#1", "gate", None)]
+    assert drops == {"x/gong": "probability not above the threshold", "y": "no object"}
+
+
+def test_a_vision_model_lists_objects_and_what_it_omits_is_dialled(work: Work, tmp_path: Path) -> None:
+    images = table(tmp_path / "images", {f"image-{seed}": scene_png(seed) for seed in range(3)})
+    counts = []
+    for spec in ("simulated", "simulated?omits=0.6"):
+        judge_scenes(work, ExtractReads(images, ("objects",)), CLIENTS.make(spec))  # type: ignore[arg-type]
+        judgments = work.out / "judgments.parquet"
+        assert set(read_table(judgments, JUDGMENTS)["dimension"]) == {"objects"}
+        found, _ = listed(work, ObjectsReads(judgments=judgments))
+        counts.append(len(found))
+        assert {own.partition("#")[0] for own, _, _ in found} <= {f"image-{seed}" for seed in range(3)}
+    assert counts[0] > counts[1] > 0
+
+
+def test_objects_that_captions_name_are_counted_and_captions_without_any_count_too(work: Work, tmp_path: Path) -> None:
+    captions = captions_file(tmp_path, ENGLISH)
+    found, drops = listed(work, ObjectsReads(captions=captions), CLIENTS.make("simulated"), lister="simulated")
+    assert [(own, text) for own, text, _ in found] == [
+        ("a#1", "red envelopes"), ("a#2", "qipao dress"), ("b#1", "tiered cake"),
+    ]  # fmt: skip
+    assert drops == {"c": "no object"}
+    count_captions(work, CaptionsToCount(captions, work.out / "objects.parquet"))
+    assert read_table(work.out / "caption_stats.parquet", CAPTION_STATS).select("counted", "objects").row(0) == (3, 1.0)
+
+
+def test_objects_are_of_one_source(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one source"):
+        ObjectsReads()
+    with pytest.raises(UsageError, match="one source"):
+        ObjectsReads(table=tmp_path, captions=tmp_path)
+    with pytest.raises(UsageError, match="one source"):
+        ObjectsReads(images=tmp_path)
+    with pytest.raises(UsageError, match="nobody looks"):
+        listed(work, ObjectsReads(captions=captions_file(tmp_path, ENGLISH)))
+    (tmp_path / "a.csv").write_text("image,text\nx,y\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="lacks a column"):
+        listed(work, ObjectsReads(table=tmp_path / "a.csv"))
+
+
+def test_judgments_of_two_judges_are_refused(work: Work, tmp_path: Path) -> None:
+    said = {"image_id": "i", "task": "extract", "item": "drum", "dimension": "objects", "raw": "", "outcome": "ok"}
+    both = rows_of(JUDGMENTS, said | {"judge": "m"}, said | {"judge": "n"})
+    with pytest.raises(UsageError, match="one judge"):
+        listed(work, ObjectsReads(judgments=write_table(tmp_path, JUDGMENTS, both)))
