@@ -86,7 +86,7 @@ def alt_texts_stage(images: Path, *, names: float, wrong: float, seed: int, name
 
 
 def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float, seed: int) -> str:
-    """Name some of what a picture shows, and some that it does not; at least one thing."""
+    """Name some of what a picture shows, and some that it does not."""
     rng = person_draws(image, "alt text", seed=seed)
     elsewhere = sorted(token for own in world().countries for token in everything_of(own))
     faulty = rng.uniform(0, min(1.0, 2 * wrong))
@@ -95,7 +95,7 @@ def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float
         drawn, slips, other = rng.random(3)
         if drawn < names:
             said.append(elsewhere[int(other * len(elsewhere))] if slips < faulty else token)
-    return ", ".join(dict.fromkeys(said or elsewhere[:1]))
+    return f"A photo of {', '.join(dict.fromkeys(said)) or 'something'}"
 
 
 def everything_of(country: str) -> frozenset[str]:
