@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from statistics import fmean
+from typing import Any
 
 import polars as pl
 
@@ -106,7 +107,7 @@ def models(run: RunFolders) -> Section:
     rows = []
     for model in run.models:
         aligned = run.needed(own.ALIGNED, SCORES, model)
-        everywhere = {"model": model, "metric": METRIC, "country": None, "concept": None, "group": None}
+        everywhere: dict[str, Any] = dict.fromkeys(("country", "concept", "group")) | {"model": model, "metric": METRIC}
         rows.append((
             Cell(model), looked_up(alone, **everywhere), looked_up(corrected, labels="corrected", **everywhere),
             looked_up(truth, labels="truth", **everywhere),
@@ -212,7 +213,7 @@ def histogram(run: RunFolders) -> Section | None:
     rows = []
     for model in run.models:
         own_ratings = rated.filter(model=model)["value"]
-        shares = [float((own_ratings == step).mean() or 0) for step in STEPS]
+        shares = [int((own_ratings == step).sum()) / max(1, len(own_ratings)) for step in STEPS]
         above = sum(share for step, share in zip(STEPS, shares, strict=True) if step >= ABOVE)
         rows.append((Cell(model), *(Cell(f"{share:.1%}", "", share) for share in (*shares, above))))
     columns = ("model", *map(str, STEPS), f"{ABOVE} and more")

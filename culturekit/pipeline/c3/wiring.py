@@ -204,14 +204,14 @@ def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     run.add(worth_stage(selected, answers, truth), own.WORTH)
     if answers is not None:
         ranked = run.add(ranked_values_stage(selected), own.RANKED)
-        how = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
-        run.add(meta(MetaReads(ValueTables([ranked]), answers), how), own.PEARSON)
+        pearson = MetaOptions(methods=("pearson",), people_only=True, resamples=people.resamples, seed=recipe.seed)
+        run.add(meta(MetaReads(ValueTables([ranked]), answers), pearson), own.PEARSON)
 
 
 def simulated_pairs(recipe: C3, run: Run, made: SimulatedPairs) -> tuple[Path, Path, Path]:
     """Let the web of the simulated world have pictures with captions, and say under which licence."""
     prompts = run.add(collection_prompts_stage(made.country), own.COLLECTION_PROMPTS)
-    plan = ImagePlan(slots=made.each, kinds=None)
+    plan = ImagePlan(slots=made.each)
     images = run.add(
         generate_stage(prompts, plan, backend=made.backend, model=own.WEB, seed=recipe.seed), own.COLLECTION
     )
