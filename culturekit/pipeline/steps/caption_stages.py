@@ -139,9 +139,11 @@ def caption_stats_stage(given: CaptionsToCount, *, name: str = "stats") -> Stage
 
 
 def drops_beside(objects: Path | None) -> dict[str, Path]:
-    """Name the list of what has no object, where there is one: it counts."""
-    beside = None if objects is None else objects.parent / f"{DROPS.name}.parquet"
-    return {"no-objects": beside} if beside is not None and beside.is_file() else {}
+    """Name the list of what has no object, where there is one, or where a stage is still to write both: it counts."""
+    if objects is None:
+        return {}
+    beside = objects.parent / f"{DROPS.name}.parquet"
+    return {"no-objects": beside} if beside.is_file() or not objects.exists() else {}
 
 
 def translate_stage(
