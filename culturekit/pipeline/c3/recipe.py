@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
+import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.captions.cultures import culture_file
@@ -21,6 +22,7 @@ from culturekit.defaults import RATERS, RESAMPLES
 from culturekit.families.family import rules_of
 from culturekit.families.meta import MetaOptions
 from culturekit.generation.runner import ImagePlan
+from culturekit.generation.simulated.scenes.vocabulary import world
 from culturekit.index.encoders import ENCODERS
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.registry import parse_spec
@@ -116,6 +118,13 @@ class Pairs(StrictModel):
     )
     unlicensed: Annotated[Literal["refuse", "leave-out", "include"], rules_of(PairOptions, "unlicensed")] = "refuse"
 
+    @property
+    def count(self) -> int:
+        """Count the pairs."""
+        if self.simulated is not None:
+            return self.simulated.each * len(world().activities)
+        return int(pl.scan_parquet(str(self.images)).select(pl.len()).collect().item())
+
     def given(self) -> tuple[Path, Path, Path | None]:
         """Name the user's tables of images, captions and rights."""
         return Path(str(self.images)), Path(str(self.captions)), None if self.rights is None else Path(self.rights)
@@ -166,6 +175,12 @@ class C3(AnyRecipe):
     pairs: Pairs | None = None
     people: People | None = None
     llm: Llm = Llm()
+
+    def images_of(self, name: str) -> int:
+        """Count the images of a model, or the pairs."""
+        if name == PAIRS:
+            return 0 if self.pairs is None else self.pairs.count
+        return self.captions.sample * self.images.repeats * self.images.slots
 
     @property
     def truthful(self) -> bool:

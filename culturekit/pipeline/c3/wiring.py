@@ -73,6 +73,7 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.stages.caption_roles import PAIRS
+from culturekit.stages.planned import Slot
 from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
@@ -112,6 +113,11 @@ def asking(recipe: C3, run: Run, role: Role, model: str = "", variant: str = "")
     return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model, variant)))
 
 
+def asked(count: int | None, *, each: int = 1) -> Slot:
+    """Plan a stage that asks about so many captions or images, as far as that is known, so many times about each."""
+    return asks() if count is None else asks(count=partial(int, count), requests=partial(int, count * each))
+
+
 def wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
@@ -128,17 +134,18 @@ def wire_captions(recipe: C3, run: Run) -> None:
     for name, file in sets.items():
         llm = asking(recipe, run, own.NAMED_OBJECTS, variant=name)
         listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
-        objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=asks())
+        count = {"expanded": wanted.count, "sample": wanted.sample}.get(name)
+        objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=asked(count))
         run.add(caption_stats_stage(CaptionsToCount(file, objects)), own.STATS, variant=name)
 
 
 def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
-    prompts, count = run.table(roles.PROMPTS), partial(int, recipe.captions.sample * recipe.images.slots)
+    prompts = run.table(roles.PROMPTS)
     judging = vqascore_stage(
         WeighReads(images, prompts), WeighOptions(recipe.judge), asking(recipe, run, roles.VQASCORE, model)
     )
-    run.add(judging, roles.VQASCORE, model, plan=asks(count=count, requests=count))
+    run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), own.CAPTIONED, model)
     align(recipe, run, model, images, captions)
 
@@ -172,7 +179,9 @@ def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads
         return reads, ObjectsOptions(None, looking.detector, looking.threshold)
     llm = asking(recipe, run, own.SEEN, name)
     stage = extract_stage(ExtractReads(images, looking.dimensions), SceneOptions(looking.lister), llm)
-    return ObjectsReads(judgments=run.add(stage, own.SEEN, name, plan=asks())), ObjectsOptions()
+    return ObjectsReads(
+        judgments=run.add(stage, own.SEEN, name, plan=asked(recipe.images_of(name), each=len(looking.dimensions)))
+    ), ObjectsOptions()
 
 
 def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
@@ -182,7 +191,7 @@ def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     )
     llm = asking(recipe, run, own.TRANSLATED)
     translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
-    translated = run.add(translating, own.TRANSLATED, plan=asks())
+    translated = run.add(translating, own.TRANSLATED, plan=asked(wanted.count))
     values = align(recipe, run, PAIRS, images, translated, source="source")
     options = SelectOptions(wanted.keep, wanted.strategies, wanted.missing, recipe.seed)
     selected = run.add(select_stage(SelectReads(values), options), own.SELECTED)
