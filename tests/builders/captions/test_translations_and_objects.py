@@ -110,7 +110,7 @@ def test_a_vision_model_lists_objects_and_what_it_omits_is_dialled(work: Work, t
     images = table(tmp_path / "images", {f"image-{seed}": scene_png(seed) for seed in range(3)})
     counts = []
     for spec in ("simulated", "simulated?omits=0.6"):
-        judge_scenes(work, ExtractReads(images, ("objects",)), CLIENTS.make(spec))  # type: ignore[arg-type]
+        judge_scenes(work, ExtractReads(images, ("objects",)), CLIENTS.make(spec))
         judgments = work.out / "judgments.parquet"
         assert set(read_table(judgments, JUDGMENTS)["dimension"]) == {"objects"}
         found, _ = listed(work, ObjectsReads(judgments=judgments))
