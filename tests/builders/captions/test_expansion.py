@@ -96,6 +96,13 @@ def test_every_proposal_says_why_it_is_not_kept(work: Work) -> None:
     assert sum(outcome.drops.values()) == proposals.filter(pl.col("outcome") != KEPT).height
 
 
+def test_rounds_of_nothing_but_talk_add_nothing(work: Work) -> None:
+    outcome, captions, proposals = expanded(work, saying(["Sure, I can help"]), captions=6, encoder="letters")
+    assert captions.height == 5
+    assert proposals.height == 3
+    assert outcome.drops == {"talk about captions": 3}
+
+
 def test_a_category_that_was_not_asked_for_is_no_category(work: Work) -> None:
     _, captions, proposals = expanded(work, saying(numbered(1, 2), category="weather"), captions=6)
     assert captions.height == 5
