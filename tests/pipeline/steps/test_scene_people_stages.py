@@ -55,6 +55,14 @@ def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
     assert found == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
 
 
+def test_what_just_half_of_the_people_tick_is_counted_as_not_shown(tmp_path: Path) -> None:
+    folder = marked(tmp_path, {**ALL, "shown": [("samovar", "gondola"), ("samovar",), ()]}, flags=["too-fast"])
+    assert marks_of(folder) == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.drops["ticks of just half of the people, which do not count"] == 2
+
+
 def test_where_somebody_was_found_is_no_reason_to_leave_them_out(tmp_path: Path) -> None:
     folder = marked(tmp_path, ALL, flags=["recruitment:prolific"])
     assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
