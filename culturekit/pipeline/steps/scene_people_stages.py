@@ -166,7 +166,7 @@ def write_marks(
         "answers of people who did not read along": at_home.height - careful.height,
     })  # fmt: skip
     shown = said_by_people(ticked, placed, left_out)
-    found = described_images(images, references, shown, has=None, left_out=left_out)
+    found = described_images(images, references, shown, has=DIMENSIONS, left_out=left_out)
     vectors, ids = phrases.vectors()
     counted = with_others(compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked))
     per_image = image_scores(counted, aggregate)
