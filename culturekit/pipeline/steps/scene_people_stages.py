@@ -140,7 +140,7 @@ def marks_stage(
     def run(work: Work) -> Outcome:
         return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
 
-    return Stage(name, "scene-marks", 3, run, {**inputs, **vectors.files("phrases")})
+    return Stage(name, "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
 
 
 def write_marks(

@@ -105,10 +105,10 @@ def check_shown(
         if not people or not wanted:
             continue
         listed, more = shown_to_most(item, people, forms)
-        ends = [shares(listed, more, wanted, known, about["tau"] + off, about["aggregate"]) for off in (-NEAR, NEAR)]
+        pairs = [shares(listed, more, wanted, known, about["tau"] + off, about["aggregate"]) for off in (-NEAR, NEAR)]
         for who in people:
             exag = (forms.said[item["item_id"], who, "exag"] - 1) / 4
-            found = [(align, hal, (align + 1 - hal + 1 - exag) / 3) for align, hal in ends]
+            found = [(align, hal, (align + 1 - hal + 1 - exag) / 3) for align, hal in pairs]
             for name, (one, other) in zip(("align", "hal", "faith"), zip(*found, strict=True), strict=True):
                 expected[item["item_id"], who, f"{name}_marked"] = (min(one, other), max(one, other))
     for key in sorted(stated.keys() | expected.keys()):

@@ -146,6 +146,14 @@ def test_a_phrase_that_two_dimensions_ask_for_is_shown_in_both(tmp_path: Path) -
     assert [kind for token, kind in offered if token == "samovar"] == ["attire", "objects"]
 
 
+def test_what_the_extractor_is_not_asked_for_is_no_part_of_marks_either(tmp_path: Path) -> None:
+    references = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",), "people": ("beret",)}
+    folder = marked(tmp_path, ALL, references=references)
+    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+    answer = verify_run(folder)
+    assert answer.findings == ()
+
+
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
     row = {"metric": "align", "model": "m", "benchmark": "b", "params": "{}", "item": "i", "value": 0.5}
     values = saved(tmp_path / "values", VALUES, [
