@@ -106,7 +106,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return family_stage("judged", roles_of(given), kept(options), score, name=name)
+    return family_stage("judged", roles_of(given), kept(options), score, version=2, name=name)
 
 
 JUDGED = Family(

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design, check_design
@@ -15,6 +17,7 @@ __all__ = [
     "FEWEST_AUDITED",
     "FEWEST_GOLD",
     "LOWEST_AGREEMENT",
+    "MOST_UNHELD",
     "MOST_UNPLACED",
     "NONE_UNDIVIDED",
     "NOTHING",
@@ -28,6 +31,7 @@ __all__ = [
     "gold_of",
     "marks_of",
     "refuse_disagreement",
+    "rest_on_one",
     "told_apart",
     "unanchored",
     "unplaced_answers",
@@ -49,7 +53,11 @@ is refused: no model of so many errors is worth trusting.
 Raters who are right 90 times in 100 agree on about 0.81 of pairs, those who are right 85 times on 0.73."""
 
 FEWEST_GOLD = 10
-"""Gold items that each rater is to answer where no image has two raters: else nobody knows how often they are right."""
+"""Answers of each rater to gold items or to images that others saw: with fewer nobody knows how good they are."""
+
+MOST_UNHELD = 0.1
+"""Share of answers above which it is marked that nobody knows how good their raters are, or what their forms listed
+first: where a quarter of a tenth is wrong, 2.5 labels in 100 are, which moves a diversity by .01 at most."""
 
 NOTHING = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
@@ -142,16 +150,37 @@ def anchoring_seen(audit: pl.DataFrame) -> bool:
     """
     from scipy.special import ndtr
 
-    if not {"offered_first", "as_mapped"} <= set(audit.columns):
-        return False
-    told = audit.drop_nulls(["offered_first", "as_mapped"])
-    each = told.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
-    halves = [each.filter(offered_first=first)["as_mapped"].to_numpy() for first in (False, True)]
-    if min(map(len, halves)) < FEWEST_COMPARED:
+    halves = compared_halves(audit)
+    if halves is None:
         return False
     more = float(halves[1].mean() - halves[0].mean())
     error = sum(float(half.var(ddof=1)) / len(half) for half in halves) ** 0.5
     return more > 0 and float(ndtr(-more / max(error, 1e-9))) < ANCHORED_CHANCE
+
+
+def compared_halves(audit: pl.DataFrame) -> list[NDArray[np.float64]] | None:
+    """Give how often people name what each image was mapped to, where that was listed and where it stood first.
+
+    None where the halves are too small to compare.
+    """
+    if not {"offered_first", "as_mapped"} <= set(audit.columns):
+        return None
+    told = audit.drop_nulls(["offered_first", "as_mapped"])
+    each = told.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
+    halves = [each.filter(offered_first=first)["as_mapped"].to_numpy() for first in (False, True)]
+    return None if min(map(len, halves)) < FEWEST_COMPARED else halves
+
+
+def lists_unseen(answers: pl.DataFrame, audit: pl.DataFrame) -> bool:
+    """Tell whether of over MOST_UNHELD of people's answers nobody knows if a list anchored them.
+
+    That is where nobody knows what stood first, or it was the mapped label and there is too little to compare with.
+    """
+    people = answers.filter(pl.col("pool") != SIMULATED)
+    if people.is_empty() or "offered_first" not in people.columns:
+        return people.height > 0
+    unseen = pl.col("offered_first").is_null() | (pl.col("offered_first") & (compared_halves(audit) is None))
+    return bool(people.select(unseen.mean() > MOST_UNHELD).item())
 
 
 def unanchored(answers: pl.DataFrame) -> pl.DataFrame:
@@ -210,25 +239,35 @@ def refuse_disagreement(same: int, asked: int) -> None:
 def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design, column: str) -> list[str]:
     """Say what is to stand beside numbers that the audit of some images corrects at a level, if nobody can check it.
 
-    That is a design that is not known, or raters who answered neither the same images nor gold items.
+    That is a design that is not known, raters of whom hardly an answer can be held against another's or a gold item, or
+    forms of which nobody knows what they listed first.
     """
-    answers = answers_about(images, audit, pool)
-    twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
-    gold = gold_of(audit, column)
-    times = {name: gold.filter(annotator=name).height for name in answers["annotator"].unique()}
-    alone = bool(times) and not (twice > 1).any() and min(times.values()) < FEWEST_GOLD
-    kept_to = anchoring_seen(audit if pool is None else audit.filter(pool=pool))
-    anchored = kept_to and unanchored(answers).height < answers.height
-    undivided = (told_apart(answers)["none_of_these"] & told_apart(answers)["none_means"].is_null()).any()
-    people = answers.filter(pl.col("pool") != SIMULATED)
-    listed = people["offered_first"].drop_nulls().len() if "offered_first" in people.columns else 0
+    told = told_apart(audit if pool is None else audit.filter(pool=pool))
+    answers = told.join(images.select("image_id"), on="image_id", how="semi")
+    kept = unanchored(answers) if anchoring_seen(told) else answers
+    gold = labelled(gold_of(told, column), column).group_by("annotator").len("asked")
+    undivided = (answers["none_of_these"] & answers["none_means"].is_null()).any()
     return (
-        [ANCHORED] * anchored
-        + [UNSEEN_LISTS] * (people.height > 0 and listed == 0)
-        + [ONE_RATER] * alone
+        [ANCHORED] * (kept.height < answers.height)
+        + [UNSEEN_LISTS] * lists_unseen(kept, told)
+        + [ONE_RATER] * rest_on_one(labelled(kept, column), gold)
         + [DESIGN_UNKNOWN] * (design == "unknown")
         + [NONE_UNDIVIDED] * undivided
     )
+
+
+def rest_on_one(answers: pl.DataFrame, gold: pl.DataFrame) -> bool:
+    """Tell whether over MOST_UNHELD of answers are of raters of whom fewer than FEWEST_GOLD can be held against others.
+
+    Args:
+        answers: image_id, annotator.
+        gold: annotator, asked: how many gold items each answered.
+    """
+    together = answers.with_columns(together=pl.col("annotator").n_unique().over("image_id") > 1)
+    raters = together.group_by("annotator").agg(said=pl.len(), held=pl.col("together").sum())
+    held = pl.col("held") + pl.col("asked").fill_null(0)
+    alone = raters.join(gold, on="annotator", how="left").filter(held < FEWEST_GOLD)["said"].sum()
+    return bool(alone > MOST_UNHELD * answers.height)
 
 
 def told_apart(answers: pl.DataFrame) -> pl.DataFrame:
