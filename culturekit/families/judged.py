@@ -215,10 +215,10 @@ def with_places(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def over_countries(values: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Put the countries of a score together where it stands under countries only."""
+    """Put the countries of a score together, or the one there is, where it stands under countries only."""
     score = [name for name in KEY if name != "country"]
     for part in values.sort(*score).partition_by(score, maintain_order=True):
-        if part["country"].null_count() == 0 and part["country"].n_unique() > 1:
+        if part["country"].null_count() == 0:
             yield part.with_columns(country=pl.lit(None, pl.String))
 
 

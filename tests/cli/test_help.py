@@ -36,9 +36,10 @@ CONTRACT = {
     "judge", "tag",
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor", "plugins",
-    "init",
+    "init", "finetune", "select", "select export",
     "activities read", "activities extract", "activities merge", "activities prompts",
     "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
+    "captions expand", "captions sample", "captions stats",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

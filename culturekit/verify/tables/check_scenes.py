@@ -1,5 +1,6 @@
 """Scenes of activities: what a judge's replies say of them, what they truly show, and what people mark, read again."""
 
+import itertools
 import json
 import math
 import unicodedata
@@ -12,6 +13,7 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.people_answers import RECRUITMENT
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row
 from culturekit.verify.tables.check_judged import check_judged
 from culturekit.verify.tables.stored_replies import ANSWERED, answer_in
@@ -120,15 +122,19 @@ def check_marks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, An
             ledger.judge(stage.name, row, "not verifiable", "the answers are not here")
         return
     answers, items, references = (pl.read_parquet(path).to_dicts() for path in paths if path is not None)
-    where = {item["item_id"]: (item["prompt_id"], item["country"]) for item in items}
+    offered = {item["item_id"]: item for item in items}
     asked = {(one["prompt_id"], bare(one["token"])) for one in references}
+    read_along = [
+        one for one in answers if one["in_region"] and all(flag.startswith(RECRUITMENT) for flag in one["flags"])
+    ]
+    said = {(one["item_id"], one["annotator"], one["criterion"]): one["value"] for one in read_along}
     marks: dict[str | None, list[float]] = defaultdict(list)
-    for answer in answers:
-        question, _, phrase = answer["criterion"].partition("/")
-        prompt, country = where.get(answer["item_id"], (None, None))
-        if question == "relevant" and not answer["flags"] and (prompt, phrase) in asked:
-            marks[country].append(answer["value"])
-            marks[None].append(answer["value"])
+    for item, annotator, question in said:
+        if question == "faith" and item in offered:  # who filled in the form; what they ticked is 1, the rest 0
+            about = offered[item]
+            for phrase in {phrase for phrase in about["descriptors"] if (about["prompt_id"], phrase) in asked}:
+                for country in (about["country"], None):
+                    marks[country].append(said.get((item, annotator, f"relevant/{phrase}"), 0.0))
     how = "from the answers: the share of references that are marked as relevant"
     for row in rows:
         own = marks.pop(row["country"], [])
@@ -181,21 +187,23 @@ def check_gaps_of_scores(tree: RunTree, stage: FinishedStage, rows: Sequence[dic
         for row in rows:
             ledger.judge(stage.name, row, "not verifiable", "the scores that were subtracted are not here")
         return
-    a, b = (*sorted({key[1] for key in scores if key[1] is not None}), "", "")[:2]
-    expected = {key: (one, scores[key[0], b, *key[2:]]) for key, one in scores.items()
+    groups = {key[1] for key in scores if key[1] is not None}
+    expected = {(key[0], a, b, *key[2:]): (scores[key], scores[key[0], b, *key[2:]])
+                for key in scores for a, b in itertools.combinations(sorted(groups), 2)
                 if key[1] == a and (key[0], b, *key[2:]) in scores}  # fmt: skip
     for row in rows:
         about = row["about"]
         key = (
             about["metric"],
             about["a"],
+            about["b"],
             row["model"],
             row["benchmark"],
             row["concept"],
             about["labels"],
             about["pool"],
         )
-        sides = expected.pop(key, None) if about["b"] == b else None
+        sides = expected.pop(key, None)
         if sides is None or row["metric"] != "group_gap":
             ledger.broken("scores", f"{stage.name}/{SCORES_FILE} row {row['row']}", "is no gap of the scores")
             ledger.judge(stage.name, row, "wrong", HOW)
