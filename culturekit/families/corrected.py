@@ -14,17 +14,8 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import (
-    ANCHORED,
-    DESIGN_UNKNOWN,
-    NONE_UNDIVIDED,
-    ONE_RATER,
-    UNSEEN_LISTS,
-    answers_about,
-    closest_level,
-    marks_of,
-    unplaced_answers,
-)
+from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
+from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.corrected.raters import RatedInterval, added_distance
 from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
@@ -35,7 +26,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.stages.stage_command import Seed
 
-__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
+__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -69,21 +60,6 @@ FEWEST_RATED = 30
 LEAST_RATED = 0.8
 """Share of images of known quality below which corrected qVS is marked: as with audits, those that lack it are seldom
 like the others."""
-
-FEW_RATED = "quality of a part"
-
-MARKS = {
-    ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
-    "images are left out of corrected scores.",
-    UNSEEN_LISTS: "Nobody knows whether people were shown what images were mapped to: raters who keep to that let the "
-    "mapping look too good. The form audit tells (offered_first).",
-    ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
-    FEW_RATED: "Corrected qVS takes images without a known quality, over a fifth, to be like the others.",
-    DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
-    NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "
-    "are not in the list, and those nobody could place to be alike. The form audit tells them apart.",
-}
-"""What marks of corrected scores (`params.marked`) mean."""
 
 
 def score_corrected(

@@ -15,7 +15,7 @@ from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
-from culturekit.metrics.corrected.audit_gates import marks_of
+from culturekit.metrics.corrected.audit_marks import marks_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table

@@ -12,26 +12,20 @@ from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 
 __all__ = [
-    "ANCHORED",
-    "DESIGN_UNKNOWN",
     "FEWEST_AUDITED",
     "FEWEST_GOLD",
     "LOWEST_AGREEMENT",
-    "MOST_UNHELD",
     "MOST_UNPLACED",
-    "NONE_UNDIVIDED",
     "NOTHING",
-    "ONE_RATER",
-    "UNSEEN_LISTS",
     "TakenAnswers",
     "anchoring_seen",
     "answers_about",
     "audited_answers",
     "closest_level",
+    "compared_halves",
     "gold_of",
-    "marks_of",
+    "labelled",
     "refuse_disagreement",
-    "rest_on_one",
     "told_apart",
     "unanchored",
     "unplaced_answers",
@@ -55,10 +49,6 @@ Raters who are right 90 times in 100 agree on about 0.81 of pairs, those who are
 FEWEST_GOLD = 10
 """Answers of each rater to gold items or to images that others saw: with fewer nobody knows how good they are."""
 
-MOST_UNHELD = 0.1
-"""Share of answers above which it is marked that nobody knows how good their raters are, or what their forms listed
-first: where a quarter of a tenth is wrong, 2.5 labels in 100 are, which moves a diversity by .01 at most."""
-
 NOTHING = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
 
@@ -70,22 +60,6 @@ chance of .05 in 43 to 51."""
 
 FEWEST_COMPARED = 15
 """Images of each half below which nobody can see whether raters keep to what the form lists first."""
-
-ANCHORED = "anchored answers left out"
-"""What is said beside numbers of raters who keep to the mapped label where the form lists it first."""
-
-UNSEEN_LISTS = "anchoring not known"
-"""What is said beside numbers of people of whom nobody knows whether what an image was mapped to stood first."""
-
-SIMULATED = "simulated"
-"""The pool of raters who know what was drawn, and see no list."""
-
-ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
-"""What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
-
-NONE_UNDIVIDED = "none not told apart"
-"""What is said where people could only say none of these: what shows no culture and what is not in the list are then
-taken to be alike."""
 
 LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
 
@@ -171,18 +145,6 @@ def compared_halves(audit: pl.DataFrame) -> list[NDArray[np.float64]] | None:
     return None if min(map(len, halves)) < FEWEST_COMPARED else halves
 
 
-def lists_unseen(answers: pl.DataFrame, audit: pl.DataFrame) -> bool:
-    """Tell whether of over MOST_UNHELD of people's answers nobody knows if a list anchored them.
-
-    That is where nobody knows what stood first, or it was the mapped label and there is too little to compare with.
-    """
-    people = answers.filter(pl.col("pool") != SIMULATED)
-    if people.is_empty() or "offered_first" not in people.columns:
-        return people.height > 0
-    unseen = pl.col("offered_first").is_null() | (pl.col("offered_first") & (compared_halves(audit) is None))
-    return bool(people.select(unseen.mean() > MOST_UNHELD).item())
-
-
 def unanchored(answers: pl.DataFrame) -> pl.DataFrame:
     """Leave out the answers about images of which the form listed first what they were mapped to."""
     return answers.filter(~pl.col("offered_first").fill_null(value=False))
@@ -234,40 +196,6 @@ def refuse_disagreement(same: int, asked: int) -> None:
             found=f"{same / asked:.2f}",
             hint="Brief the raters again, or ask only about what they can tell.",
         )
-
-
-def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design, column: str) -> list[str]:
-    """Say what is to stand beside numbers that the audit of some images corrects at a level, if nobody can check it.
-
-    That is a design that is not known, raters of whom hardly an answer can be held against another's or a gold item, or
-    forms of which nobody knows what they listed first.
-    """
-    told = told_apart(audit if pool is None else audit.filter(pool=pool))
-    answers = told.join(images.select("image_id"), on="image_id", how="semi")
-    kept = unanchored(answers) if anchoring_seen(told) else answers
-    gold = labelled(gold_of(told, column), column).group_by("annotator").len("asked")
-    undivided = (answers["none_of_these"] & answers["none_means"].is_null()).any()
-    return (
-        [ANCHORED] * (kept.height < answers.height)
-        + [UNSEEN_LISTS] * lists_unseen(kept, told)
-        + [ONE_RATER] * rest_on_one(labelled(kept, column), gold)
-        + [DESIGN_UNKNOWN] * (design == "unknown")
-        + [NONE_UNDIVIDED] * undivided
-    )
-
-
-def rest_on_one(answers: pl.DataFrame, gold: pl.DataFrame) -> bool:
-    """Tell whether over MOST_UNHELD of answers are of raters of whom fewer than FEWEST_GOLD can be held against others.
-
-    Args:
-        answers: image_id, annotator.
-        gold: annotator, asked: how many gold items each answered.
-    """
-    together = answers.with_columns(together=pl.col("annotator").n_unique().over("image_id") > 1)
-    raters = together.group_by("annotator").agg(said=pl.len(), held=pl.col("together").sum())
-    held = pl.col("held") + pl.col("asked").fill_null(0)
-    alone = raters.join(gold, on="annotator", how="left").filter(held < FEWEST_GOLD)["said"].sum()
-    return bool(alone > MOST_UNHELD * answers.height)
 
 
 def told_apart(answers: pl.DataFrame) -> pl.DataFrame:

@@ -12,13 +12,8 @@ from culturekit.metrics.corrected.audit_design import (
     distance,
     not_even,
 )
-from culturekit.metrics.corrected.audit_gates import (
-    DESIGN_UNKNOWN,
-    FEWEST_AUDITED,
-    ONE_RATER,
-    refuse_disagreement,
-    rest_on_one,
-)
+from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED, refuse_disagreement
+from culturekit.metrics.corrected.audit_marks import DESIGN_UNKNOWN, ONE_RATER, rest_on_one
 
 __all__ = ["FEWEST_OTHERWISE", "marked_items", "marks_of_answers"]
 
