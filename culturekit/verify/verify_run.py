@@ -12,6 +12,12 @@ from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
+from culturekit.verify.tables.check_captions import (
+    check_expansion,
+    check_objects,
+    check_sample,
+    check_translations,
+)
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
@@ -77,6 +83,10 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("answers", check_import, "annotate-import"),
     each("matches", check_matches, "map"),
     each("ratings", check_ratings, "annotate-aggregate"),
+    each("captions", check_expansion, "expand-captions"),
+    each("captions", check_sample, "sample-captions"),
+    each("captions", check_translations, "translate-captions"),
+    each("captions", check_objects, "list-objects"),
     each("pairs", check_selected, "select"),
     each("pairs", check_exported, "export-pairs"),
     each("values", check_image_values, "score-meta"),
