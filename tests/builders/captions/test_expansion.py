@@ -1,6 +1,7 @@
 """Captions grow from seeds: every proposal says what became of it, and nothing stands twice."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,14 @@ def test_a_culture_that_cannot_be_meant_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         load_culture(broken(change, tmp_path))
+
+
+def test_seeds_that_say_the_same_to_the_encoder_are_refused(work: Work) -> None:
+    with pytest.raises(UsageError, match="a seed is like an earlier caption") as raised:
+        expanded(work, saying(numbered(1)), captions=6, encoder="letters", similarity=-1)
+    assert SEEDS[0] in str(raised.value)
+    with pytest.raises(UsageError, match="more than were wanted"):
+        expand_captions(work, CHINESE, saying(numbered(1)), replace(ExpandOptions("scripted"), captions=4))
 
 
 def test_a_culture_that_is_nowhere_names_those_that_are_shipped() -> None:
