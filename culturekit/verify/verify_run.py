@@ -19,6 +19,12 @@ from culturekit.verify.tables.check_caption_world import (
     check_truth_of_captions,
     check_worth,
 )
+from culturekit.verify.tables.check_captions import (
+    check_expansion,
+    check_objects,
+    check_sample,
+    check_translations,
+)
 from culturekit.verify.tables.check_ground import check_activities, check_activity_prompts, check_descriptors
 from culturekit.verify.tables.check_images import check_images, check_truth
 from culturekit.verify.tables.check_imports import check_import
@@ -89,6 +95,10 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("answers", check_import, "annotate-import"),
     each("matches", check_matches, "map"),
     each("ratings", check_ratings, "annotate-aggregate"),
+    each("captions", check_expansion, "expand-captions"),
+    each("captions", check_sample, "sample-captions"),
+    each("captions", check_translations, "translate-captions"),
+    each("captions", check_objects, "list-objects"),
     each("pairs", check_selected, "select"),
     each("pairs", check_exported, "export-pairs"),
     each("values", check_image_values, "score-meta"),

@@ -47,7 +47,9 @@ class Earlier:
 
     def sort_out(self, texts: Sequence[str]) -> list[Fate]:
         """Keep of some texts what is new, in their order, and say what became of each."""
-        found = self.encode(texts) if self.encode and texts else np.zeros((len(texts), 0), np.float32)
+        if not texts:
+            return []
+        found = self.encode(texts) if self.encode else np.zeros((len(texts), 0), np.float32)
         if self.vectors is None:
             self.vectors = np.zeros((self.most, found.shape[1]), np.float32)
         start, fates = len(self.places), []

@@ -7,7 +7,7 @@ small. All of them see the captions of earlier rounds only: what comes does not 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, row_id
 from culturekit.builders.captions.cultures import CaptionCulture, load_culture
-from culturekit.builders.captions.earlier import KEPT, Earlier, Fate
+from culturekit.builders.captions.earlier import KEPT, Earlier
 from culturekit.builders.wordings import wording
 from culturekit.errors import UsageError
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
@@ -27,7 +27,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import CAPTION_PROPOSALS, CAPTIONS
-from culturekit.records.work import Outcome, Work
+from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.stages.stage_command import Seed, Typed
 from culturekit.storage.tables import write_table
 
@@ -131,7 +131,8 @@ class Growth:
         for seed in self.culture.seeds:
             (fate,) = self.earlier.sort_out([seed.caption])
             if fate.outcome != KEPT:
-                raise UsageError(f"a seed is no seed: {self.in_words(fate)}", found=seed.caption)
+                other = "" if fate.nearest is None else self.captions[fate.nearest]["text"]
+                raise UsageError(f"a seed is {fate.outcome}", where=other, found=seed.caption)
             self.keep(seed.caption, seed.category, proposer=None)
 
     @property
@@ -200,13 +201,6 @@ class Growth:
         self.captions.append({"id": own, **known, "round": self.round, "proposer": proposer})
         return own
 
-    def in_words(self, fate: Fate) -> str:
-        """Say what became of a caption, and quote the one that it is like."""
-        if fate.nearest is None:
-            return fate.outcome
-        near = self.captions[fate.nearest]
-        return f"{fate.outcome}: {near['id']} ({fate.similarity:.3f}) {near['text']}"
-
     def drops(self) -> Iterator[dict[str, Any]]:
         """Give the reason of each proposal that is not kept, with the earlier caption that it is most like."""
         texts = {one["id"]: one["text"] for one in self.captions}
@@ -214,14 +208,8 @@ class Growth:
             if row["outcome"] != KEPT:
                 near = row["nearest"]
                 detail = f"{row['text']} | {near} ({row['similarity']:.3f}): {texts[near]}" if near else row["text"]
-                key = f"{row['round']}/{row['request']}/{row['position']}"
-                yield {
-                    "key": key,
-                    "concept": row["category"],
-                    "stage": EXPAND,
-                    "reason": row["outcome"],
-                    "detail": detail,
-                }
+                place = {"key": f"{row['round']}/{row['request']}/{row['position']}", "concept": row["category"]}
+                yield place | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
 
 
 def caption_problem(text: str) -> str:
@@ -272,4 +260,6 @@ def expand_captions(
     categories = dict(sorted(Counter(one["category"] for one in growth.captions).items()))
     findings = {"findings": [growth.ended]} if growth.idle else {}
     caveat = " ".join(filter(None, (client.caveat, encoder.caveat if encoder else "")))
-    return asked.outcome(work, counts, ended=growth.ended, categories=categories, caveat=caveat, **findings)
+    outcome = asked.outcome(work, counts, ended=growth.ended, categories=categories, caveat=caveat, **findings)
+    # What one question did not bring others did: nobody has to look at it, and asking again would change all rounds.
+    return replace(outcome, counts={name: count for name, count in outcome.counts.items() if name != QUARANTINED})

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, row_id
 from culturekit.builders.captions.caption_files import NO_OBJECT, Dropped, finished, read_captions
-from culturekit.builders.captions.translating import LONGEST
 from culturekit.builders.folded_names import folded
 from culturekit.builders.judging.shown_images import prompted_images
 from culturekit.builders.wordings import wording
@@ -21,7 +20,7 @@ from culturekit.index.models.object_detector import DETECTORS, OwlDetector
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.journal.journal_entry import ANSWERS
-from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
+from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import JUDGMENTS, OBJECTS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
@@ -213,6 +212,6 @@ def in_captions(
 def object_request(row: Mapping[str, Any]) -> Request:
     """Ask what objects a caption names."""
     asked = row_id(row["id"])
-    data = {"id": asked, "caption": LongText(row["text"], LONGEST)}
+    data = {"id": asked, "caption": row["text"]}
     words = wording("captions_objects")
     return Request(OBJECTS_OF, words, data, NamedObjects, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)

@@ -17,18 +17,17 @@ from culturekit.errors import UsageError
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, texts_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
-from culturekit.llm.untrusted.untrusted import LongText, strip_hidden
+from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.records.schemas import TRANSLATIONS
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import write_table
 
-__all__ = ["LONGEST", "TRANSLATE", "TranslateOptions", "TranslateReads", "translate_captions", "translation_request"]
+__all__ = ["TRANSLATE", "TranslateOptions", "TranslateReads", "translate_captions", "translation_request"]
 
 TRANSLATE = "captions.translate"
 GIVEN = "given"
 MISSING, EMPTY, SAME = "no translation", "empty translation", "translation is the caption itself"
-LONGEST = 2_000
 REPLY_TOKENS = 1024
 
 
@@ -66,7 +65,7 @@ class TranslateOptions:
 def translation_request(row: Mapping[str, Any], language: str) -> Request:
     """Ask for the translation of a caption."""
     asked = row_id(row["id"])
-    data = {"id": asked, "caption": LongText(row["text"], LONGEST), "language": language}
+    data = {"id": asked, "caption": row["text"], "language": language}
     words = wording("captions_translate")
     return Request(TRANSLATE, words, data, Translation, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)
 

@@ -8,7 +8,6 @@ from culturekit.builders.country_names import country_code
 from culturekit.builders.simulated.manner import Manner
 from culturekit.generation.simulated.scenes.captions import named_in, understood
 from culturekit.generation.simulated.scenes.vocabulary import Expected, world
-from culturekit.llm.untrusted.untrusted import LongText
 
 __all__ = ["CAPTIONING"]
 
@@ -73,7 +72,7 @@ def drawn(known: Expected, dimension: str, count: int, manner: Manner, *about: o
 
 def translate(data: Data, manner: Manner) -> dict[str, object]:
     """Translate a caption; things of it may be lost, or become those of another country."""
-    text = understood(written(data["caption"]))
+    text = understood(data["caption"])
     for dimension, tokens in named_in(text).items():
         for token in tokens:
             other = ""
@@ -87,14 +86,9 @@ def translate(data: Data, manner: Manner) -> dict[str, object]:
 
 def name_objects(data: Data, manner: Manner) -> dict[str, object]:
     """Name the objects that a caption names, and what people in it wear."""
-    named = named_in(written(data["caption"]))
+    named = named_in(data["caption"])
     things = manner.said([*named["objects"], *named["attire"]], None, data["id"])
     return {"id": data["id"], "objects": things}
-
-
-def written(text: object) -> str:
-    """Give a text as it stands."""
-    return text.text if isinstance(text, LongText) else str(text)
 
 
 CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {

@@ -1,6 +1,7 @@
 """Captions grow from seeds: every proposal says what became of it, and nothing stands twice."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,13 @@ def test_every_proposal_says_why_it_is_not_kept(work: Work) -> None:
     assert sum(outcome.drops.values()) == proposals.filter(pl.col("outcome") != KEPT).height
 
 
+def test_rounds_of_nothing_but_talk_add_nothing(work: Work) -> None:
+    outcome, captions, proposals = expanded(work, saying(["Sure, I can help"]), captions=6, encoder="letters")
+    assert captions.height == 5
+    assert proposals.height == 3
+    assert outcome.drops == {"talk about captions": 3}
+
+
 def test_a_category_that_was_not_asked_for_is_no_category(work: Work) -> None:
     _, captions, proposals = expanded(work, saying(numbered(1, 2), category="weather"), captions=6)
     assert captions.height == 5
@@ -178,6 +186,14 @@ def test_a_culture_that_cannot_be_meant_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         load_culture(broken(change, tmp_path))
+
+
+def test_seeds_that_say_the_same_to_the_encoder_are_refused(work: Work) -> None:
+    with pytest.raises(UsageError, match="a seed is like an earlier caption") as raised:
+        expanded(work, saying(numbered(1)), captions=6, encoder="letters", similarity=-1)
+    assert SEEDS[0] in str(raised.value)
+    with pytest.raises(UsageError, match="more than were wanted"):
+        expand_captions(work, CHINESE, saying(numbered(1)), replace(ExpandOptions("scripted"), captions=4))
 
 
 def test_a_culture_that_is_nowhere_names_those_that_are_shipped() -> None:

@@ -11,9 +11,12 @@ from culturekit.builders.captions.objects import ObjectsOptions, ObjectsReads, l
 from culturekit.builders.captions.translating import TranslateReads, translate_captions
 from culturekit.builders.judging.scene_judge import ExtractReads, judge_scenes
 from culturekit.errors import UsageError
+from culturekit.families.c3 import C3Options, C3Reads, score_c3
+from culturekit.families.handles.inputs import VectorFolder
 from culturekit.generation.simulated.scenes.captions import spoken
 from culturekit.generation.simulated.scenes.picture import draw_scene
 from culturekit.generation.simulated.scenes.scene import scene_of
+from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.records.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
 from culturekit.records.work import QUARANTINED, Outcome, Work
@@ -73,7 +76,7 @@ def test_translations_that_are_none_say_why(work: Work, tmp_path: Path) -> None:
 
 def test_a_model_that_does_not_translate_leaves_captions_without(work: Work, tmp_path: Path) -> None:
     def answer(request: Any) -> Any:
-        caption = request.data["caption"].text
+        caption = request.data["caption"]
         return {"id": "another"} if caption == ENGLISH["c"] else {"id": request.data["id"], "translation": caption}
 
     outcome, found, drops = translated(work, TranslateReads(captions_file(tmp_path, ENGLISH)), Scripted(answer))
@@ -110,7 +113,7 @@ def test_a_vision_model_lists_objects_and_what_it_omits_is_dialled(work: Work, t
     images = table(tmp_path / "images", {f"image-{seed}": scene_png(seed) for seed in range(3)})
     counts = []
     for spec in ("simulated", "simulated?omits=0.6"):
-        judge_scenes(work, ExtractReads(images, ("objects",)), CLIENTS.make(spec))  # type: ignore[arg-type]
+        judge_scenes(work, ExtractReads(images, ("objects",)), CLIENTS.make(spec))
         judgments = work.out / "judgments.parquet"
         assert set(read_table(judgments, JUDGMENTS)["dimension"]) == {"objects"}
         found, _ = listed(work, ObjectsReads(judgments=judgments))
@@ -149,3 +152,19 @@ def test_judgments_of_two_judges_are_refused(work: Work, tmp_path: Path) -> None
     both = rows_of(JUDGMENTS, said | {"judge": "m"}, said | {"judge": "n"})
     with pytest.raises(UsageError, match="one judge"):
         listed(work, ObjectsReads(judgments=write_table(tmp_path, JUDGMENTS, both)))
+
+
+def test_objects_reach_the_score_by_their_vectors(work: Work, tmp_path: Path) -> None:
+    listed(work, ObjectsReads(captions=captions_file(tmp_path, ENGLISH)), CLIENTS.make("simulated"), lister="simulated")
+    folders = {}
+    for role, texts in (("objects", work.out / "objects.parquet"), ("target", tmp_path / "captions.csv")):
+        folders[role] = tmp_path / role
+        folders[role].mkdir()
+        there = Work({}, folders[role], work.scratch, work.engine, work.progress)
+        embed_table(there, EmbedSource(texts=(texts,)), "letters")
+    given = C3Reads(**{role: VectorFolder(folder) for role, folder in folders.items()})
+    values = score_c3(given.vectors(), options=C3Options()).scored.values
+    found = dict(values.filter(metric="c3_object").select("item", "value").iter_rows())
+    assert found["a"] > 0.5
+    assert found["b"] > 0.5
+    assert found["c"] is None
