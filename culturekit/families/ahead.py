@@ -126,7 +126,7 @@ def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> 
             write_table(work.out, EXAGGERATIONS, answer.exaggerations)
         return answer.scored
 
-    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, version=2, name=name)
+    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, version=3, name=name)
 
 
 AHEAD = Family(

@@ -24,6 +24,7 @@ from culturekit.builders.judging.shown_images import (
 )
 from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request, vqa_wording, wording_digest
 from culturekit.builders.wordings import wording
+from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
@@ -67,6 +68,7 @@ Said: TypeAlias = tuple[str, str | None, float | None, str | None]
 
 NOTHING = frozenset({"", "none", "nothing", "n/a"})
 NEITHER, NO_ONE = "neither yes nor no", "the country of its prompt is not known"
+NOT_OVERDONE = "no stereotype of its country is listed"
 CAVEAT = "What a picture shows, and how well, is a model's word: it may know some countries better than others."
 
 
@@ -149,7 +151,7 @@ class SceneAsking:
         """Give the requests about one image; it is read once for all of them."""
         asked = self.questions(row)
         if not asked:
-            self.shown.drop(row, NO_ONE)
+            self.shown.drop(row, self.why_not(row))
             return
         picture = self.shown.picture(row)
         if picture is None:
@@ -175,6 +177,10 @@ class SceneAsking:
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """List what is asked about an image."""
         raise NotImplementedError
+
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Say why nothing is asked about an image."""
+        return NO_ONE
 
     def place(self, question: str) -> tuple[str, str | None]:
         """Say under which item and dimension a question stands that has no answer."""
@@ -250,6 +256,10 @@ class StereotypedScenes(SceneAsking):
         _, country = self.prompts.get(row["prompt_id"] or "", ("", ""))
         return self.tokens.get(country, ())
 
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Tell a country without stereotypes from one that is not known."""
+        return NOT_OVERDONE if row["prompt_id"] in self.prompts else NO_ONE
+
     def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
         """Ask whether one of them is shown, for the probability of yes."""
         return vqa_request(picture, question, instructions=vqa_wording())
@@ -270,6 +280,12 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
     if isinstance(given, RateReads):
         return RatedScenes(shown, judge, prompts=known)
     table = read_table(given.stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
+    if table.is_empty():
+        raise UsageError(
+            "there is no stereotype to ask about",
+            where=str(given.stereotypes),
+            expected="rows of country and token, as `descriptors stereotypes` writes them",
+        )
     return StereotypedScenes(shown, judge_name(judge, "yes-no"), prompts=known, tokens=dict(table.iter_rows()))
 
 
