@@ -24,6 +24,7 @@ from culturekit.builders.judging.scene_judge import Descriptors
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.builders.simulated import looking
+from culturekit.builders.simulated.scene_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
 from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
 from culturekit.families.handles.country_groups import country_groups
@@ -35,7 +36,7 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
 from culturekit.pipeline.cultivate.people import CORRECTED
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_answers, scene_items_stage, write_marks
+from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_items_stage, write_marks
 from culturekit.pipeline.steps.scene_score_stages import gaps_in, grouped_values_stage
 from culturekit.pipeline.steps.scene_stages import candidates, said_of
 from culturekit.records.schemas import (
@@ -159,7 +160,7 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
     about = {row["item_id"]: row for row in items.iter_rows(named=True)}
     rows: list[tuple[object, ...]] = []
     for item, row in about.items():
-        offered = {str(number): {"choice": phrase} for number, phrase in enumerate(row["descriptors"])}
+        offered = {str(number): {"choice": phrase} for number, phrase in enumerate(dict.fromkeys(row["descriptors"]))}
         key = {"item_id": item, "kind": "item", "options": orjson.dumps({"descriptors": offered})}
         for number in range(PER_PERSON):
             person = f"{row['country']}-{number}"
@@ -172,7 +173,7 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
                 rows.append((*place, "other", None, None, told["other"], 9.0, []))
             rows += [
                 (*place, f"{question}/{one['choice']}", float(code in told.get(question, ())), None, None, 9.0, [])
-                for question in ("shown", "relevant")
+                for question in {"shown", "relevant"} & told.keys()  # who ticks nothing has not answered
                 for code, one in offered.items()
             ]
     return pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row")
@@ -228,6 +229,7 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float
     write_marks(
         work_in(root / "marks"), root / "said-by-people/annotations.parquet", root / "items/scene_items.parquet",
         root / "descriptors/descriptors.parquet", PhraseVectors(root / "phrases"), TAU,
+        "dimension",
     )  # fmt: skip
     return compared(root, scored, sample)
 

@@ -249,7 +249,10 @@ def plugins_of(kind: str) -> dict[str, Plugin]:
 
 
 def digest_of_code(module: str) -> str:
-    """Hash the files of the package that a module is in, or the file of a module that is in none."""
+    """Hash the Python files of the package that a module is in, or the file of a module that is in none.
+
+    What else lies in its folder, such as runs, caches and data, is none of its code.
+    """
     whole = hashlib.sha256()
     for name, path in files_of(module):
         whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -268,7 +271,12 @@ def files_of(module: str) -> Iterator[tuple[str, Path]]:
         if not found.submodule_search_locations:
             yield origin.name, origin
             return
-        for path in sorted(origin.parent.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield path.relative_to(origin.parent).as_posix(), path
+        named = {path.relative_to(origin.parent): path for path in origin.parent.rglob("*.py") if path.is_file()}
+        shown = {within.as_posix(): path for within, path in named.items() if not is_hidden(within)}
+        yield from sorted(shown.items())
         return
+
+
+def is_hidden(path: Path) -> bool:
+    """Tell whether a path leads through a folder that tools keep for themselves."""
+    return any(part.startswith((".", "__pycache__")) for part in path.parts)

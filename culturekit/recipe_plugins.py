@@ -135,7 +135,8 @@ def plugin_of(point: str, place: str, codes: dict[str, Code]) -> Plugin:
         kinds = ", ".join(each.kind for each in POINTS)
         raise UsageError(f"{point!r} names no plugin", expected=f"KIND.NAME, of the kinds {kinds}")
     where, _, thing = place.rpartition(":")
-    if not where or not thing.isidentifier():
+    is_named = where.endswith(SUFFIX) or all(part.isidentifier() for part in where.split("."))
+    if not is_named or not thing.isidentifier():
         raise UsageError(f"{place!r} names nothing", expected="FILE.py:THING or module:THING", where=point)
     if not where.endswith(SUFFIX):
         top = where.partition(".")[0]
@@ -164,7 +165,7 @@ def code_of(path: Path) -> Code:
     while (folder / "__init__.py").is_file():
         whole, folder = folder, folder.parent
         parts.insert(0, whole.name)
-    if not all(part.isidentifier() for part in parts):
+    if not all(part.isidentifier() for part in parts) or parts == ["__main__"]:
         raise UsageError("Python cannot import a file of this name", where=str(path), expected="letters, digits and _")
     code = Code(parts[0], whole, ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts))
     if code.top not in FINDER.places:

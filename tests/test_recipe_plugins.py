@@ -63,9 +63,9 @@ def test_a_recipe_brings_a_backend_from_a_file_beside_it(folder: Path) -> None:
         BACKENDS.make("flags")
 
 
-def digest_in(path: Path) -> str:
+def digest_in(path: Path, module: str = "flags") -> str:
     use_plugins({"backend.flags": f"{path}:make"})
-    found = digest_of_code("flags")
+    found = digest_of_code(module)
     use_plugins({})
     return found
 
@@ -75,6 +75,17 @@ def test_a_changed_file_is_not_reused_in_silence(folder: Path) -> None:
     path = folder / "own/flags.py"
     path.write_text(path.read_text(encoding="utf-8").replace("% 251", "% 250"), encoding="utf-8")
     assert "images-plain is made again and replaces what was finished: option backend_plugin code" in ran()
+
+
+def test_what_runs_and_tools_leave_beside_the_code_is_none_of_it(folder: Path) -> None:
+    shutil.copy(EXAMPLES / "geodiv/geodiv/__init__.py", folder / "own")
+    first = digest_in(folder / "own/flags.py", "own.flags")
+    for name in ("runs/recipe/manifest.json", ".cache/old.py", "__pycache__/flags.py", "notes.txt"):
+        (folder / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "own" / name).write_text("new", encoding="utf-8")
+    assert digest_in(folder / "own/flags.py", "own.flags") == first
+    (folder / "own/more.py").write_text("", encoding="utf-8")
+    assert digest_in(folder / "own/flags.py", "own.flags") != first
 
 
 def test_code_is_read_anew_within_a_process(folder: Path) -> None:
@@ -171,11 +182,15 @@ def test_the_code_of_a_kind_of_recipe_is_in_the_keys_of_its_stages(folder: Path)
         ("{backend.flags: lacking.py:make}", "the backend flags of the file own/lacking.py needs the package "
          "beside_it, which is not installed. Install it; code of your own belongs into one folder with the file"),
         ("{backend.flags: nowhere_at_all:make}", "the backend flags of the package nowhere_at_all cannot be imported"),
+        ("{backend.flags: __main__.py:make}", "__main__.py: Python cannot import a file of this name"),
+        ("{backend.flags: '.flags:make'}", "'.flags:make' names nothing; expected FILE.py:THING or module:THING"),
+        ("{backend.flags: 'a..b:make'}", "'a..b:make' names nothing; expected FILE.py:THING or module:THING"),
         ("[flags.py]", "input should be a valid dictionary, found list"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(stated: str, said: str, folder: Path) -> None:
     shutil.copy(PLUGINS / "flags.py", folder / "own/json.py")
+    shutil.copy(PLUGINS / "flags.py", folder / "own/__main__.py")
     (folder / "own/lacking.py").write_text("import beside_it\n", encoding="utf-8")
     text = RECIPE.replace("{backend.flags: flags.py:make}", stated)
     Path("own/recipe.yaml").write_text(text, encoding="utf-8")

@@ -50,6 +50,8 @@ COMMANDS = {
     "cspace": at("cspace.space_commands:cspace_app"),
     "prompts": at("cspace.space_commands:prompts_app"),
     "questions": at("questions_commands:questions_app"),
+    "select": CommandAt("culturekit.pipeline.steps.pair_stages:SELECT"),
+    "select export": CommandAt("culturekit.pipeline.steps.pair_stages:EXPORT"),
     "references choose": CommandAt("culturekit.pipeline.steps.reference_stages:CHOOSE"),
     "activities": at("activities_commands:activities_app"),
     "descriptors": at("descriptors_commands:descriptors_app"),

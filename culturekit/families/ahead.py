@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import orjson
 import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
@@ -26,12 +27,12 @@ from culturekit.metrics.scoring.ahead_tables import described_images, excess_of_
 from culturekit.metrics.scoring.ladder import ITEMS_SCHEMA, Climb, climbed
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.metrics.statistics.intervals import Target
-from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS
+from culturekit.records.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES
 from culturekit.records.work import Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["AHEAD", "AheadInput", "AheadOptions", "AheadReads", "AheadScores", "ahead", "score_ahead"]
+__all__ = ["AHEAD", "AheadInput", "AheadOptions", "AheadReads", "AheadScores", "ahead", "how_scored", "score_ahead"]
 
 PER_PROMPT = ("ddiv", "sdiv")
 """The scores whose items are prompts; those of the others are images."""
@@ -114,20 +115,31 @@ class AheadOptions:
         return DEFAULT_TAU if self.tau is None else self.tau
 
 
-def ahead(given: AheadReads, options: AheadOptions, *, name: str = "scores") -> Stage:
+def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None, name: str = "scores") -> Stage:
     """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
     known = replace(
         options, groups=country_groups(options.scheme, options.groups), encoder=options.encoder or given.phrases.encoder
     )
+    if like is not None:  # the threshold of scores of the same images, which was found when these were made
+        known = replace(known, tau=None, quantile=None)
 
     def score(work: Work) -> Scored:
-        answer = score_ahead(given.tables(work.scratch), options=known)
+        how = known if like is None else replace(known, tau=how_scored(like)[0])
+        answer = score_ahead(given.tables(work.scratch), options=how)
         write_table(work.out, DESCRIPTOR_MATCHES, answer.descriptors)
         if answer.exaggerations.height:
             write_table(work.out, EXAGGERATIONS, answer.exaggerations)
         return answer.scored
 
-    return family_stage("ahead", roles_of(given), {**kept(known), "tau": known.threshold}, score, version=3, name=name)
+    inputs = roles_of(given) if like is None else {**roles_of(given), "like": like}
+    tau = known.threshold if like is None else None
+    return family_stage("ahead", inputs, {**kept(known), "tau": tau}, score, version=3, name=name)
+
+
+def how_scored(scores: Path) -> tuple[float, Aggregate]:
+    """Read the threshold and the aggregate that scores were made with."""
+    about = orjson.loads(read_table(scores, SCORES).filter(metric="align")["params"][0])
+    return float(about["tau"]), about["aggregate"]
 
 
 AHEAD = Family(

@@ -26,6 +26,7 @@ from culturekit.metrics.corrected.audit_gates import (
     unplaced_answers,
 )
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
+from culturekit.metrics.corrected.raters import RatedInterval, added_distance
 from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
 from culturekit.metrics.diversity.kernels import Weights, check_weights, kernel_name
 from culturekit.metrics.scoring.image_collections import checked, quality_by_scorer
@@ -175,7 +176,7 @@ class Correcting:
         self.options, self.correction = options, correction
         self.by: dict[str, CorrectedImages] = {}
 
-    def corrected(self, weights: Weights) -> tuple[Interval, dict[str, float]]:
+    def corrected(self, weights: Weights) -> tuple[RatedInterval, dict[str, float]]:
         """Correct a kernel, also as if all images that nobody could tell were alike, or different."""
         own = answers_about(self.images, self.audits, self.correction.pool)
         others = self.audits.join(self.images.select("image_id"), on="image_id", how="anti")
@@ -186,7 +187,7 @@ class Correcting:
             if answers is not None
         }
 
-    def vendi(self, supposed: str, answers: pl.DataFrame, weights: Weights) -> Interval:
+    def vendi(self, supposed: str, answers: pl.DataFrame, weights: Weights) -> RatedInterval:
         """Correct a kernel by some answers: what is supposed of the others depends on the level it looks at."""
         name = f"{supposed}\0{closest_level(weights)[0]}"
         if name not in self.by:
@@ -219,13 +220,13 @@ def order_of(weights: Weights, q: float) -> float:
     return PAIRS_ORDER if weights[2] > 0 else q
 
 
-def over_concepts(parts: Sequence[tuple[int, Interval]]) -> Interval:
-    """Average concepts by their numbers of prompts; the audits are independent, so the half widths add in squares."""
+def over_concepts(parts: Sequence[tuple[int, RatedInterval]]) -> Interval:
+    """Average concepts by their numbers of prompts; the audits are independent, those who answered are not."""
     total = sum(prompts for prompts, _ in parts)
     shares = [(prompts / total, answer) for prompts, answer in parts]
     value = sum(share * answer.value for share, answer in shares)
-    below = math.hypot(*(share * (answer.value - answer.low) for share, answer in shares))
-    above = math.hypot(*(share * (answer.high - answer.value) for share, answer in shares))
+    below = added_distance((share, one.value - one.low, one.value - one.sure_low) for share, one in shares)
+    above = added_distance((share, one.high - one.value, one.sure_high - one.value) for share, one in shares)
     return Interval(value, value - below, value + above, sum(answer.n for _, answer in shares), "these")
 
 

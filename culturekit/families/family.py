@@ -178,10 +178,13 @@ def check_options(options: object) -> None:
 
 
 def check_choices(options: object) -> None:
-    """Refuse a word that is none of those which a field takes."""
+    """Refuse a word that is none of those which a field takes, also one of several."""
     for each, value in stated(options):
-        if each.choices:
-            check_choice(each.name, value, each.choices)
+        several = get_origin(each.kind) in SEVERAL
+        kind = get_args(each.kind)[0] if several else each.kind
+        if get_origin(kind) is Literal:
+            for word in value if several else (value,):
+                check_choice(each.name, word, get_args(kind))
 
 
 def stated(options: object) -> Iterator[tuple[Declared, Any]]:

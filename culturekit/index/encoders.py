@@ -84,6 +84,12 @@ ENCODERS: Registry[Encoder] = Registry(
             "culturekit.index.models.letters_encoder:make",
             "words and runs of letters, without weights; for phrases of simulated worlds; texts only",
         ),
+        Entry(
+            "simulated",
+            "culturekit.builders.simulated.simulated_encoder:make",
+            "what texts name and scenes show of a simulated world, in one space, without weights",
+            options="culturekit.builders.simulated.simulated_encoder:Options",
+        ),
     ],
     point="encoder",
     contract=ENCODER,

@@ -18,6 +18,7 @@ from culturekit.verify.tables.check_imports import check_import
 from culturekit.verify.tables.check_journals import check_journals, check_spending
 from culturekit.verify.tables.check_judged import check_answers, check_judged
 from culturekit.verify.tables.check_matches import check_matches
+from culturekit.verify.tables.check_pairs import check_exported, check_selected
 from culturekit.verify.tables.check_quality import check_audits, check_image_values, check_quality
 from culturekit.verify.tables.check_ratings import check_ratings
 from culturekit.verify.tables.check_recipe import check_recipe
@@ -76,6 +77,8 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("answers", check_import, "annotate-import"),
     each("matches", check_matches, "map"),
     each("ratings", check_ratings, "annotate-aggregate"),
+    each("pairs", check_selected, "select"),
+    each("pairs", check_exported, "export-pairs"),
     each("values", check_image_values, "score-meta"),
     check_scores,
     each("distributions", check_distributions, "distribution"),

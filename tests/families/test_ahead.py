@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,16 @@ import polars as pl
 import pytest
 
 from culturekit.errors import UsageError
-from culturekit.families.ahead import AheadOptions, AheadScores, score_ahead
+from culturekit.families.ahead import (
+    AheadOptions,
+    AheadReads,
+    AheadScores,
+    PhraseVectors,
+    ahead,
+    how_scored,
+    score_ahead,
+)
+from culturekit.families.handles.inputs import Numbered
 from culturekit.metrics import (
     CATALOG,
     align,
@@ -25,7 +35,10 @@ from culturekit.metrics import (
     interval,
     semantic_diversity,
 )
+from culturekit.metrics.ahead.dimensions import DEFAULT_TAU
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
+from culturekit.records.work import Work
+from culturekit.storage.tables import write_table
 from tests.metrics.scoring.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 
 OPTIONS = AheadOptions(real="real", groups={"FR": "GN", "IN": "GS", "NG": "GS"}, scheme="cultivate")
@@ -248,6 +261,22 @@ def test_tau_can_be_found_from_real_images() -> None:
     answer = scored(drawn, replace(OPTIONS, quantile=0.75))
     assert answer.tau == pytest.approx(calibrate_tau(real), abs=1e-7)
     assert json.loads(value(answer, "align", "ann")["params"])["tau"] == answer.tau
+
+
+def test_the_threshold_of_other_scores_can_be_taken_over(
+    tmp_path: Path, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = scored(world(seed=8), replace(OPTIONS, quantile=0.75))
+    like = write_table(tmp_path, SCORES, found.scored.scores)
+    assert how_scored(like) == (found.tau, "dimension")
+    assert found.tau != DEFAULT_TAU
+    reads = AheadReads(Numbered(), like, like, Numbered(), PhraseVectors(tmp_path))
+    stage = ahead(reads, replace(OPTIONS, quantile=0.75, encoder="e"), like=like)
+    assert stage.inputs["like"] == like
+    assert (stage.options["tau"], stage.options["quantile"]) == (None, None)
+    monkeypatch.setattr(AheadReads, "tables", lambda *_: world(seed=9).tables())
+    stage.run(work)
+    assert how_scored(work.out / "scores.parquet") == (found.tau, "dimension")
 
 
 @pytest.mark.parametrize("prompt", ["p0", "p1", "p2", "p3", "p4"])

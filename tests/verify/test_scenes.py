@@ -15,7 +15,7 @@ from culturekit.pipeline.steps.scene_score_stages import breakdown_stage
 from culturekit.pipeline.steps.scene_stages import scene_truth_stage
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, PROMPTS, STEREOTYPES, VALUES
 from culturekit.verify.verify_run import Verification, verify_run
-from tests.pipeline.steps.marked_scenes import PROMPT, made, marked, saved
+from tests.pipeline.steps.marked_scenes import PROMPT, blank, made, marked, saved
 from tests.pipeline.steps.test_scene_people_stages import ALL, gap_rows
 from tests.verify.forging import change_table, reseal
 
@@ -39,7 +39,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made(extract_stage(ExtractReads(table), JUDGE), root / "extracted")
     made(likert_stage(RateReads(table, prompts), JUDGE), root / "likert")
     made(stereotype_scores_stage(StereotypeReads(table, prompts, stereotypes), JUDGE), root / "stereotyped")
-    marked(root / "people", ALL)
+    marked(root / "people", ALL, flags=["recruitment:prolific"], change=blank("i-FR"))
     gap_rows(root / "groups")
     matches = saved(root / "matches", DESCRIPTOR_MATCHES, [
         {"model": "m", "prompt_id": f"p-{iso}", "dimension": kind, "side": "reference",

@@ -9,6 +9,7 @@ from typing import Any
 from culturekit.builders.country_names import country_code
 from culturekit.builders.simulated.manner import Manner
 from culturekit.builders.simulated.scene_reader import read_scene
+from culturekit.generation.simulated.scenes.captions import all_named, named_in
 from culturekit.generation.simulated.scenes.scene import STEREOTYPE_MARKS, Scene
 from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, Expected, world
 from culturekit.llm.client import Image, Request
@@ -87,6 +88,9 @@ def rate(image: Image, scene: Scene | None, data: Data, manner: Manner) -> dict[
 
 def agreement(scene: Scene, data: Data) -> tuple[float, float]:
     """Give how much of what was asked for a picture shows, and how much of what it shows was not."""
+    if caption := all_named(named_in(str(data["prompt"]))):
+        everything = all_named(scene.shown)
+        return len(caption & everything) / len(caption), len(everything - caption) / max(1, len(everything))
     country, prompt = country_code(str(data["country"])), str(data["prompt"]).casefold()
     named = [(name, category) for name, category in world().activities if name in prompt]
     if country not in world().countries or not named:
@@ -117,7 +121,7 @@ def weigh_yes(request: Request, manner: Manner) -> tuple[tuple[str, float], ...]
     if scene is not None and asked is not None:
         strength = shown_strength(scene, asked.group(1).casefold())
         noticed = strength * (1 - manner.omits.of_country(scene.country))
-        strength = noticed + manner.lenient.of_country(scene.country) * (1 - noticed)
+        strength = noticed + lenience(scene, manner) * (1 - noticed)
     scatter = SCATTER / 10 * (2 * manner.number("yes", question, request.images[0].sha256) - 1)
     yes = min(1 - DOUBT / 2, max(DOUBT / 2, DOUBT + (1 - 2 * DOUBT) * strength + scatter))
     return (("Yes", math.log(yes)), ("No", math.log(1 - yes)))

@@ -21,7 +21,7 @@ from culturekit.storage.spreadsheet_cells import read_csv_texts
 from culturekit.storage.system_errors import raise_system_error
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["EmbedOptions", "EmbedSource", "TextColumns", "embed_table", "texts_of"]
+__all__ = ["EmbedOptions", "EmbedSource", "TextColumns", "embed_table", "opened", "texts_of"]
 
 KNOWN = (("prompt_id", "text"), ("id", "text"), ("token", "token"), ("phrase", "phrase"), ("item", "item"))
 """Pairs of id and text that are found without being named: of prompts, of any table, and of phrases, which are their

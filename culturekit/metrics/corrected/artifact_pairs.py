@@ -20,9 +20,8 @@ from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audit_gates import TakenAnswers, audited_answers
 from culturekit.metrics.corrected.audited_counts import NONE
-from culturekit.metrics.corrected.raters import RaterModel, modelled_answers
+from culturekit.metrics.corrected.raters import RatedInterval, RaterModel, modelled_answers
 from culturekit.metrics.diversity.kernels import Weights
-from culturekit.metrics.statistics.intervals import Interval
 
 __all__ = [
     "FoundArtifacts",
@@ -90,7 +89,7 @@ def found_artifacts(
     return FoundArtifacts(numbered_levels(nearest, one_answer(taken.said)), modelled(taken))
 
 
-def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> Interval:
+def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confidence: float) -> RatedInterval:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over a prompt's pairs."""
     means = [
         corrected_pair_mean(rows.drop("prompt_id"), str(prompt), weights=weights, raters=found.raters)
@@ -99,20 +98,25 @@ def pair_diversity(found: FoundArtifacts, *, weights: Weights, size: int, confid
     values = np.array([1 / (1 + (size - 1) * mean.value) for mean in means])
     slopes = (size - 1) * values**2
     audited = sum(mean.audited for mean in means)
-    error = error_of(slopes, means)
-    low, high = log_limits(float(values.mean()), error, audited - len(means), confidence)
-    return Interval(float(values.mean()), max(low, 1 / size), min(high, 1.0), audited, "these")
+    value, limits = float(values.mean()), list[float]()
+    for error in errors_of(slopes, means):
+        low, high = log_limits(value, error, audited - len(means), confidence)
+        limits += [max(low, 1 / size), min(high, 1.0)]
+    low, high, *sure = limits
+    return RatedInterval(value, low, high, audited, "these", *sure)
 
 
-def error_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> float:
+def errors_of(slopes: NDArray[np.float64], means: Sequence[PairMean]) -> tuple[float, float]:
     """Give the standard error of the mean over prompts, of which the audits are independent and the raters are not.
 
-    Images unlike all others may have been missed in any prompt, but in all of them together no more than UNSEEN.
+    Images unlike all others may have been missed in any prompt, but in all of them together no more than UNSEEN. The
+    second is what it would be if how raters err were known.
     """
     drawn = math.sqrt(sum(slope**2 * mean.variance for slope, mean in zip(slopes, means, strict=True)))
     missed = max(slope * UNSEEN * mean.value / mean.audited for slope, mean in zip(slopes, means, strict=True))
     erring = sum(slope * mean.erring for slope, mean in zip(slopes, means, strict=True))
-    return math.hypot(max(drawn, missed), erring) / len(means)
+    own = max(drawn, missed)
+    return math.hypot(own, erring) / len(means), own / len(means)
 
 
 def log_limits(value: float, error: float, freedom: int, confidence: float) -> tuple[float, float]:

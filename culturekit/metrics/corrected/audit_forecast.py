@@ -4,7 +4,6 @@ What each image shows is drawn, from an assumed accuracy of the mapping or from 
 drawn as `audit_sample` draws them, and the estimator is asked for its interval.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from culturekit.metrics.corrected.corrected_diversity import checked_options, me
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity
 from culturekit.metrics.corrected.imputed_draws import drawn_rows
 from culturekit.metrics.corrected.imputed_prompts import Findings, impute
+from culturekit.metrics.corrected.raters import added_distance
 from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.records.schemas import AUDITS
@@ -47,7 +47,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """The images of a model and concept, and the chances of what they show by prompt and mapped label."""
+    """The images of a model and concept, and the chances of what they show by prompt and mapped label.
+
+    `right` and `doubt` say how often raters are right, as those of a first audit are.
+    """
 
     nearest: pl.DataFrame
     numbered: pl.DataFrame
@@ -56,9 +59,11 @@ class Concept:
     none: int
     chances: Array
     diversity: ExpectedDiversity
+    right: float = 1.0
+    doubt: float = 0.0
 
-    def width(self, n: int, *, confidence: float, rng: np.random.Generator) -> float:
-        """Simulate audits of n images; give the root of the mean square of their widths."""
+    def width(self, n: int, *, confidence: float, rng: np.random.Generator) -> tuple[float, float]:
+        """Simulate audits of n images; give the root of the mean square of their widths, and if raters were known."""
         codes = self.numbered.select("prompt", "label").to_numpy()
         squares = []
         for _ in range(TIMES):
@@ -66,11 +71,14 @@ class Concept:
             ids = draw(self.nearest, n=n, rng=rng, stratum="country")["image_id"]
             rows = self.numbered.with_row_index("place").filter(pl.col("image_id").is_in(ids.implode()))["place"]
             asked = rows.to_numpy()
-            found = Findings(codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]])
+            found = Findings(
+                codes[asked, 0], codes[asked, 1], np.eye(len(self.parents))[shown[asked]], self.right, self.doubt
+            )
             told = parted(self.mapped, found, self.parents, self.none, rng=rng)
             answer = rectified(self.mapped, found, told, self.diversity, confidence=confidence, rng=rng)
-            squares.append((answer.high - answer.low) ** 2)
-        return math.sqrt(float(np.mean(squares)))
+            squares.append(((answer.high - answer.low) ** 2, (answer.sure_high - answer.sure_low) ** 2))
+        every, sure = np.sqrt(np.mean(squares, axis=0))
+        return float(every), float(sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,7 @@ class AuditForecast:
             one.width(int(count), confidence=self.confidence, rng=self.rng)
             for one, count in zip(self.concepts, shared(n, self.sizes), strict=True)
         ]
-        return math.hypot(*(prompts / prompts.sum() * np.array(widths)))
+        return added_distance((share, *each) for share, each in zip(prompts / prompts.sum(), widths, strict=True))
 
 
 def audit_forecast(
@@ -157,15 +165,18 @@ def concept_of(
         labels, parents = counts.labels, counts.parents
         mapped, none = counts.mapped, labels.index(NONE)
         chances = impute(mapped, counts.found, parents, none, rng=rng).chances
+        raters = counts.found.right, counts.found.doubt
     else:
         named = continents_of(nearest, pl.DataFrame(schema=AUDITS.schema), column)
         labels, parents = tuple(sorted(named)), numbered_parents(named)
         mapped, none = counted_images(numbered_images(nearest, labels, column), len(labels)), labels.index(NONE)
         rows = assumed_chances(mapped.sum(axis=0), parents, none, accuracy or 1.0)
-        chances = np.broadcast_to(rows, (len(mapped), *rows.shape))
+        chances, raters = np.broadcast_to(rows, (len(mapped), *rows.shape)), (1.0, 0.0)
     options = checked_options(weights, 1.0, size, 0.95)
     diversity = mean_of_labels(parents, options)
-    return Concept(nearest, numbered_images(nearest, labels, column), mapped, parents, none, chances, diversity)
+    return Concept(
+        nearest, numbered_images(nearest, labels, column), mapped, parents, none, chances, diversity, *raters
+    )
 
 
 def assumed_chances(images: NDArray[np.int64], parents: NDArray[np.int64], none: int, accuracy: float) -> Array:

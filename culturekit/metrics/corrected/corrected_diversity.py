@@ -14,6 +14,7 @@ from culturekit.metrics.corrected.artifact_pairs import FoundArtifacts, found_ar
 from culturekit.metrics.corrected.audit_design import Design
 from culturekit.metrics.corrected.audited_counts import NONE, AuditedCounts, audited_counts, label_column
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
+from culturekit.metrics.corrected.raters import RatedInterval
 from culturekit.metrics.corrected.rectified import Parted, parted, rectified
 from culturekit.metrics.corrected.references import diversity_from_references
 from culturekit.metrics.diversity.kernels import Weights, check_weights
@@ -119,7 +120,7 @@ class CorrectedImages:
         self.artifacts: FoundArtifacts | None = None
         self.levels: dict[str, tuple[AuditedCounts, Parted]] = {}
 
-    def vendi(self, weights: Sequence[float], *, q: float, size: int, confidence: float) -> Interval:
+    def vendi(self, weights: Sequence[float], *, q: float, size: int, confidence: float) -> RatedInterval:
         """Correct one kernel, as `vendi_corrected` says."""
         options = checked_options(weights, q, size, confidence)
         if options.weights[2] > 0 and q == 2:
@@ -168,7 +169,7 @@ def of_one_model(matches: pl.DataFrame) -> pl.DataFrame:
 
 def correct_counts(
     counts: AuditedCounts, diversity: ExpectedDiversity, *, confidence: float = CONFIDENCE, rng: np.random.Generator
-) -> Interval:
+) -> RatedInterval:
     """Correct by the audit: what images show is imputed by prompt, and put right where the audit contradicts it."""
     told = parted_counts(counts, rng)
     return rectified(counts.mapped, counts.found, told, diversity, confidence=confidence, rng=rng)

@@ -5,6 +5,8 @@ answers into a share of the image per label, and tells how good each rater is, f
 several people looked at. The answer that is likeliest is then right in some share of images, which is known about.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.metrics.arguments import argument_error
+from culturekit.metrics.statistics.intervals import Interval
 
-__all__ = ["RaterModel", "modelled_answers", "rater_model"]
+__all__ = ["RatedInterval", "RaterModel", "added_distance", "modelled_answers", "rater_model"]
 
 ROUNDS = 200
 SETTLED = 1e-9
@@ -40,6 +43,25 @@ class RaterModel:
     agreement: float
     right: float = 1.0
     doubt: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RatedInterval(Interval):
+    """What people's answers tell; `sure_low` and `sure_high` are its limits if how raters err were known."""
+
+    sure_low: float
+    sure_high: float
+
+
+def added_distance(parts: Iterable[tuple[float, float, float]]) -> float:
+    """Add how far limits of some parts lie from their values, each by its share: (share, distance, the same if sure).
+
+    Parts are audited apart, so what is sure adds in squares. The same people answered in all of them: what their errors
+    add goes the same way everywhere, and adds as it is.
+    """
+    known = [(share * distance, share * min(sure, distance)) for share, distance, sure in parts]
+    shared = math.fsum(math.sqrt(distance**2 - sure**2) for distance, sure in known)
+    return math.hypot(shared, *(sure for _, sure in known))
 
 
 def rater_model(
@@ -94,13 +116,14 @@ def rater_model(
 def doubt_of(right: float, seen: int) -> float:
     """Give the standard error of a share of so many answers, by its lower limit: few errors seen may be many errors.
 
-    Ten gold items that are all right are met by one in five of the raters who are right in 85 of 100.
+    Ten gold items that are all right are met by one in five of the raters who are right in 85 of 100. Fewer errors than
+    none are never seen.
     """
     from scipy.special import betaincinv, ndtri
 
-    if right >= 1:
-        return 0.0
-    return float((right - betaincinv(right * seen, (1 - right) * seen, TAIL)) / -ndtri(TAIL))
+    wrong = max((1 - right) * seen, 1e-9)
+    lowest = min(float(betaincinv(right * seen, wrong, TAIL)), TAIL ** (1 / seen))
+    return float((right - lowest) / -ndtri(TAIL))
 
 
 def posterior(

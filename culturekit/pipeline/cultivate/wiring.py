@@ -24,7 +24,7 @@ from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
 from culturekit.llm.answers import LlmOptions
-from culturekit.metrics.ahead.dimensions import DEFAULT_TAU, DIMENSIONS
+from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.cultivate.ground import wire_ground
 from culturekit.pipeline.cultivate.people import by_folder, wire_people
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
@@ -172,8 +172,8 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
     stereotyped = Numbered(by_folder(run, STEREOTYPED, everybody))
     run.add(ahead(reads(extracted=Numbered(said), stereotypes=stereotyped), options), AHEAD)
     if recipe.truthful:
-        exact = replace(options, quantile=None, tau=DEFAULT_TAU if recipe.scores.tau is None else recipe.scores.tau)
-        run.add(ahead(reads(extracted=Numbered(true), stereotypes=Numbered(true)), exact), AHEAD_TRUTH)
+        exact = reads(extracted=Numbered(true), stereotypes=Numbered(true))
+        run.add(ahead(exact, options, like=None if options.quantile is None else run.table(AHEAD)), AHEAD_TRUTH)
     matches = run.table(AHEAD, file="descriptor_matches.parquet")
     run.add(breakdown_stage(run.values_of(AHEAD), matches, run.table(roles.PROMPTS), run.models), BREAKDOWN)
     options_of_gaps = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)

@@ -26,6 +26,8 @@ __all__ = ["AuditPlan", "AuditWish", "as_data", "audit_plan", "audit_plan_lines"
 ASSUMED = 0.8
 """How often a mapping is taken to be right where neither a first audit nor a diagnosis tells."""
 
+FIRST = "first audit"
+
 
 @dataclass(frozen=True, slots=True)
 class AuditWish:
@@ -75,7 +77,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
     run = folders_of(root)
     size = int(run.manifest(roles.SCORES).options["size"])
     first = None if pilot is None else read_table(pilot, AUDITS)
-    accuracy, source = (None, f"first audit: {pilot}") if first is not None else accuracy_of(run, wish.accuracy)
+    accuracy, source = (None, f"{FIRST}: {pilot}") if first is not None else accuracy_of(run, wish.accuracy)
     plans = []
     for number, model in enumerate(run.models):
         rng = np.random.default_rng([wish.seed, number])
@@ -120,7 +122,8 @@ def audit_plan_lines(plans: list[AuditPlan], source: str, wish: AuditWish) -> It
         f"images. Half, twice: with half and twice as many. Hours: of all {wish.people} people, at {wish.per_hour:g} "
         "answers."
     )
-    yield f"Simulated: {source}."
+    people = "err as there" if source.startswith(FIRST) else "are taken to be right: only a first audit tells more"
+    yield f"Simulated: {source}. People {people}."
     if plans:
         most = max(plan.images for plan in plans)
         yield f"Next: culturekit annotate serve RUN --images {most}"

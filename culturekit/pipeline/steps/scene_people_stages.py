@@ -1,23 +1,23 @@
 """The stages of activities with people in the loop: what they are to mark, and what follows from their marks."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import orjson
 import polars as pl
 
+from culturekit.annotate.care import FLAGS
 from culturekit.annotate.rated_sample import Answering
 from culturekit.annotate.scheme import Scheme
-from culturekit.builders.judging.simulated_people import SimulatedPeople, person_draws, step
-from culturekit.families.ahead import PhraseVectors, image_scores
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.builders.simulated.scene_answers import scene_answers
+from culturekit.families.ahead import PhraseVectors, how_scored, image_scores
 from culturekit.families.handles.value_files import roles
-from culturekit.generation.simulated.scenes.vocabulary import world
 from culturekit.kg.countries import countries
+from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
@@ -47,7 +47,7 @@ ARTICLE = "^(?:a|an|the|some) "
 """What phrases may begin with that are the same to people, who are to tick each thing once."""
 
 PEOPLE, OTHER, HALF = "people", "other", 0.5
-SHOWN, RELEVANT = "shown/", "relevant/"
+SHOWN, RELEVANT, REQUIRED = "shown", "relevant", "faith"
 
 
 def scene_items_stage(
@@ -63,13 +63,10 @@ def scene_items_stage(
         said = pl.concat([read_table(path, JUDGMENTS).select(list(JUDGMENTS.schema)) for path in extracted])
         extra = answers_of(said).select("prompt_id", "dimension", token="item").unique().sort(pl.all())
         asked = read_table(descriptors, DESCRIPTORS).select("prompt_id", "dimension", "token")
-        offered = pl.concat([asked, extra])
         table = read_table(prompts, PROMPTS).drop_nulls("country")
         activity = pl.col("activity") if "activity" in table.columns else pl.col("text")
         about = table.select("prompt_id", "country", "group", activity=activity)
-        lists = offered.with_columns(pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String))
-        lists = lists.with_columns(bare=pl.col("token").str.replace(ARTICLE, ""))
-        lists = lists.unique(["prompt_id", "bare"], keep="first", maintain_order=True).sort("prompt_id", "token")
+        lists = offered_once(asked, extra).sort("prompt_id", "token", "dimension")
         lists = lists.group_by("prompt_id", maintain_order=True).agg(descriptors="token", dimensions="dimension")
         drawn = read_table(sample, AUDIT_SAMPLE).join(about, on="prompt_id")
         named = {code: one.name for code, one in countries().items()}
@@ -80,7 +77,21 @@ def scene_items_stage(
         return Outcome({"scene_items": rows.height, "phrases": int(rows["descriptors"].list.len().sum())})
 
     inputs = {"sample": sample, "prompts": prompts, "descriptors": descriptors, **roles("extracted", extracted)}
-    return Stage(name, "scene-items", 1, run, inputs)
+    return Stage(name, "scene-items", 2, run, inputs)
+
+
+def offered_once(asked: pl.DataFrame, extra: pl.DataFrame) -> pl.DataFrame:
+    """Write each phrase of a prompt one way, in each dimension that asks for it; where none does, in the first said."""
+    written = pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String)
+    asked, extra = (
+        each.with_columns(token=written).with_columns(bare=pl.col("token").str.replace(ARTICLE, ""))
+        for each in (asked, extra)
+    )
+    more = extra.join(asked, on=["prompt_id", "bare"], how="anti").unique(
+        ["prompt_id", "bare"], keep="first", maintain_order=True
+    )
+    every = pl.concat([asked, more]).with_columns(token=pl.col("token").first().over("prompt_id", "bare"))
+    return every.unique(["prompt_id", "bare", "dimension"], keep="first", maintain_order=True)
 
 
 def answers_of(judgments: pl.DataFrame) -> pl.DataFrame:
@@ -115,71 +126,6 @@ def simulated_marks_stage(
     return Stage(name, "simulated-marks", 1, run, inputs, asdict(how), {"answers": seed})
 
 
-def scene_answers(
-    person: str,
-    row: Mapping[str, Any],
-    *,
-    shown: Mapping[str, Sequence[tuple[str, str]]],
-    scores: Mapping[tuple[str, str], float],
-    about: Mapping[str, Mapping[str, Any]],
-    how: SimulatedPeople,
-    seed: int,
-) -> Mapping[str, str | Sequence[str]]:
-    """Answer the form as one person would: ratings scatter around the truth, and few marks are wrong."""
-    item = row["item_id"]
-    own = person_draws(person, item, "again" if row["kind"] != "item" else "first", seed=seed)
-    careless = bool(person_draws(person, "careless", seed=seed).random() < how.careless)
-    offered = orjson.loads(row["options"])["descriptors"]
-    answers: dict[str, str | Sequence[str]] = {}
-    for name in ("faith", "hal", "exag"):
-        deserved = 1 + 4 * scores.get((name, item), 0.5)
-        scatter = 0.0 if name == "exag" else own.normal(0, how.scatter)
-        between = own.uniform(-0.5, 0.5)  # what lies between two steps is rated as either, so that means are right
-        answers[name] = step(float(own.integers(1, 6)) if careless else deserved + between + scatter)
-    if answers["hal"] != "1":
-        answers["hal_comment"] = "This does not belong here."
-    answers["realism"] = step(3.5 + own.normal(0, how.scatter))
-    seen = shown.get(item, ())
-    unlisted = [
-        f"{dimension}: {token}"
-        for dimension, token in sorted(seen)
-        if not any(any_of({token}, offer["choice"]) for offer in offered.values()) and own.random() < how.accuracy
-    ]
-    if unlisted and not careless:
-        answers["other"] = "; ".join(unlisted)
-    there, expected = {token for _, token in seen}, expected_of(about.get(item, {}))
-    for name, right in (("shown", there), ("relevant", expected)):
-        draws = dict(zip(sorted(offered), own.random(len(offered)), strict=True))
-        marks = [
-            code
-            for code, draw in draws.items()
-            if (draw < 0.5 if careless else any_of(right, offered[code]["choice"]) == (draw < how.accuracy))
-        ]
-        if marks:
-            answers[name] = marks
-    return answers
-
-
-def any_of(tokens: set[str], phrase: str) -> bool:
-    """Tell whether a phrase names one of some things, perhaps in a few more words."""
-    said = spaced(phrase)
-    return any(spaced(token) in said for token in tokens)
-
-
-@lru_cache(maxsize=65_536)
-def spaced(phrase: str) -> str:
-    """Write a phrase so that it is found where it stands in another as whole words."""
-    return f" {normalise_phrase(phrase)} "
-
-
-def expected_of(item: Mapping[str, Any]) -> set[str]:
-    """Give what belongs to the activity of an item in its country, as far as the simulated world knows."""
-    if not item or item["country"] not in world().countries:
-        return set()
-    kind, activity = item["concept"], world().activity_named(item["activity"], item["concept"])
-    return {token.text for tokens in world().expected(kind, activity, item["country"]).values() for token in tokens}
-
-
 def marks_stage(
     annotations: Path, items: Path, descriptors: Path, phrases: Path, scores: Path, *, name: str = "marks"
 ) -> Stage:
@@ -188,41 +134,45 @@ def marks_stage(
     vectors = PhraseVectors(phrases)
 
     def run(work: Work) -> Outcome:
-        return write_marks(work, annotations, items, descriptors, vectors, tau_of(scores))
+        return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
 
-    return Stage(name, "scene-marks", 1, run, {**inputs, **vectors.files("phrases")})
-
-
-def tau_of(scores: Path) -> float:
-    """Read the threshold that scores were made at."""
-    params = read_table(scores, SCORES).filter(metric="align")["params"][0]
-    return float(orjson.loads(params)["tau"])
+    return Stage(name, "scene-marks", 2, run, {**inputs, **vectors.files("phrases")})
 
 
 def write_marks(
-    work: Work, annotations: Path, items: Path, descriptors: Path, phrases: PhraseVectors, tau: float
+    work: Work,
+    annotations: Path,
+    items: Path,
+    descriptors: Path,
+    phrases: PhraseVectors,
+    tau: float,
+    aggregate: Aggregate,
 ) -> Outcome:
     """Write people's ratings with two criteria more, `align_marked` and `hal_marked`, from 0 to 1.
 
-    What an image shows is what most of those say who read along; each of them stands for it, so that whether people
-    agree is looked at here, tick by tick.
+    What an image shows is what most of those say who read along, of the pool that the form asks: people of its
+    country. Each of them stands for it, so that whether people agree is looked at here, tick by tick.
     """
     table, about = read_table(annotations, ANNOTATIONS), read_table(items, SCENE_ITEMS)
-    careful = table.filter(pl.col("flags").list.len() == 0)
-    ticked = careful.filter(pl.col("criterion").str.starts_with(SHOWN))
+    at_home = table.filter(pl.col("in_region"))
+    careful = at_home.filter(~pl.col("flags").list.eval(pl.element().is_in(FLAGS)).list.any())
+    ticked = ticks(careful, about, SHOWN)
     refuse_disagreement(*agreeing(ticked))
     references = read_table(descriptors, DESCRIPTORS)
     placed = about.join(ticked, on="item_id", how="semi")
     images = placed.select("image_id", "model", "prompt_id", "country", repeat=pl.lit(None, pl.UInt16)).sort("image_id")
-    left_out: Counter[str] = Counter({"answers of people who did not read along": table.height - careful.height})
+    left_out = Counter({
+        "answers of people of other countries": table.height - at_home.height,
+        "answers of people who did not read along": at_home.height - careful.height,
+    })  # fmt: skip
     found = described_images(images, references, said_by_people(ticked, placed), has=None, left_out=left_out)
     vectors, ids = phrases.vectors()
     counted = with_others(compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked))
-    per_image = image_scores(counted, "dimension")
+    per_image = image_scores(counted, aggregate)
     values = per_image.rename({**MARKED, "image_id": "item_id"}).unpivot(
         list(MARKED.values()), index="item_id", variable_name="criterion", value_name="value"
     )
-    people = ticked.unique(["item_id", "annotator"], keep="first", maintain_order=True).drop("criterion", "value")
+    people = careful.filter(criterion=REQUIRED).drop("criterion", "value", "choice", "text")
     nothing = pl.lit(None, pl.String)
     own = values.join(people, on="item_id").with_columns(choice=nothing, text=nothing)
     ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
@@ -231,6 +181,20 @@ def write_marks(
     write_table(work.out, SCORES, accuracy(careful, about, references))
     counts = {"annotations": ratings.height + own.height, "images": placed.height}
     return Outcome(counts, {why: n for why, n in sorted(left_out.items()) if n}, {"tau": tau})
+
+
+def ticks(careful: pl.DataFrame, about: pl.DataFrame, question: str) -> pl.DataFrame:
+    """Give item, annotator, token and value: everybody answered about everything offered, who ticks nothing with 0.
+
+    Such a person's answer to the question is in no table; that they filled in the form shows where they had to answer.
+    """
+    people = careful.filter(criterion=REQUIRED).select("item_id", "annotator")
+    offered = about.select("item_id", token="descriptors").explode("token").unique(maintain_order=True)
+    token = pl.col("criterion").str.strip_prefix(f"{question}/")
+    said = careful.filter(pl.col("criterion").str.starts_with(f"{question}/"))
+    given = said.select("item_id", "annotator", token=token, value="value")
+    every = people.join(offered, on="item_id").join(given, on=["item_id", "annotator", "token"], how="left")
+    return every.with_columns(pl.col("value").fill_null(0.0))
 
 
 def others_of(careful: pl.DataFrame, ticked: pl.DataFrame) -> pl.DataFrame:
@@ -257,18 +221,16 @@ def with_others(counted: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 
 def agreeing(ticked: pl.DataFrame) -> tuple[int, int]:
     """Count the pairs of people who agree on a phrase of an image, and all."""
-    per = ticked.group_by("item_id", "criterion").agg(yes=pl.col("value").sum(), people=pl.len())
+    per = ticked.group_by("item_id", "token").agg(yes=pl.col("value").sum(), people=pl.len())
     pairs = int((per["people"] * (per["people"] - 1) // 2).sum())
     return pairs - round(float(per.select((pl.col("yes") * (pl.col("people") - pl.col("yes"))).sum()).item())), pairs
 
 
 def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFrame) -> pl.DataFrame:
     """Score which share of the references of each country people find relevant."""
-    token = pl.col("criterion").str.strip_prefix(RELEVANT)
-    marks = careful.filter(pl.col("criterion").str.starts_with(RELEVANT)).with_columns(token=token)
     named = pl.col("token").map_elements(normalise_phrase, return_dtype=pl.String)
     asked = references.select("prompt_id", token=named).unique()
-    known = marks.join(about.select("item_id", "prompt_id", "country"), on="item_id")
+    known = ticks(careful, about, RELEVANT).join(about.select("item_id", "prompt_id", "country"), on="item_id")
     own = known.join(asked, on=["prompt_id", "token"])
     every = own.with_columns(country=pl.lit(None, pl.String))
     means = pl.concat([own, every]).group_by("country").agg(pl.col("value").mean(), n=pl.len().cast(pl.UInt64))
@@ -283,8 +245,7 @@ def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFram
 def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame) -> pl.DataFrame:
     """Write the phrases that most people tick as judgments; an image of which they tick none says so."""
     listed = placed.select("image_id", "prompt_id", "descriptors", "dimensions").explode("descriptors", "dimensions")
-    token = pl.col("criterion").str.strip_prefix(SHOWN).map_elements(normalise_phrase, return_dtype=pl.String)
-    most = ticked.group_by(image_id="item_id", descriptors=token).agg(pl.col("value").mean())
+    most = ticked.group_by(image_id="item_id", descriptors="token").agg(pl.col("value").mean())
     said = listed.join(most.filter(pl.col("value") > HALF), on=["image_id", "descriptors"], how="semi")
     rows = pl.concat(
         [

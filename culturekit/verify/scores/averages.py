@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from culturekit.verify.scores.student import t_quantile
 
-__all__ = ["Answer", "Mean", "mean", "of_population", "of_these", "t_answer", "together"]
+__all__ = ["Answer", "Mean", "RatedAnswer", "mean", "of_population", "of_these", "t_answer", "together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,13 @@ class Answer:
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class RatedAnswer(Answer):
+    """An answer by people, with its limits if it were known how these err."""
+
+    sure: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.batch_chances import mean_diversity
 from culturekit.verify.scores.corrected_imputations import Audit, Chain, chain_of
 from culturekit.verify.scores.rater_errors import NONE, gold_of, raters_of
@@ -23,7 +23,7 @@ __all__ = ["CorrectionOf", "corrected_labels"]
 
 PARTS = 3
 STEP = 1e-5
-WIDER = 1.05
+WIDER, BEYOND = 1.05, 2
 MOST_ROWS, FEWEST_ROUNDS = 6_000, 30
 BLOCK = 8_192
 """Rows of shares worked on at a time."""
@@ -64,7 +64,7 @@ class Counts:
     doubt: float
 
 
-def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
+def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[RatedAnswer, int]:
     """Give the corrected diversity of one model and concept, and how many images were audited."""
     level = "country" if of.weights[1] > 0 else "continent"
     counts = counted(images, audits, level)
@@ -88,19 +88,29 @@ def corrected_labels(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionO
     again = of.generator(str(of.weights))
     scatter = statistics.fmean(of_images(counts.mapped, chain, diversity, of.size, again) for chain in chains)
     slopes = [slopes_of(chain.shares, diversity) * weights_of(counts.mapped, of.size)[:, None] for chain in chains]
-    shift, variance, alone = put_right(counts, part, chains, slopes)
+    shift, variance, alone, erring = put_right(counts, part, chains, slopes)
     unexplained = not_sloped(draws, taken, np.mean(slopes, axis=0))
     value = statistics.fmean(float(each.mean()) for each in draws) + shift
-    error = (variance + scatter + unexplained) ** 0.5
-    below, above = sides(np.concatenate([each - each.mean() for each in draws]), error, of.confidence)
-    widest = 2 * statistics.NormalDist().inv_cdf((1 + of.confidence) / 2) * (alone + unexplained) ** 0.5
-    if above - below > widest:
-        below, above = below * widest / (above - below), above * widest / (above - below)
-    lowest = 1 / of.size
+    away = np.concatenate([each - each.mean() for each in draws])
     seen = sum(bool((audit.shown[:, label] > 0.5).any()) for label in range(len(counts.labels)))
-    low, high = lowest if seen == 1 else value + below, value + above
-    value = min(max(value, lowest), 1.0)
-    return Answer(value, min(max(low, lowest), value), max(min(high, 1.0), value)), audited
+
+    def limits(raters: float) -> tuple[float, float]:
+        below, above = sides(away, (variance + scatter + unexplained + raters) ** 0.5, of.confidence)
+        widest = 2 * normal(of.confidence) * (alone + unexplained + raters) ** 0.5
+        part = min(widest / (above - below), 1.0) if above > below else 1.0
+        return lowest if seen == 1 else value + part * below, value + part * above
+
+    lowest = 1 / of.size
+    inside = min(max(value, lowest), 1.0)
+    (low, high), sure = (
+        (min(max(low, lowest), inside), max(min(high, 1.0), inside)) for low, high in (limits(erring), limits(0.0))
+    )
+    return RatedAnswer(inside, low, high, sure), audited
+
+
+def normal(confidence: float) -> float:
+    """Give how many standard errors a normal law keeps within so often."""
+    return statistics.NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def without(audit: Audit, held: NDArray[np.bool_]) -> Audit:
@@ -160,7 +170,7 @@ def slopes_of(shares: Array, diversity: Mean) -> Array:
 
 
 def put_right(counts: Counts, part: Whole, chains: list[Chain], sloped: list[Array]) -> tuple[float, ...]:
-    """Say by how much the imputed diversity is too low, the variance of that, and that of labels without imputation."""
+    """Say by how much the imputed diversity is too low, the variance of that and of labels alone, and of raters."""
     images = counts.mapped.sum(axis=1)
     total, audited, audit = images.sum(), len(part), counts.audit
     people, taken, evenly, expected, usual, share = (np.zeros(audited) for _ in range(6))
@@ -189,18 +199,20 @@ def put_right(counts: Counts, part: Whole, chains: list[Chain], sloped: list[Arr
     rest = people - trust * expected
     shift = float((share * (rest - (1 - trust) * usual) + (1 - share) * (people - taken)).mean())
     variance = statistics.variance(rest.tolist()) * (1 / audited - 1 / total)
-    missed = 0.5 * (unseen / audited) ** 2 + float(erring)
-    return shift, float(variance + missed), statistics.variance(people.tolist()) / audited + missed
+    missed = 0.5 * (unseen / audited) ** 2
+    return shift, float(variance + missed), statistics.variance(people.tolist()) / audited + missed, float(erring)
 
 
 def sides(away: Array, error: float, confidence: float) -> tuple[float, float]:
     """Give the distances of the limits: of the draws, widened to the error; of the error where draws hardly scatter."""
     spread = float(np.sqrt((away**2).mean() - away.mean() ** 2))
     if 3 * spread < error:
-        margin = error * statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+        margin = error * normal(confidence)
         return -margin, margin
     wider = WIDER * max(1.0, error / spread) if spread > 0 else 0.0
-    low, high = np.quantile(away, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    told = min(confidence, 1 - 2 * BEYOND / len(away))  # further out draws tell nothing
+    low, high = np.quantile(away, [(1 - told) / 2, (1 + told) / 2]).tolist()
+    wider *= normal(confidence) / normal(told)
     return wider * low, wider * high
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.averages import RatedAnswer
 from culturekit.verify.scores.corrected_labels import CorrectionOf
 from culturekit.verify.scores.rater_errors import NONE, Raters, gold_of, raters_of
 from culturekit.verify.scores.student import t_quantile
@@ -29,7 +29,7 @@ COUNTRY = (0.0, 1.0, 0.0)
 Triple: TypeAlias = tuple[str, str, str]
 
 
-def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[Answer, int]:
+def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf) -> tuple[RatedAnswer, int]:
     """Give 1 / (1 + (size - 1) m) over prompts, m the corrected mean of k² over the pairs of a prompt."""
     own = audits.join(images.select("image_id"), on="image_id", how="semi")
     placed = [row for row in own.iter_rows(named=True) if row["none_of_these"] or row["artifact_id"]]
@@ -57,9 +57,11 @@ def corrected_pairs(images: pl.DataFrame, audits: pl.DataFrame, of: CorrectionOf
         of_raters.append(slope * erring)
         audited += len(both)
     value = math.fsum(values) / prompts
-    error = math.hypot(max(math.sqrt(math.fsum(errors)), *least), math.fsum(of_raters)) / prompts
-    factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / value)
-    return Answer(value, max(value / factor, 1 / of.size), min(value * factor, 1.0)), audited
+    sure, limits = max(math.sqrt(math.fsum(errors)), *least), []
+    for error in (math.hypot(sure, math.fsum(of_raters)), sure):
+        factor = math.exp(t_quantile(float(audited - prompts), of.confidence) * error / prompts / value)
+        limits.append((max(value / factor, 1 / of.size), min(value * factor, 1.0)))
+    return RatedAnswer(value, *limits[0], limits[1]), audited
 
 
 def how_right(placed: Sequence[Mapping[str, Any]], audits: pl.DataFrame) -> Raters:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from culturekit.verify.findings import Ledger
-from culturekit.verify.scores.averages import Answer, Mean, mean, t_answer
+from culturekit.verify.scores.averages import Answer, Mean, RatedAnswer, mean, t_answer
 from culturekit.verify.scores.corrected_labels import CorrectionOf, corrected_labels
 from culturekit.verify.scores.corrected_pairs import corrected_pairs
 from culturekit.verify.scores.labelled_images import DiversityTables
@@ -30,7 +30,7 @@ class CorrectedScores:
         """Take the tables, the seed of the draws, and how the audited images were chosen."""
         self.tables, self.seed, self.unknown = tables, seed, design == "unknown"
         self.nearest = pl.concat(list(tables.mapped)) if tables.mapped else pl.DataFrame()
-        self.found: dict[tuple[Any, ...], tuple[Answer, int]] = {}
+        self.found: dict[tuple[Any, ...], tuple[RatedAnswer, int]] = {}
         self.drawn: dict[str | None, bool] = {}
         self.parts: dict[tuple[str, str | None], pl.DataFrame] = {}
         self.people: dict[str | None, pl.DataFrame] = {}
@@ -42,7 +42,7 @@ class CorrectedScores:
             self.parts[model, concept] = self.nearest.filter(pl.col("model") == model, of)
         return self.parts[model, concept]
 
-    def of(self, row: Mapping[str, Any], concept: str | None, supposed: str = "") -> tuple[Answer, int]:
+    def of(self, row: Mapping[str, Any], concept: str | None, supposed: str = "") -> tuple[RatedAnswer, int]:
         """Correct one concept as a row says, by the answers as they are or would be."""
         about = row["about"]
         weights = tuple(float(weight) for weight in about["weights"])
@@ -114,9 +114,16 @@ class CorrectedScores:
         total = sum(prompts for prompts, _ in parts)
         answers = [(prompts / total, *self.of(row, concept, supposed)) for prompts, concept in parts]
         value = math.fsum(share * one.value for share, one, _ in answers)
-        below = math.hypot(*(share * (one.value - one.low) for share, one, _ in answers))
-        above = math.hypot(*(share * (one.high - one.value) for share, one, _ in answers))
+        below = over_parts([(share, one.value - one.low, one.value - one.sure[0]) for share, one, _ in answers])
+        above = over_parts([(share, one.high - one.value, one.sure[1] - one.value) for share, one, _ in answers])
         return Answer(value, value - below, value + above), sum(audited for *_, audited in answers), own
+
+
+def over_parts(parts: Sequence[tuple[float, float, float]]) -> float:
+    """Add distances of limits over concepts: what the draw leaves open in squares, what raters do to all as it is."""
+    squares = math.fsum((share * min(sure, whole)) ** 2 for share, whole, sure in parts)
+    raters = math.fsum(share * math.sqrt(max(whole**2 - sure**2, 0.0)) for share, whole, sure in parts)
+    return math.sqrt(squares + raters**2)
 
 
 def check_corrected(

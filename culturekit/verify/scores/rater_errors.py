@@ -110,12 +110,15 @@ def raters_of(answers: Answers, gold: Gold, labels: Sequence[str]) -> Raters:
 
 
 def doubt_of(right: float, seen: float) -> float:
-    """Say how far below what is seen so many answers may be right, in standard errors of a normal law."""
-    low, high = 0.0, right
-    while right < 1 and low < (middle := (low + high) / 2) < high:
-        tail = beta_share(right * seen, (1 - right) * seen, middle)
+    """Say how far below what is seen so many answers may be right, in standard errors of a normal law.
+
+    That is never less than for answers that are all right: so many are, TAIL of the time, where TAIL = right^seen.
+    """
+    low, high = 0.0, math.exp(math.log(TAIL) / seen)
+    while low < (middle := (low + high) / 2) < high:
+        tail = beta_share(right * seen, max((1 - right) * seen, 1e-9), middle)
         low, high = (middle, high) if tail < TAIL else (low, middle)
-    return 0.0 if right >= 1 else (right - high) / statistics.NormalDist().inv_cdf(1 - TAIL)
+    return (right - high) / statistics.NormalDist().inv_cdf(1 - TAIL)
 
 
 def first_guess(said: Mapping[str, str], labels: Sequence[str]) -> dict[str, float]:

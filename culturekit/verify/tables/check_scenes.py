@@ -12,6 +12,7 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
+from culturekit.verify.scores.people_answers import RECRUITMENT
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row
 from culturekit.verify.tables.check_judged import check_judged
 from culturekit.verify.tables.stored_replies import ANSWERED, answer_in
@@ -120,15 +121,19 @@ def check_marks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, An
             ledger.judge(stage.name, row, "not verifiable", "the answers are not here")
         return
     answers, items, references = (pl.read_parquet(path).to_dicts() for path in paths if path is not None)
-    where = {item["item_id"]: (item["prompt_id"], item["country"]) for item in items}
+    offered = {item["item_id"]: item for item in items}
     asked = {(one["prompt_id"], bare(one["token"])) for one in references}
+    read_along = [
+        one for one in answers if one["in_region"] and all(flag.startswith(RECRUITMENT) for flag in one["flags"])
+    ]
+    said = {(one["item_id"], one["annotator"], one["criterion"]): one["value"] for one in read_along}
     marks: dict[str | None, list[float]] = defaultdict(list)
-    for answer in answers:
-        question, _, phrase = answer["criterion"].partition("/")
-        prompt, country = where.get(answer["item_id"], (None, None))
-        if question == "relevant" and not answer["flags"] and (prompt, phrase) in asked:
-            marks[country].append(answer["value"])
-            marks[None].append(answer["value"])
+    for item, annotator, question in said:
+        if question == "faith" and item in offered:  # who filled in the form; what they ticked is 1, the rest 0
+            about = offered[item]
+            for phrase in {phrase for phrase in about["descriptors"] if (about["prompt_id"], phrase) in asked}:
+                for country in (about["country"], None):
+                    marks[country].append(said.get((item, annotator, f"relevant/{phrase}"), 0.0))
     how = "from the answers: the share of references that are marked as relevant"
     for row in rows:
         own = marks.pop(row["country"], [])

@@ -1,6 +1,7 @@
 """Widths that are forecast, held against the widths that audits then have, in simulated worlds."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -76,6 +77,30 @@ def test_twice_as_many_labels_give_a_narrower_interval_and_concepts_share_them()
     assert (both.images, both.least()) == (1200, 60)
     with few_rounds():
         assert both.width(240) < both.width(60)
+
+
+def test_what_a_first_audit_leaves_open_of_its_raters_is_forecast_in_all_concepts_alike() -> None:
+    parts = [world("3 prompts of 200")[:2] for _ in range(2)]
+    matches = pl.concat(
+        table.with_columns(concept=pl.lit(name), image_id=pl.lit(name) + pl.col("image_id"))
+        for name, (table, _) in zip("ab", parts, strict=True)
+    )
+    shown = {
+        f"{name}{image}": country for name, (_, own) in zip("ab", parts, strict=True) for image, country in own.items()
+    }
+    sure = audit(matches, shown, 80, 1)
+    gold = pl.concat([audits_of({f"gold-{n}": "JP" if n < 9 else "FR"}) for n in range(10)]).with_columns(
+        gold=pl.lit(value=True), known_country=pl.lit("JP"), known_continent=pl.lit("Asia"), known_artifact_id=None
+    )
+    told = partial(audit_forecast, matches, weights=COUNTRY)
+    with few_rounds():
+        known, rated = (
+            told(pilot=pilot, rng=np.random.default_rng(0)) for pilot in (sure, pl.concat([sure, gold], how="diagonal"))
+        )
+        one, both = rated.concepts[0].width(100, confidence=0.95, rng=np.random.default_rng(1)), rated.width(200)
+        assert one[0] > 1.3 * one[1]
+        assert both > 0.85 * one[0]  # in squares it would be .71 of that
+        assert both > 1.3 * known.width(200)
 
 
 def falling(n: int) -> float:

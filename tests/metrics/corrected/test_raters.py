@@ -4,6 +4,7 @@ from scipy import stats
 
 from culturekit.errors import UsageError
 from culturekit.metrics import rater_model
+from culturekit.metrics.corrected.raters import added_distance, doubt_of
 
 
 def answers(
@@ -55,6 +56,20 @@ def test_gold_items_tell_how_often_one_rater_is_right() -> None:
 def test_ten_gold_items_that_are_right_do_not_say_that_all_are() -> None:
     model = rater_model(np.arange(40), np.zeros(40, int), np.arange(40) % 4, labels=4, gold=np.array([[10, 10]]))
     assert model.right - 1.96 * model.doubt == pytest.approx(0.025 ** (1 / 19), abs=0.01)
+
+
+@pytest.mark.parametrize("seen", [12, 130, 460])
+@pytest.mark.parametrize("right", [1.0, 0.99999, 0.999, 0.99])
+def test_few_errors_leave_as_much_doubt_as_none(right: float, seen: int) -> None:
+    none_seen = 1 - 0.025 ** (1 / seen)  # so often raters err of whom so many answers hold no error, 25 times in 1,000
+    assert doubt_of(right, seen) > 0  # it was below 0, or 0
+    assert doubt_of(right, seen) * 1.959964 >= none_seen - (1 - right) - 1e-9
+
+
+def test_what_raters_do_to_all_parts_adds_up_and_the_rest_in_squares() -> None:
+    assert added_distance([(0.5, 0.3, 0.3), (0.5, 0.4, 0.4)]) == pytest.approx(0.25)
+    assert added_distance([(0.5, 0.5, 0.4), (0.5, 0.5, 0.3)]) == pytest.approx(np.hypot(0.25, (0.3 + 0.4) / 2))
+    assert added_distance([(1.0, 0.5, 0.6)]) == pytest.approx(0.5)  # a limit at its end: what is sure is no more
 
 
 def test_answers_that_nothing_holds_do_not_tell_how_good_a_rater_is() -> None:

@@ -180,6 +180,14 @@ def test_limits_lie_as_far_as_the_error_tells() -> None:
     assert distances(np.zeros(10), 0.01, 0.1, 0.95) == pytest.approx((-0.0196, 0.0196), abs=1e-4)
 
 
+@pytest.mark.parametrize("draws", [90, 300])
+def test_limits_beyond_all_draws_lie_further_out_than_those_within(draws: int) -> None:
+    away = np.random.default_rng(0).normal(0, 0.01, draws)
+    of_95, of_999, of_9999 = (np.ptp(distances(away, 0.01, 1.0, confidence)) for confidence in (0.95, 0.999, 0.9999))
+    assert of_999 / of_95 == pytest.approx(3.29 / 1.96, rel=0.1)  # it was that of the farthest draws
+    assert of_9999 / of_999 == pytest.approx(3.89 / 3.29, rel=0.01)  # both were
+
+
 def test_limits_are_never_further_apart_than_those_of_labels_alone() -> None:
     away = np.random.default_rng(0).gamma(2.0, 0.01, 4000)
     low, high = distances(away - away.mean(), 0.02, 0.01, 0.95)

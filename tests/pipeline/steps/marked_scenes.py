@@ -1,8 +1,8 @@
 """Scenes that three people mark, as the stages of the recipe find them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -16,7 +16,9 @@ from culturekit.stages.stage import Stage
 from culturekit.storage.tables import write_table
 from tests.conftest import HeardProgress, HereEngine
 
-__all__ = ["REFERENCES", "made", "marked", "saved", "scores_row"]
+__all__ = ["REFERENCES", "Rows", "blank", "made", "marked", "saved", "scores_row"]
+
+Rows: TypeAlias = list[dict[str, Any]]
 
 REFERENCES = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",)}
 EXTRACTED = {"objects": ("a samovar", "gondola"), "attire": ("beret",)}
@@ -43,7 +45,7 @@ def scores_row(metric: str, **said: Any) -> dict[str, Any]:
             "unit": "share", **said}  # fmt: skip
 
 
-def answered(ticks: Mapping[str, Sequence[str]], *, flags: Sequence[str] = ()) -> list[dict[str, Any]]:
+def answered(ticks: Mapping[str, Sequence[Any]], *, flags: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Let three people fill in the form about two images: what each ticks, by question; `other` is a text."""
     rows = []
     for item, country in (("i-IR", "IR"), ("i-FR", "FR")):
@@ -51,18 +53,27 @@ def answered(ticks: Mapping[str, Sequence[str]], *, flags: Sequence[str] = ()) -
             about = {"item_id": item, "annotator": f"{country}-{person}", "annotator_region": country,
                      "in_region": True, "scheme": "cultivate", "seconds": 9.0,
                      "flags": list(flags) if person == 2 else []}  # fmt: skip
-            rows.append({**about, "criterion": "exag", "value": 2.0, "choice": "2"})
+            rows += [{**about, "criterion": name, "value": 2.0, "choice": "2"} for name in ("faith", "exag")]
             if other := ticks.get("other"):
                 rows.append({**about, "criterion": "other", "text": other[person]})
             rows += [
                 {**about, "criterion": f"{question}/{phrase}", "value": float(phrase in ticks[question][person])}
                 for question in ("shown", "relevant")
                 for phrase in OFFERED
+                if ticks[question][person]  # who ticks nothing has not answered the question
             ]
     return rows
 
 
-def marked(root: Path, ticks: Mapping[str, Sequence[Any]], *, flags: Sequence[str] = ()) -> Path:
+def blank(item: str) -> Callable[[Rows], Rows]:
+    """Leave an image without a tick of anybody."""
+    return lambda rows: [row for row in rows if row["item_id"] != item or "/" not in row["criterion"]]
+
+
+def marked(
+    root: Path, ticks: Mapping[str, Sequence[Any]], *, flags: Sequence[str] = (), aggregate: str = "dimension",
+    references: Mapping[str, Sequence[str]] = REFERENCES, change: Callable[[Rows], Rows] = list,
+) -> Path:  # fmt: skip
     """List what is to be marked, have it marked, and score the marks; give the folder of the marks."""
     prompts = saved(root / "prompts", PROMPTS, [
         {"prompt_id": f"p-{iso}", "text": "A photo of wrestling.", "country": iso, **PROMPT} for iso in ("IR", "FR")
@@ -70,7 +81,7 @@ def marked(root: Path, ticks: Mapping[str, Sequence[Any]], *, flags: Sequence[st
     descriptors = saved(root / "descriptors", DESCRIPTORS, [
         {"prompt_id": f"p-{iso}", "dimension": kind, "token": token, "style": "neutral", "necessity": "optional",
          "proposers": ["a"]}
-        for iso in ("IR", "FR") for kind, tokens in REFERENCES.items() for token in tokens
+        for iso in ("IR", "FR") for kind, tokens in references.items() for token in tokens
     ])  # fmt: skip
     extracted = saved(root / "extracted", JUDGMENTS, [
         {"image_id": f"i-{iso}", "prompt_id": f"p-{iso}", "judge": "j", "task": "extract", "item": token,
@@ -82,8 +93,8 @@ def marked(root: Path, ticks: Mapping[str, Sequence[Any]], *, flags: Sequence[st
          "concept": "games"}
         for iso in ("IR", "FR")
     ])  # fmt: skip
-    scores = saved(root / "ahead", SCORES, [scores_row("align", params='{"tau":0.52}')])
+    scores = saved(root / "ahead", SCORES, [scores_row("align", params=f'{{"tau":0.52,"aggregate":"{aggregate}"}}')])
     items = made(scene_items_stage(sample, prompts, descriptors, [extracted]), root / "items") / "scene_items.parquet"
     phrases = made(embed_stage(EmbedSource(texts=(descriptors, extracted)), EmbedOptions("letters")), root / "phrases")
-    annotations = saved(root / "answers", ANNOTATIONS, answered(ticks, flags=flags))
+    annotations = saved(root / "answers", ANNOTATIONS, change(answered(ticks, flags=flags)))
     return made(marks_stage(annotations, items, descriptors, phrases, scores), root / "marks")

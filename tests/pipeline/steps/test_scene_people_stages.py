@@ -8,8 +8,9 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.pipeline.steps.scene_score_stages import gaps_of_scores_stage, grouped_values_stage
 from culturekit.records.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
+from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
-from tests.pipeline.steps.marked_scenes import OFFERED, made, marked, saved, scores_row
+from tests.pipeline.steps.marked_scenes import OFFERED, Rows, blank, made, marked, saved, scores_row
 
 ALL: dict[str, Sequence[Any]] = {"shown": [("samovar", "gondola")] * 3, "relevant": [("samovar", "hand drums")] * 3}
 
@@ -53,6 +54,11 @@ def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
     assert found == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
 
 
+def test_where_somebody_was_found_is_no_reason_to_leave_them_out(tmp_path: Path) -> None:
+    folder = marked(tmp_path, ALL, flags=["recruitment:prolific"])
+    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+
+
 def test_people_who_tick_at_random_are_refused(tmp_path: Path) -> None:
     ticks = {**ALL, "shown": [OFFERED[:3], OFFERED[3:], OFFERED[2:4]]}
     with pytest.raises(UsageError, match="the raters disagree too often"):
@@ -65,6 +71,53 @@ def test_the_share_of_references_that_matter_is_scored_by_country(tmp_path: Path
     assert scores.select("country", "value", "n").sort("country").rows() == [
         (None, pytest.approx(2 / 3), 18), ("FR", pytest.approx(2 / 3), 9), ("IR", pytest.approx(2 / 3), 9),
     ]  # fmt: skip
+
+
+def test_an_image_of_which_nobody_ticks_anything_shows_nothing(tmp_path: Path) -> None:
+    folder = marked(tmp_path, ALL, change=blank("i-IR"))
+    assert marks_of(folder) == {"align_marked": [0.0] * 3, "hal_marked": [0.0] * 3}
+    scores = read_table(folder / "scores.parquet", SCORES).filter(country="IR")
+    assert scores.select("value", "n").rows() == [(0.0, 9)]
+
+
+def test_who_ticks_nothing_counts_among_those_who_were_asked(tmp_path: Path) -> None:
+    """One of three who names, ticks and finds relevant what the others do not is neither half nor all."""
+    ticks: dict[str, Sequence[Any]] = {
+        "shown": [("samovar",), (), ()], "relevant": [("samovar",), (), ()], "other": ["objects: kite", "", ""],
+    }  # fmt: skip
+    folder = marked(tmp_path, ticks)
+    assert marks_of(folder) == {"align_marked": [0.0] * 3, "hal_marked": [0.0] * 3}
+    scores = read_table(folder / "scores.parquet", SCORES).filter(country="IR")
+    assert scores.select("value", "n").rows() == [(pytest.approx(1 / 9), 9)]
+
+
+def test_what_is_shown_is_put_together_as_the_scores_are(tmp_path: Path) -> None:
+    """1 of 3 references in all, 1 of 2 things wrong."""
+    found = marks_of(marked(tmp_path, ALL, aggregate="pooled"))
+    assert found == {"align_marked": pytest.approx([1 / 3] * 3), "hal_marked": [0.5] * 3}
+
+
+def test_people_of_other_countries_are_a_pool_apart_that_puts_nothing_right(tmp_path: Path) -> None:
+    def joined_by_others(rows: Rows) -> Rows:
+        others = [{**row, "annotator": f"{row['annotator']}-abroad", "in_region": False} for row in rows]
+        return rows + [{**row, "value": 1.0} if "/" in row["criterion"] else row for row in others]
+
+    folder = marked(tmp_path, ALL, change=joined_by_others)
+    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.drops["answers of people of other countries"] == 2 * 3 * 12
+    assert read_table(folder / "scores.parquet", SCORES)["n"].max() == 18
+
+
+def test_a_phrase_that_two_dimensions_ask_for_is_shown_in_both(tmp_path: Path) -> None:
+    references = {"objects": ("samovar", "hand drums"), "attire": ("samovar",)}
+    assert marks_of(marked(tmp_path, ALL, references=references)) == {
+        "align_marked": [0.75] * 3, "hal_marked": [0.25] * 3,
+    }  # fmt: skip
+    items = read_table(tmp_path / "items/scene_items.parquet", SCENE_ITEMS).filter(item_id="i-IR").row(0, named=True)
+    offered = list(zip(items["descriptors"], items["dimensions"], strict=True))
+    assert [kind for token, kind in offered if token == "samovar"] == ["attire", "objects"]
 
 
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from culturekit.generation.simulated.scenes.captions import Named
 from culturekit.generation.simulated.scenes.dials import Dial
 from culturekit.generation.simulated.scenes.vocabulary import DIMENSIONS, world
 
@@ -65,8 +66,20 @@ def strengths_of(stereotypes: tuple[str, ...]) -> dict[str, float]:
     return {token: min(1.0, count / FULL_STRENGTH) for token, count in sorted(Counter(stereotypes).items())}
 
 
-def scene_of(category: str, activity: str | None, country: str, how: Knowledge, *, prompt: str, seed: int) -> Scene:
-    """Put a scene together for a prompt, by the picture's seed or, where the model varies little, by the prompt."""
+def scene_of(
+    category: str,
+    activity: str | None,
+    country: str,
+    how: Knowledge,
+    *,
+    prompt: str,
+    seed: int,
+    named: Named | None = None,
+) -> Scene:
+    """Put a scene together for a prompt, by the picture's seed or, where the model varies little, by the prompt.
+
+    It shows what is expected of an activity, or what a caption has `named`.
+    """
     rng = np.random.default_rng(seed % 2**64)
     if rng.random() >= how.varies.of_country(country):
         rng = np.random.default_rng(int.from_bytes(hashlib.sha256(f"scene {prompt}".encode()).digest()[:8], "big"))
@@ -75,10 +88,13 @@ def scene_of(category: str, activity: str | None, country: str, how: Knowledge, 
         others = sorted(set(world().countries) - {country})
         shown_country = others[int(rng.integers(len(others)))]
     knows, invents = how.knows.of_country(country), how.invents.of_country(country)
-    expected = world().expected(category, activity, shown_country)
+    asked = named
+    if asked is None:
+        expected = world().expected(category, activity, shown_country)
+        asked = {dimension: tuple(token.text for token in expected[dimension]) for dimension in DIMENSIONS}
     shown = {}
     for dimension in DIMENSIONS:
-        tokens = [token.text for token in expected[dimension] if rng.random() < knows]
+        tokens = [text for text in asked[dimension][:MARKS] if rng.random() < knows]
         foreign = world().foreign(dimension, shown_country)
         swapped = [foreign[int(rng.integers(len(foreign)))] if rng.random() < invents else text for text in tokens]
         shown[dimension] = tuple(dict.fromkeys(swapped))

@@ -8,6 +8,7 @@ import msgspec
 
 from culturekit.errors import UsageError
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture
+from culturekit.generation.simulated.scenes.captions import all_named, named_in
 from culturekit.generation.simulated.scenes.dials import read_dial
 from culturekit.generation.simulated.scenes.picture import CELLS, draw_scene
 from culturekit.generation.simulated.scenes.scene import Knowledge, scene_of
@@ -51,7 +52,10 @@ class Options:
 
 
 class ScenesBackend:
-    """Draws the scene that a prompt asks for by category, country and the activity that its text names."""
+    """Draws the scene that a prompt asks for by category, country and the activity that its text names.
+
+    A prompt of no category of scenes is a caption: what its text names is drawn.
+    """
 
     version: str | None = "simulated-scenes-1"
     knows_truth = True
@@ -72,11 +76,15 @@ class ScenesBackend:
         if not SMALLEST <= size <= LARGEST or size % CELLS or (request.height or size) != size:
             return Failure("failed", f"scenes are squares of {SMALLEST} to {LARGEST} pixels, in steps of {CELLS}")
         category, country = request.concept or "", request.country or ""
-        if category not in world().categories or country not in world().countries:
+        known = category in world().categories
+        named = None if known else named_in(request.text)
+        if country not in world().countries or not (named is None or all_named(named)):
             asked = f"category {request.concept!r}, country {request.country!r}"
             return Failure("failed", f"the simulated world has no such scene: {asked}")
-        activity = world().activity_named(request.text, category)
-        scene = scene_of(category, activity, country, self.how, prompt=request.text, seed=request.seed)
+        activity = world().activity_named(request.text, category) if known else None
+        scene = scene_of(
+            category if known else "", activity, country, self.how, prompt=request.text, seed=request.seed, named=named
+        )
         return Picture(
             draw_scene(scene, size=size, seed=request.seed),
             seed_honoured=True,

@@ -1,0 +1,1 @@
+"""Captions of a culture, and the pairs of captions and images that a model is tuned with."""

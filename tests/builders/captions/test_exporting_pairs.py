@@ -1,0 +1,172 @@
+"""Exports: what stands in them, the same bytes again, licences, and what other libraries read."""
+
+import gc
+import importlib
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from culturekit.builders.captions.exporting_pairs import PairFiles, PairOptions
+from culturekit.builders.captions.selecting import SelectOptions
+from culturekit.errors import IntegrityError, UsageError
+from culturekit.pipeline.run_stage import StageRun
+from culturekit.pipeline.steps.pair_stages import SelectReads, export_pairs_stage, select_stage
+from culturekit.records.schemas import EXPORTED
+from culturekit.storage.digests import digest_file
+from culturekit.storage.tables import read_table
+from culturekit.verify.verify_run import verify_run
+from tests.builders.captions.pair_worlds import Terms, done, images_of, rights_of, texts_of, values_of
+from tests.verify.forging import change_table, reseal
+
+ITEMS = ["../../etc/passwd", "b", "c <b>", "d", "e"]
+BEST = ["c <b>", "b", "../../etc/passwd"]
+BOTH: Any = ("imagefolder", "webdataset")
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> PairFiles:
+    terms: Terms = {item: (0.1, 0.1, score) for item, score in zip(ITEMS, (0.5, 0.6, 0.7, 0.2, 0.1), strict=True)}
+    stage = select_stage(SelectReads(values_of(tmp_path, terms)), SelectOptions(keep=3))
+    selected = done(stage, tmp_path / "selected").folder / "selected.parquet"
+    return PairFiles(selected, texts_of(tmp_path, ITEMS), images_of(tmp_path, ITEMS), rights_of(tmp_path, ITEMS))
+
+
+def exported(given: PairFiles, out: Path, **options: Any) -> StageRun:
+    return done(export_pairs_stage(given, PairOptions(**options)), out)
+
+
+def test_pairs_stand_best_first_with_captions_licences_and_the_bytes_of_their_pictures(
+    given: PairFiles, tmp_path: Path
+) -> None:
+    run = exported(given, tmp_path / "pairs", forms=BOTH, per_shard=2)
+    table = read_table(run.folder / "exported.parquet", EXPORTED)
+    assert run.manifest.counts == {"exported": 6, "pairs": 3}
+    lines = [json.loads(line) for line in (run.folder / "imagefolder/metadata.jsonl").read_text().splitlines()]
+    assert [line["item"] for line in lines] == BEST
+    assert lines[0] == {
+        "file_name": "000001.png", "item": "c <b>", "rank": 1, "text": "a colour called c <b>",
+        "sha256": digest_file(tmp_path / "picture-2.png"), "licence": "CC0", "source": "https://example.org/2",
+        "author": "somebody",
+    }  # fmt: skip
+    for line in lines:
+        assert digest_file(run.folder / "imagefolder" / line["file_name"]) == line["sha256"]
+    assert sorted(path.name for path in (run.folder / "webdataset").iterdir()) == ["pairs-00000.tar", "pairs-00001.tar"]
+    with tarfile.open(run.folder / "webdataset/pairs-00000.tar") as shard:
+        members = shard.getmembers()
+        assert [each.name for each in members] == [
+            f"00000{n}.{kind}" for n in (1, 2) for kind in ("png", "json", "txt")
+        ]
+        assert {(each.mtime, each.uid, each.gid, each.uname) for each in members} == {(0, 0, 0, "")}
+    assert set(table.filter(form="webdataset")["path"]) == {
+        "webdataset/pairs-00000.tar/000001.png", "webdataset/pairs-00000.tar/000002.png",
+        "webdataset/pairs-00001.tar/000003.png",
+    }  # fmt: skip
+
+
+def test_the_same_pairs_are_the_same_bytes(given: PairFiles, tmp_path: Path) -> None:
+    first = exported(given, tmp_path / "one", forms=BOTH)
+    assert exported(given, tmp_path / "two", forms=BOTH).manifest.sha256 == first.manifest.sha256
+
+
+@pytest.mark.parametrize("rights", ["none", "empty"])
+def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
+    given: PairFiles, tmp_path: Path, rights: str
+) -> None:
+    folder = tmp_path / "rights"
+    folder.mkdir()
+    path = None if rights == "none" else rights_of(folder, ["b"], licence=" ") if rights == "empty" else given.rights
+    some = PairFiles(given.selected, given.captions, given.images, path)
+    with pytest.raises(UsageError, match="3 of 3 without, such as 'c <b>'"):
+        exported(some, tmp_path / "refused")
+    run = exported(some, tmp_path / "taken", unlicensed="include")
+    assert run.manifest.counts["pairs without a licence"] == 3
+    assert verify_run(run.folder).exit_code == 0
+    folder = tmp_path / "one"
+    folder.mkdir()
+    some = PairFiles(given.selected, given.captions, given.images, rights_of(folder, ["b"]))
+    run = exported(some, tmp_path / "left out", unlicensed="leave-out")
+    assert (run.manifest.counts["pairs"], run.manifest.drops) == (1, {"pairs without a licence": 2})
+    assert verify_run(run.folder).exit_code == 0
+
+
+def test_a_picture_that_is_not_the_one_of_its_table_is_refused(given: PairFiles, tmp_path: Path) -> None:
+    shutil.copy(tmp_path / "picture-3.png", tmp_path / "picture-2.png")
+    with pytest.raises(IntegrityError, match="not the one of its table"):
+        exported(given, tmp_path / "pairs")
+
+
+def test_tables_of_other_pairs_are_refused(given: PairFiles, tmp_path: Path) -> None:
+    (tmp_path / "captions.jsonl").write_text('{"id": "b", "text": "one"}\n')
+    with pytest.raises(UsageError, match="have no caption"):
+        exported(given, tmp_path / "pairs")
+    with pytest.raises(UsageError, match="nothing was kept by random"):
+        exported(given, tmp_path / "pairs", strategy="random")
+    (tmp_path / "rights.csv").write_text("image_id,licence\nb,CC0\n")
+    texts_of(tmp_path, ITEMS)
+    with pytest.raises(UsageError, match="lacks columns"):
+        exported(given, tmp_path / "pairs")
+
+
+def picture_changed(folder: Path) -> None:
+    shutil.copy(folder / "imagefolder/000001.png", folder / "imagefolder/000002.png")
+
+
+def caption_changed(folder: Path) -> None:
+    path = folder / "imagefolder/metadata.jsonl"
+    path.write_text(path.read_text().replace("a colour called b", "something else"))
+
+
+def licence_changed(folder: Path) -> None:
+    path = folder / "webdataset/pairs-00000.tar"
+    path.write_bytes(path.read_bytes().replace(b'"licence": "CC0"', b'"licence": "CC1"', 1))
+
+
+def pair_removed(folder: Path) -> None:
+    change_table(folder / "exported.parquet", lambda table: table.filter(pl.col("rank") != 2))
+
+
+@pytest.mark.parametrize("forge", [picture_changed, caption_changed, licence_changed, pair_removed])
+def test_a_verification_hashes_every_picture_and_reads_what_goes_with_it(
+    given: PairFiles, tmp_path: Path, forge: Callable[[Path], None]
+) -> None:
+    run = exported(given, tmp_path / "pairs", forms=BOTH)
+    verified = verify_run(run.folder)
+    assert (verified.exit_code, verified.checked["exported pictures hashed"]) == (0, 6)
+    forge(run.folder)
+    reseal(run.folder)
+    assert any(finding.check == "pairs" for finding in verify_run(run.folder).findings)
+
+
+@pytest.mark.external
+def test_datasets_reads_the_folder(given: PairFiles, tmp_path: Path) -> None:
+    """Needs `python -m pip install datasets pillow`."""
+    datasets: Any = pytest.importorskip("datasets")
+    run = exported(given, tmp_path / "pairs")
+    loaded = datasets.load_dataset(
+        "imagefolder", data_dir=str(run.folder / "imagefolder"), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert loaded["item"][:] == BEST
+    assert loaded["licence"][:] == ["CC0"] * 3
+    assert loaded[1]["text"] == "a colour called b"
+    assert loaded[1]["image"].getpixel((0, 0)) == (40, 90, 170)
+
+
+@pytest.mark.external
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_webdataset_reads_the_shards(given: PairFiles, tmp_path: Path) -> None:
+    """Needs `python -m pip install webdataset`, and torch."""
+    pytest.importorskip("webdataset")
+    read: Any = importlib.import_module("webdataset").WebDataset
+    run = exported(given, tmp_path / "pairs", forms=("webdataset",), per_shard=2)
+    shards = [str(path) for path in sorted((run.folder / "webdataset").glob("*.tar"))]
+    samples = list(read(shards, shardshuffle=False).decode("rgb8").to_tuple("png", "txt", "json"))
+    assert [told["item"] for _, _, told in samples] == BEST
+    assert [text for _, text, _ in samples] == [f"a colour called {item}" for item in BEST]
+    assert samples[1][0][0, 0].tolist() == [40, 90, 170]
+    gc.collect()  # it leaves shards open, and says so here rather than at the end of all tests
