@@ -53,10 +53,15 @@ class AskedRows(Generic[Row]):
         self.watch = ReplyWatch(go_on=self.llm.go_on)
 
     def ask(
-        self, work: Work, rows: Sequence[Row], request: Callable[[Row], Request], *, unit: str
+        self, work: Work, rows: Sequence[Row], request: Callable[[Row], Request], *, unit: str = ""
     ) -> Iterator[tuple[Row, msgspec.Struct]]:
-        """Give the rows that were answered, each with its answer."""
-        work.progress.begin(len(rows), unit)
+        """Give the rows that were answered, each with its answer; without a unit the caller says how far it is.
+
+        What is asked about later rows may depend on earlier answers: a killed run asks the same again, and the journal
+        answers.
+        """
+        if unit:
+            work.progress.begin(len(rows), unit)
         requests = map(request, rows)
         with closing(answers(self.client, requests, work=work, llm=self.llm, watch=self.watch)) as answered:
             for row, answer in zip(rows, answered, strict=True):
@@ -66,7 +71,7 @@ class AskedRows(Generic[Row]):
                     self.drop(row, answer.outcome, f"{answer.detail}: {raw}" if answer.detail else raw)
                 else:
                     yield row, answer.value
-                work.progress.advance(1)
+                work.progress.advance(1 if unit else 0)
 
     def drop(self, row: Row, reason: str, detail: str = "") -> None:
         """Write down why a row, or a part of it, brought nothing."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from culturekit.builders.captions.cultures import CaptionCulture
 from culturekit.builders.prompting.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
 from culturekit.generation.simulated.scenes.vocabulary import Vocabulary
@@ -27,6 +28,7 @@ MODELS: Mapping[SchemaKind, type[BaseModel]] = {
     "texts": TextTemplates,
     "prices": PriceList,
     "scenes": Vocabulary,
+    "captions": CaptionCulture,
 }
 
 SHIPPED: Mapping[SchemaKind, str] = {
@@ -37,6 +39,7 @@ SHIPPED: Mapping[SchemaKind, str] = {
     "texts": "index/folder/texts.schema.json",
     "prices": "llm/prices.schema.json",
     "scenes": "generation/simulated/scenes/vocabulary.schema.json",
+    "captions": "builders/captions/cultures/culture.schema.json",
 }
 """Where in the package the schema lies, beside the files whose first line names it."""
 

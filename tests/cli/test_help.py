@@ -39,6 +39,7 @@ CONTRACT = {
     "init", "select", "select export",
     "activities read", "activities extract", "activities merge", "activities prompts",
     "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
+    "captions expand", "captions sample", "captions stats",
 }  # fmt: skip
 """What this release promises; the other commands of the design are not registered before they work."""
 

@@ -26,6 +26,8 @@ class Options:
             lets pass as a refiner, and how much too good its ratings are.
         halo: How much more lenient it is with a picture full of stereotypes.
         rewords: How often it says something in other words.
+        repeats: How often it proposes a caption again that it was shown, in its words or nearly so.
+        prose: How often it talks about its task in place of a caption.
         seed: Models that differ in nothing else err in other places by it.
     """
 
@@ -34,6 +36,8 @@ class Options:
     lenient: str = "0"
     halo: str = "0"
     rewords: str = "0"
+    repeats: str = "0"
+    prose: str = "0"
     seed: int = 0
 
 
@@ -48,6 +52,8 @@ class Manner:
         self.lenient = read_dial("lenient", options.lenient)
         self.halo = read_dial("halo", options.halo)
         self.rewords = read_dial("rewords", options.rewords)
+        self.repeats = read_dial("repeats", options.repeats)
+        self.prose = read_dial("prose", options.prose)
 
     def number(self, *about: object) -> float:
         """Draw a number in [0, 1) that belongs to what is decided."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from culturekit.builders.simulated.captioning import CAPTIONING
 from culturekit.builders.simulated.knowing import KNOWING
 from culturekit.builders.simulated.looking import LOOKING, WEIGHED, seen, weigh_yes
 from culturekit.builders.simulated.manner import Manner, Options
@@ -11,9 +12,11 @@ from culturekit.registry import Spec
 
 __all__ = ["SimulatedModel", "make"]
 
+TOLD = {**KNOWING, **CAPTIONING}
+
 
 class SimulatedModel:
-    """Answers the questions of the recipes about activities, about descriptors and about pictures."""
+    """Answers the questions of the recipes about activities, descriptors, captions and pictures."""
 
     caveat = "The simulated model knows a made-up world only, and errs in it as it is told to: it stands for no model."
 
@@ -29,12 +32,12 @@ class SimulatedModel:
         if request.task in LOOKING:
             image = request.images[0]
             answer = LOOKING[request.task](image, seen(image), request.data, self.manner)
-        elif request.task in KNOWING:
-            answer = KNOWING[request.task](request.data, self.manner)
+        elif request.task in TOLD:
+            answer = TOLD[request.task](request.data, self.manner)
         else:
             raise UsageError(
                 f"the simulated model was never told of {request.task}",
-                expected=" or ".join(sorted([*KNOWING, *LOOKING, WEIGHED])),
+                expected=" or ".join(sorted([*TOLD, *LOOKING, WEIGHED])),
                 hint="Name a real model instead, or rules where they suffice.",
             )
         return Reply(msgspec.json.encode(answer).decode())

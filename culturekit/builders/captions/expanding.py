@@ -1,0 +1,275 @@
+"""Captions expanded from seeds: rounds of questions, each with five earlier captions and for five new ones.
+
+A round asks side by side as many questions as there are samples of five that share no caption, so the first rounds are
+small. All of them see the captions of earlier rounds only: what comes does not depend on who answers first.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from culturekit.builders.asked_rows import AskedRows, row_id
+from culturekit.builders.captions.cultures import CaptionCulture, load_culture
+from culturekit.builders.captions.earlier import KEPT, Earlier, Fate
+from culturekit.builders.wordings import wording
+from culturekit.errors import UsageError
+from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
+from culturekit.index.encoder import Vectors
+from culturekit.llm.answers import DEFAULTS, LlmOptions
+from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.untrusted.untrusted import strip_hidden
+from culturekit.records.schemas import CAPTION_PROPOSALS, CAPTIONS
+from culturekit.records.work import Outcome, Work
+from culturekit.stages.stage_command import Seed, Typed
+from culturekit.storage.tables import write_table
+
+__all__ = ["EXPAND", "SAMPLED", "ExpandOptions", "ProposedCaptions", "expand_captions", "expansion_requests"]
+
+EXPAND = "captions.expand"
+SAMPLED = 5
+"""Captions that a question shows, and captions that it asks for."""
+
+IDLE_ROUNDS = 3
+"""Rounds in a row that add nothing before no more are asked."""
+
+PUBLISHED = 9_889
+LEAST_LETTERS, MOST_LETTERS = 8, 400
+MOST_READ = 50
+REPLY_TOKENS = 1024
+LABEL = re.compile(r"^(?:(?:example|caption)\s*\d*\s*[:.)]|\d{1,2}\s*[:.)]|[-*•])\s*", re.IGNORECASE)
+TALK = re.compile(
+    r"^(?:sure|certainly|of course|okay|here (?:are|is)|as an ai|i (?:am|can|cannot|will)\b)|:$", re.IGNORECASE
+)
+
+
+class ProposedCaption(msgspec.Struct, frozen=True):
+    """A caption, and the category of error that it leads to."""
+
+    caption: str
+    category: str
+
+
+class ProposedCaptions(msgspec.Struct, frozen=True):
+    """What a model answers."""
+
+    id: str
+    captions: Annotated[list[ProposedCaption], msgspec.Meta(max_length=MOST_READ)]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandOptions:
+    """Who proposes captions, how many are wanted, and when two say the same."""
+
+    proposer: Annotated[
+        str, Field(description="Who proposes, as a SPEC: openai:MODEL, google:MODEL, local:FOLDER, ...."), Typed("llm")
+    ]
+    captions: Annotated[int, Field(ge=SAMPLED, description="Captions in all, the seeds among them.")] = PUBLISHED
+    per_round: Annotated[
+        int, Field(ge=1, le=1024, description="Questions of a round at most, all asked side by side; 1 as published.")
+    ] = 16
+    encoder: Annotated[
+        str | None,
+        Field(description="Encoder of texts that tells near-duplicates, as a SPEC. [the same words only]"),
+        Typed(offers="culturekit.index.encoders:ENCODERS"),
+    ] = None
+    similarity: Annotated[
+        float, Field(ge=-1, le=1, description="Cosine from which two captions say the same; it belongs to the encoder.")
+    ] = 0.9
+    seed: Seed = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of a round, with the earlier captions that it shows."""
+
+    round: int
+    number: int
+    examples: tuple[dict[str, Any], ...]
+
+    @property
+    def key(self) -> str:
+        """The round and the place in it."""
+        return f"{self.round}/{self.number}"
+
+    def request(self, culture: CaptionCulture, instructions: str, seed: int) -> Request:
+        """Ask for new captions."""
+        asked = row_id(culture.culture, str(seed), self.key)
+        data = {
+            "id": asked,
+            "culture": culture.culture,
+            "language": culture.language,
+            "categories": dict(culture.categories),
+            "examples": [{"caption": one["text"], "category": one["category"]} for one in self.examples],
+            "wanted": SAMPLED,
+        }
+        return Request(EXPAND, instructions, data, ProposedCaptions, allowed={"id": (asked,)}, max_tokens=REPLY_TOKENS)
+
+
+@dataclass
+class Growth:
+    """Captions that grow, round by round, and everything that was proposed."""
+
+    culture: CaptionCulture
+    options: ExpandOptions
+    earlier: Earlier
+    captions: list[dict[str, Any]] = field(default_factory=list)
+    proposals: list[dict[str, Any]] = field(default_factory=list)
+    round: int = 0
+    idle: int = 0
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with the seeds."""
+        for seed in self.culture.seeds:
+            (fate,) = self.earlier.sort_out([seed.caption])
+            if fate.outcome != KEPT:
+                raise UsageError(f"a seed is no seed: {self.in_words(fate)}", found=seed.caption)
+            self.keep(seed.caption, seed.category, proposer=None)
+
+    @property
+    def ended(self) -> str:
+        """Say why no more are asked for; empty where more are."""
+        spent = f"{self.asked:,} questions in {self.round:,} rounds"
+        if len(self.captions) == self.options.captions:
+            return f"{len(self.captions):,} captions after {spent}"
+        if self.idle == IDLE_ROUNDS:
+            wanted = f"{len(self.captions):,} of {self.options.captions:,} captions"
+            return f"{IDLE_ROUNDS} rounds in a row added nothing: {wanted} after {spent}"
+        return ""
+
+    def questions(self) -> list[Question]:
+        """Give the questions of the next round: no caption is an example of two of them."""
+        self.round += 1
+        missing = self.options.captions - len(self.captions)
+        count = min(self.options.per_round, len(self.captions) // SAMPLED, -(-missing // SAMPLED))
+        drawn = np.random.default_rng([self.options.seed, self.round]).permutation(len(self.captions))
+        self.asked += count
+        samples = drawn[: count * SAMPLED].reshape(count, SAMPLED).tolist()
+        return [
+            Question(self.round, number, tuple(self.captions[place] for place in sample))
+            for number, sample in enumerate(samples, start=1)
+        ]
+
+    def take(self, answered: Sequence[tuple[Question, ProposedCaptions]], proposer: str) -> None:
+        """Keep what is new among the answers of a round, and write what became of the rest."""
+        rows = [row for question, value in answered for row in self.read(question, value)]
+        open_rows = [row for row in rows if not row["outcome"]]
+        before = len(self.captions)
+        for row, fate in zip(open_rows, self.earlier.sort_out([row["text"] for row in open_rows]), strict=True):
+            nearest = None if fate.nearest is None else self.captions[fate.nearest]["id"]
+            row |= {"outcome": fate.outcome, "nearest": nearest, "similarity": fate.similarity}
+            if fate.outcome == KEPT:
+                row["caption_id"] = self.keep(row["text"], row["category"], proposer=proposer)
+        self.proposals += rows
+        self.idle = self.idle + 1 if len(self.captions) == before else 0
+
+    def read(self, question: Question, value: ProposedCaptions) -> Iterator[dict[str, Any]]:
+        """Read an answer: what is no caption says why, and what may be one is still open."""
+        for position, each in enumerate(value.captions, start=1):
+            text = LABEL.sub("", " ".join(strip_hidden(each.caption).split())).strip('"“”')
+            outcome = caption_problem(text)
+            if not outcome and each.category not in self.culture.categories:
+                outcome = "not a category that was asked for"
+            if not outcome and position > SAMPLED:
+                outcome = f"more than the {SAMPLED} asked for"
+            yield {
+                "round": question.round,
+                "request": question.number,
+                "position": position,
+                "text": text,
+                "category": each.category,
+                "examples": [one["id"] for one in question.examples],
+                "outcome": outcome,
+                "caption_id": None,
+                "nearest": None,
+                "similarity": None,
+            }
+
+    def keep(self, text: str, category: str, *, proposer: str | None) -> str:
+        """Add a caption; give its id."""
+        known = {"text": text, "category": category, "culture": self.culture.culture, "language": self.culture.language}
+        own = f"{self.culture.slug}-{len(self.captions) + 1:05d}"
+        self.captions.append({"id": own, **known, "round": self.round, "proposer": proposer})
+        return own
+
+    def in_words(self, fate: Fate) -> str:
+        """Say what became of a caption, and quote the one that it is like."""
+        if fate.nearest is None:
+            return fate.outcome
+        near = self.captions[fate.nearest]
+        return f"{fate.outcome}: {near['id']} ({fate.similarity:.3f}) {near['text']}"
+
+    def drops(self) -> Iterator[dict[str, Any]]:
+        """Give the reason of each proposal that is not kept, with the earlier caption that it is most like."""
+        texts = {one["id"]: one["text"] for one in self.captions}
+        for row in self.proposals:
+            if row["outcome"] != KEPT:
+                near = row["nearest"]
+                detail = f"{row['text']} | {near} ({row['similarity']:.3f}): {texts[near]}" if near else row["text"]
+                key = f"{row['round']}/{row['request']}/{row['position']}"
+                yield {
+                    "key": key,
+                    "concept": row["category"],
+                    "stage": EXPAND,
+                    "reason": row["outcome"],
+                    "detail": detail,
+                }
+
+
+def caption_problem(text: str) -> str:
+    """Say why a text is no caption; empty where it may be one."""
+    if TALK.search(text):
+        return "talk about captions"
+    if sum(map(str.isalnum, text)) < LEAST_LETTERS:
+        return "too short"
+    return "too long" if len(text) > MOST_LETTERS else ""
+
+
+def expansion_requests(path: Path, options: ExpandOptions, *, answered: int = 0) -> Iterator[Request]:
+    """Give as many questions as are left if no caption is dropped; which captions they will show nobody knows yet."""
+    culture, instructions = load_culture(path), wording("captions_expand")
+    shown = tuple({"text": seed.caption, "category": seed.category} for seed in culture.seeds[:SAMPLED])
+    missing = options.captions - len(culture.seeds) - SAMPLED * answered
+    for number in range(-(-max(0, missing) // SAMPLED)):
+        yield Question(0, number, shown).request(culture, instructions, options.seed)
+
+
+def expand_captions(
+    work: Work, path: Path, client: Client | FreeClient, options: ExpandOptions, llm: LlmOptions = DEFAULTS
+) -> Outcome:
+    """Ask a model for captions until there are as many as are wanted, or until it says nothing new."""
+    culture, instructions = load_culture(path), wording("captions_expand")
+    asked: AskedRows[Question] = AskedRows(EXPAND, client, llm, lambda question: question.key)
+    encoder = None if options.encoder is None else text_encoder_of(options.encoder)
+    with encoding_pool(1) as (pool, _):
+
+        def encode(texts: Sequence[str]) -> Vectors:
+            assert encoder is not None
+            return pool.submit(encoder.encode_texts, texts).result()
+
+        earlier = Earlier(encode if encoder else None, options.similarity, options.captions)
+        growth = Growth(culture, options, earlier)
+        work.progress.begin(options.captions, "captions")
+        work.progress.advance(len(growth.captions))
+        while not growth.ended:
+            before = len(growth.captions)
+            questions = growth.questions()
+            came = asked.ask(work, questions, lambda each: each.request(culture, instructions, options.seed))
+            growth.take([(question, value) for question, value in came], client.model)  # type: ignore[misc]
+            work.progress.advance(len(growth.captions) - before)
+    write_table(work.out, CAPTIONS, pl.DataFrame(growth.captions, schema=CAPTIONS.schema))
+    write_table(work.out, CAPTION_PROPOSALS, pl.DataFrame(growth.proposals, schema=CAPTION_PROPOSALS.schema))
+    asked.drops += growth.drops()
+    counts = {"captions": len(growth.captions), "questions": growth.asked, "rounds": growth.round}
+    categories = dict(sorted(Counter(one["category"] for one in growth.captions).items()))
+    findings = {"findings": [growth.ended]} if growth.idle else {}
+    caveat = " ".join(filter(None, (client.caveat, encoder.caveat if encoder else "")))
+    return asked.outcome(work, counts, ended=growth.ended, categories=categories, caveat=caveat, **findings)

@@ -1,0 +1,73 @@
+"""What a simulated model says of captions: it proposes, repeats and talks, translates, and names objects."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from culturekit.builders.country_names import country_code
+from culturekit.builders.simulated.manner import Manner
+from culturekit.generation.simulated.scenes.vocabulary import Expected, world
+
+__all__ = ["CAPTIONING"]
+
+Data = Mapping[str, Any]
+
+PEOPLE = (
+    "Three neighbours", "An old couple", "Schoolchildren", "A young family", "Two sisters", "Village elders",
+    "Market traders", "Students", "A grandmother and her grandson", "Newly arrived guests", "Farm workers", "Musicians",
+)  # fmt: skip
+OCCASIONS = (
+    "on a rainy morning", "at dusk", "in the first snow", "under a midday sun", "late at night", "in spring wind",
+    "before a storm", "at sunrise", "on a foggy day", "in autumn light", "after the harvest", "by candlelight",
+)  # fmt: skip
+TALK = "Here are some captions that a model may find hard:"
+AGAIN = ("{}", "{} once more")
+"""How a caption is repeated: in its words, or in nearly these."""
+
+
+def expand_captions(data: Data, manner: Manner) -> dict[str, object]:
+    """Propose captions: new ones, some of the examples again, and talk."""
+    captions = [caption(data, manner, position) for position in range(data["wanted"])]
+    return {"id": data["id"], "captions": captions}
+
+
+def caption(data: Data, manner: Manner, position: int) -> dict[str, str]:
+    """Propose one caption."""
+    about = (data["id"], position)
+    country = country_code(data["culture"])
+    if manner.yields(manner.repeats, country, "repeats", *about):
+        example = chosen(data["examples"], manner, "example", *about)
+        text = chosen(AGAIN, manner, "again", *about).format(example["caption"])
+        return {"caption": text, "category": example["category"]}
+    text = TALK if manner.yields(manner.prose, country, "prose", *about) else composed(country, manner, *about)
+    return {"caption": text, "category": chosen(list(data["categories"]), manner, "category", *about)}
+
+
+def composed(country: str | None, manner: Manner, *about: object) -> str:
+    """Compose a caption of what the world shows in a country; of a culture that it does not know, of any."""
+    place = country if country in world().countries else chosen(list(world().countries), manner, "country", *about)
+    activity, category = chosen(world().activities, manner, "activity", *about)
+    known = world().expected(category, activity, str(place))
+    things = drawn(known, "objects", 3, manner, *about)
+    attire, doing, where, placed = (
+        drawn(known, dimension, 1, manner, *about)[0]
+        for dimension in ("attire", "interaction", "background", "spatial")
+    )
+    people, occasion = chosen(PEOPLE, manner, "people", *about), chosen(OCCASIONS, manner, "occasion", *about)
+    listed = f"{', '.join(things[:-1])} and {things[-1]}"
+    return f"{people} in {attire}, {doing} at {activity} with {listed}, {placed} before {where}, {occasion}"
+
+
+def chosen(among: Sequence[Any], manner: Manner, *about: object) -> Any:  # noqa: ANN401 - one of what is given
+    """Choose one of several."""
+    return among[int(manner.number(*about) * len(among))]
+
+
+def drawn(known: Expected, dimension: str, count: int, manner: Manner, *about: object) -> list[str]:
+    """Draw some of what is shown in a dimension, none twice."""
+    tokens = [token.text for token in known[dimension]]
+    return sorted(tokens, key=lambda token: manner.number("drawn", dimension, *about, token))[:count]
+
+
+CAPTIONING: Mapping[str, Callable[[Data, Manner], dict[str, object]]] = {
+    "captions.expand": expand_captions,
+}
