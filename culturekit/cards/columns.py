@@ -7,7 +7,7 @@ __all__ = ["meaning_of"]
 
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        "artifact_id": "the Wikidata item, or LLM: and a slug of the name where a model proposed it",
+        "artifact_id": "the Wikidata item, or LLM: and a slug of the name where none is known",
         "qid": "the Wikidata item",
         "name": "what the artifact is called",
         "concept": "cuisine, landmarks, art, or another concept of the release",
@@ -15,7 +15,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "country": "ISO 3166-1 alpha-2 code of the country",
         "country_name": "English name of the country",
         "continent": "continent of the country",
-        "source": "wikidata where a walk found it, llm where a model proposed it",
+        "source": "wikidata where a walk found it, llm where a model proposed it, list where a person's file names it",
         "popularity": "rank within country and concept, 1 for the best known",
         "popularity_source": "what the rank was made of",
         "path": "items from the root class to the artifact, as a walk found them",

@@ -106,7 +106,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return family_stage("judged", roles_of(given), kept(options), score, name=name)
+    return family_stage("judged", roles_of(given), kept(options), score, version=2, name=name)
 
 
 JUDGED = Family(
@@ -215,10 +215,10 @@ def with_places(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def over_countries(values: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Put the countries of a score together where it stands under countries only."""
+    """Put the countries of a score together, or the one there is, where it stands under countries only."""
     score = [name for name in KEY if name != "country"]
     for part in values.sort(*score).partition_by(score, maintain_order=True):
-        if part["country"].null_count() == 0 and part["country"].n_unique() > 1:
+        if part["country"].null_count() == 0:
             yield part.with_columns(country=pl.lit(None, pl.String))
 
 

@@ -37,6 +37,17 @@ def check_country(code: str) -> str:
     return code
 
 
+def check_scope(scope: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """Accept `all` where a walk can tell every country by an item."""
+    lacking = [iso for iso, one in countries().items() if not one.qids] if scope == "all" else []
+    if lacking:
+        raise ValueError(
+            f"no item is known of {len(lacking)} of all countries: {', '.join(lacking)}; give qids to their entries in "
+            "the file of countries, or list the countries that are meant"
+        )
+    return scope
+
+
 CountryCode = Annotated[str, AfterValidator(check_country)]
 Hops = Annotated[int, Field(ge=1, le=40)]
 
@@ -74,7 +85,9 @@ class Concept(StrictModel):
         tuple[Literal["P495", "P17"], ...], Field(description="An item that states one of them is an artifact.")
     ] = ("P495", "P17")
     countries: Annotated[
-        Literal["all"] | tuple[CountryCode, ...], Field(description="ISO codes that limit the rows, or `all`.")
+        Literal["all"] | tuple[CountryCode, ...],
+        AfterValidator(check_scope),
+        Field(description="ISO codes that limit the rows, or `all`.", validate_default=True),
     ] = "all"
     exclude: Exclusions = Exclusions()
     languages: Annotated[tuple[str, ...], Field(description="Whose scripts a name may be written in.")] = ("en",)
@@ -98,8 +111,7 @@ class Concept(StrictModel):
     @property
     def codes(self) -> tuple[str, ...]:
         """The ISO codes of its countries."""
-        known = countries().items()
-        return tuple(iso for iso, one in known if one.qids) if self.countries == "all" else self.countries
+        return tuple(countries()) if self.countries == "all" else self.countries
 
     def hops_of(self, root: Root) -> int:
         """How far to walk from a root."""

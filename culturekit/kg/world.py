@@ -1,7 +1,8 @@
 """The countries of ISO 3166-1 that `countries.yaml` does not have: their words and regions, from `world.tsv`.
 
-Codes are ISO's, regions the UN's M49, languages CLDR's (babel); names, articles, adjectives, demonyms and the one
-continent were written by hand. An item stands where a public graph was seen to call it so; none was guessed.
+Codes are ISO's, regions the UN's M49, and continents follow it; languages are CLDR's (babel), but for eight whose laws
+say otherwise; names, articles, adjectives and demonyms were written by hand, no two alike. Each item is what two public
+tables of ISO codes agree on. Antarctica is not among them: M49 has no sub-region for it.
 """
 
 import csv
@@ -17,16 +18,13 @@ __all__ = ["WORLD", "countries_text", "whole_world"]
 
 WORLD = "kg/world.tsv"
 
-SEARCH_CODES = {"GB": "uk"}
-"""Where Google's code of a country is not its ISO code."""
-
 
 @cache
 def shipped_world() -> Mapping[str, Country]:
     """Read the table."""
     lines = shipped(WORLD).read_text(encoding="utf-8").splitlines()
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    return {row["iso"]: entry_of(row) for row in rows if row["un_region"]}
+    return {row["iso"]: entry_of(row) for row in rows}
 
 
 def entry_of(row: Mapping[str, str]) -> Country:
@@ -36,7 +34,7 @@ def entry_of(row: Mapping[str, str]) -> Country:
         iso=iso, iso3=row["iso3"], name=row["name"], article=row["article"],
         adjective=row["adjective"], demonym=row["demonym"], continent=row["continent"], qids=tuple(row["qids"].split()),
         un_region=row["un_region"], languages=tuple(row["languages"].split()),
-        search_code=SEARCH_CODES.get(iso, iso.lower()),
+        search_code=iso.lower(),
     )  # fmt: skip
 
 
@@ -46,7 +44,7 @@ def whole_world() -> Mapping[str, Country]:
 
 
 def countries_text(chosen: Iterable[Country]) -> str:
-    """Write a file of countries, with what is left to be looked up as comments."""
+    """Write a file of countries."""
     parts = ["# From culturekit's table of the world: look over what you know better.\n", "countries:\n"]
     for country in chosen:
         entry = {name: value for name, value in country.model_dump(mode="json").items() if value != "" and value != {}}
@@ -54,6 +52,4 @@ def countries_text(chosen: Iterable[Country]) -> str:
             entry["demonym"] = ""
         text = yaml.safe_dump([entry], allow_unicode=True, sort_keys=False, default_flow_style=None, width=10_000)
         parts.append("".join(f"  {line}\n" for line in text.splitlines()))
-        if not country.qids:
-            parts.append(f"    # qids: the item of {country.name}; only an extraction from Wikidata asks for it\n")
     return "".join(parts)

@@ -39,7 +39,7 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
     """Tell the headline scores of a run, the most diverse first, and the answer last."""
     scores = run.scores()
     models = in_order(model_lines(run, scores))
-    yield f"diversity VS/{run.size}, {run.kernel} kernel, over all prompts, with {run.confidence} intervals"
+    yield f"diversity VS/{run.size}, {run.kernel} kernel, over all prompts, with {run.confidence()} intervals"
     columns = columns_of(models)
     yield "".join(f"{title:<{width}} " for title, width, _ in columns).rstrip()
     for line in models:

@@ -6,13 +6,13 @@ from html import escape
 
 import polars as pl
 
+from culturekit.families.meta import ALL
 from culturekit.records.schemas import SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.stages import roles
 
 __all__ = ["MetricLine", "correlation_chart", "metric_lines"]
 
-ALL = "all"
 NAMES = {
     "similarity": "similarity to the nearest artifact",
     "margin": "margin of the nearest artifact",

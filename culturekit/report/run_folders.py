@@ -69,10 +69,9 @@ class RunFolders(Run):
         """Say how many images a batch of the scores has."""
         return int(self.manifest(roles.SCORES).options["size"])
 
-    @property
-    def confidence(self) -> str:
+    def confidence(self, role: Role = roles.SCORES) -> str:
         """Say how often intervals of the scores are to hold the truth, such as 95 %."""
-        return f"{100 * float(self.manifest(roles.SCORES).options['confidence']):g} %"
+        return f"{100 * float(self.manifest(role).options['confidence']):g} %"
 
     def scores(self) -> pl.DataFrame:
         """Read the scores, with the number of each row and the parameters as columns."""

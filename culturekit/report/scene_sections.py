@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.families.meta import ALL
+from culturekit.metrics.ahead.dimensions import DIMENSIONS, PUBLISHED_TAUS
 from culturekit.records.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.scene_matrix import matrix_picture
 from culturekit.report.scene_tables import (
-    ALL,
     METRICS,
     Cell,
     Grid,
@@ -18,7 +19,7 @@ from culturekit.report.scene_tables import (
     looked_up,
     name_of,
     number,
-    parameters,
+    with_params,
 )  # fmt: skip
 from culturekit.stages import roles, scene_roles
 from culturekit.storage.tables import read_table
@@ -29,7 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 LABELS = {"judged": "judged", "corrected": "corrected by people", "truth": "true"}
-DIMENSIONS = ("background", "objects", "attire", "interaction", "spatial")
 TOP, ENDS = 8, 3
 
 
@@ -52,7 +52,8 @@ def headline(
         "headline", "What is shown, as judged, as corrected, as true",
         "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
         "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
-        (Grid("Scores over all countries, each country alike, with 95 % intervals", columns, rows),),
+        (Grid("Scores over all countries, each country alike, with "
+              f"{run.confidence(scene_roles.AHEAD)} intervals", columns, rows),),
     )  # fmt: skip
 
 
@@ -63,19 +64,20 @@ def gaps(run: RunFolders) -> Section | None:
     table = run.needed(scene_roles.CORRECTED_GAPS, SCORES)
     if table.is_empty():
         return None
-    said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("metric", "labels")}
-    table = table.with_columns(of_metric=said["metric"], labels=said["labels"])
-    pair = str(table["group"][0])
+    table = with_params(table, of_metric="metric", labels="labels")
     kinds = [label for label in LABELS if label in table["labels"].to_list()]
-    rows = tuple(
-        (Cell(model), Cell(METRICS[metric]),
-         *(looked_up(table, model=model, of_metric=metric, labels=label) for label in kinds))
-        for model in run.models
-        for metric in ("align", "hal", "exag")
-    )  # fmt: skip
-    lead = f"{pair.replace('GN', 'Global North').replace('GS', 'Global South')}: above 0 the first scores more."
     columns = ("model", "metric", *(LABELS[label] for label in kinds))
-    return Section("gaps", "Do some parts of the world get less?", lead, (Grid(f"Gaps, {pair}", columns, rows),))
+    grids = tuple(
+        Grid(f"Gaps, {pair}", columns, tuple(
+            (Cell(model), Cell(METRICS[metric]),
+             *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
+            for model in run.models
+            for metric in ("align", "hal", "exag")
+        ))
+        for pair in table["group"].unique().sort()
+    )  # fmt: skip
+    lead = "Above 0 the first group of countries scores more; GN is the Global North, GS the South."
+    return Section("gaps", "Do some parts of the world get less?", lead, grids)
 
 
 def by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
@@ -98,10 +100,10 @@ def followed(run: RunFolders) -> Section | None:
     """Show how metrics, raters and people follow people's ratings."""
     if not run.has(roles.META):
         return None
-    table = run.needed(roles.META, SCORES).filter(metric="human_correlation", model=ALL)
-    path = {"of_metric": "$.metric", "by": "$.params.by", "of": "$.params.of", "criterion": "$.with.criterion",
-            "other": "$.with.params.of", "method": "$.method"}  # fmt: skip
-    table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
+    table = together(run, "human_correlation")
+    groups = table["group"].drop_nulls().unique().sort(descending=True).to_list()
+    table = with_params(table, of_metric="metric", by="params.by", of="params.of", criterion="with.criterion",
+                        other="with.params.of", method="method")  # fmt: skip
     grids = []
     for rating, own in (("faith", "alignment"), ("hal", "hallucination"), ("exag", "exaggeration")):
         told = table.filter(pl.col("criterion") == rating)
@@ -110,8 +112,8 @@ def followed(run: RunFolders) -> Section | None:
         lines += [(f"{rater}, {own} 1–5", told.filter(by=rater, of=own)) for rater in raters]
         others = table.filter(by="one person", of=rating, other=rating)
         lines.append(("human – human", others))
-        rows = tuple((Cell(name), *correlations(part)) for name, part in lines)
-        columns = ("metric", "GS", "GN", "overall", "Kendall, overall")
+        rows = tuple((Cell(name), *correlations(part, groups)) for name, part in lines)
+        columns = ("metric", *groups, "overall", "Kendall, overall")
         grids.append(Grid(f"Spearman correlation with people's rating {rating}", columns, rows))
     return Section(
         "people", "Do scores follow people?", "Over the images that people rated; human – human is one person against "
@@ -119,16 +121,23 @@ def followed(run: RunFolders) -> Section | None:
     )  # fmt: skip
 
 
-def correlations(part: pl.DataFrame) -> Iterator[Cell]:
+def together(run: RunFolders, metric: str) -> pl.DataFrame:
+    """Read correlations over all models together, last, or of the one model that there is."""
+    models = [ALL, *(run.models if len(run.models) == 1 else ())]
+    table = run.needed(roles.META, SCORES).filter(pl.col("model").is_in(models), metric=metric)
+    return table.sort(pl.col("model") == ALL, maintain_order=True)
+
+
+def correlations(part: pl.DataFrame, groups: Sequence[str]) -> Iterator[Cell]:
     """Give the correlation in each group and overall."""
-    for group in ("GS", "GN", None):
+    for group in (*groups, None):
         yield looked_up(part, group=group, method="spearman")
     yield looked_up(part, group=None, method="kendall")
 
 
 def by_dimension(run: RunFolders, places: Sequence[str]) -> Section:
     """Show ALIGN by country and dimension."""
-    table = parameters(run.needed(scene_roles.BREAKDOWN, SCORES)).filter(metric="align")
+    table = with_params(run.needed(scene_roles.BREAKDOWN, SCORES), dimension="dimension").filter(metric="align")
     grids = tuple(
         Grid(
             "All models" if model == ALL else model, ("country", *DIMENSIONS),
@@ -170,10 +179,9 @@ def matrix(run: RunFolders) -> Section | None:
     """Draw how metrics follow each other."""
     if not run.has(roles.META):
         return None
-    table = run.needed(roles.META, SCORES).filter(metric="metric_correlation", model=ALL)
-    path = {"a": "$.metric", "a_by": "$.params.by", "a_of": "$.params.of", "b": "$.with.metric",
-            "b_by": "$.with.params.by", "b_of": "$.with.params.of", "method": "$.method"}  # fmt: skip
-    table = table.with_columns(**{name: pl.col("params").str.json_path_match(place) for name, place in path.items()})
+    table = together(run, "metric_correlation")
+    table = with_params(table, a="metric", a_by="params.by", a_of="params.of", b="with.metric", b_by="with.params.by",
+                        b_of="with.params.of", method="method")  # fmt: skip
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
     for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
@@ -240,10 +248,12 @@ def ablations() -> Section:
     """Name the runs that the paper compares."""
     named = (
         ("one proposer", "--set 'ground.proposers=[SPEC]' --set ground.refiner=rules"),
-        ("thresholds at the quartiles", "--set scores.tau=0.29, 0.39, 0.52; or --set scores.quantile=0.75"),
+        *((f"the threshold at a quartile of the paper, {tau:g}", f"--set scores.tau={tau:g}")
+          for tau in PUBLISHED_TAUS.values()),
+        ("the threshold from the real images", "--set scores.tau=null --set scores.quantile=0.75"),
         ("one share over all descriptors", "--set scores.aggregate=pooled"),
         ("the worst stereotype instead of the mean", "--set scores.reduce=max"),
-    )
+    )  # fmt: skip
     rows = tuple((Cell(what), Cell(how)) for what, how in named)
     return Section("ablations", "Ablations", "Each is the same run with a value set, in a folder of its own.",
                    (Grid("What to set", ("ablation", "of culturekit run"), rows),))  # fmt: skip

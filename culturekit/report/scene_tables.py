@@ -6,13 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from culturekit.errors import IntegrityError
 from culturekit.kg.countries import countries
 
-__all__ = ["ALL", "METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "parameters"]
+__all__ = ["METRICS", "Cell", "Grid", "Section", "looked_up", "name_of", "number", "with_params"]
 
 METRICS = {"align": "ALIGN", "hal": "HAL", "exag": "EXAG", "faith": "FAITH", "ddiv": "DDIV", "sdiv": "SDIV"}
-ALL = "all"
-"""What stands in the column model where all models are taken together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,10 @@ class Section:
     picture: str = ""
 
 
-def parameters(scores: pl.DataFrame) -> pl.DataFrame:
-    """Add what the parameters say of a score as columns."""
-    said = {name: pl.col("params").str.json_path_match(f"$.{name}") for name in ("labels", "dimension", "method")}
-    return scores.with_row_index("row").with_columns(**said)
+def with_params(scores: pl.DataFrame, **places: str) -> pl.DataFrame:
+    """Add what the parameters say of a score as columns, each from its place in them."""
+    said = {name: pl.col("params").str.json_path_match(f"$.{place}") for name, place in places.items()}
+    return scores.with_columns(**said)
 
 
 def name_of(code: str) -> str:
@@ -75,9 +74,14 @@ def looked_up(table: pl.DataFrame | None, *, shaded: bool = False, **where: str 
 
 
 def row_of(table: pl.DataFrame | None, **where: str | None) -> dict[str, Any] | None:
-    """Look up the row that meets all conditions."""
+    """Look up the one row that meets all conditions."""
     if table is None:
         return None
     for column, value in where.items():
         table = table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)))
-    return table.row(0, named=True) if table.height == 1 else None
+    if table.height > 1:
+        raise IntegrityError(
+            f"{table.height} scores stand where the page shows one", where=str(where), expected="one of each kind",
+            found="; ".join(table["params"].head(2)),
+        )  # fmt: skip
+    return table.row(0, named=True) if table.height else None

@@ -22,7 +22,7 @@ from culturekit.report.scene_sections import (
     headline,
     matrix,
 )  # fmt: skip
-from culturekit.report.scene_tables import Section, name_of, parameters
+from culturekit.report.scene_tables import Section, name_of, with_params
 from culturekit.stages import roles, scene_roles
 from culturekit.storage.tables import read_table
 from culturekit.version import VERSION
@@ -46,11 +46,11 @@ class ScenePage:
 
 def scene_page(run: RunFolders) -> ScenePage:
     """Collect everything the page shows."""
-    ahead = parameters(run.needed(scene_roles.AHEAD, SCORES))
+    ahead = run.needed(scene_roles.AHEAD, SCORES)
     corrected = corrected_scores(run)
     truth = None
     if run.has(scene_roles.AHEAD_TRUTH):
-        truth = parameters(run.needed(scene_roles.AHEAD_TRUTH, SCORES)).with_columns(labels=pl.lit("truth"))
+        truth = run.needed(scene_roles.AHEAD_TRUTH, SCORES).with_columns(labels=pl.lit("truth"))
     places = ahead.drop_nulls("country")["country"].unique().sort().to_list()
     sections = [
         headline(run, ahead, corrected, truth), gaps(run), by_group(run, ahead), followed(run),
@@ -79,7 +79,7 @@ def corrected_scores(run: RunFolders) -> pl.DataFrame | None:
     """Read what people put right, of all metrics."""
     variants = run.variants(scene_roles.JUDGED_BY)
     tables = [read_table(run.table(scene_roles.JUDGED_BY, variant=name), SCORES) for name in variants]
-    return parameters(pl.concat(tables)) if tables else None
+    return with_params(pl.concat(tables), labels="labels") if tables else None
 
 
 def leaders(table: pl.DataFrame | None, labels: str, models: Sequence[str]) -> tuple[list[str], int]:
@@ -114,7 +114,9 @@ def ranked(who: str, first: Sequence[str]) -> str:
 
 
 def not_corrected(run: RunFolders) -> Iterator[str]:
-    """Say why scores that people could have put right were not."""
+    """Say why there are no gaps, and why scores that people could have put right were not."""
+    if not run.has(roles.GAPS):
+        yield "Gaps are left out: all countries are of one group of the scheme, or of none."
     variants = run.variants(scene_roles.JUDGED_BY)
     for name in variants:
         for reason, count in run.manifest(scene_roles.JUDGED_BY, variant=name).drops.items():

@@ -78,7 +78,7 @@ def collect(run: RunFolders) -> ReportData:
         models=models,
         kernel=kernel,
         size=run.size,
-        confidence=run.confidence,
+        confidence=run.confidence(),
         tables=tuple(kernel_tables(scores, names, size=run.size)),
         shots=tuple(collect_shots(run, thumbnails)),
         caveats=caveats(run),

@@ -105,6 +105,15 @@ def test_rows_stand_beside_what_the_judge_says_alone() -> None:
     assert found.left_out == {}
 
 
+def test_values_of_one_country_make_a_score_over_all_countries_too() -> None:
+    one = world(drawn=240)
+    own = one.values.filter(country="IN")
+    found = score_judged(own, one.annotations, None, options=PLAIN).scores
+    corrected = rows_of(found)
+    assert set(corrected) == set(rows_of(found, "judged")) == {None, "IN"}
+    assert corrected[None]["value"] == corrected["IN"]["value"]
+
+
 def test_one_rater_and_an_unknown_design_are_marked() -> None:
     one = world(raters=1)
     unknown = replace(PLAIN, design="unknown")

@@ -48,6 +48,17 @@ def test_the_north_and_the_south_are_the_papers() -> None:
     assert {iso for iso, group in groups.items() if group == "GN"} == {"US", "ES", "IT", "DE", "FR"}
 
 
+def test_all_countries_are_refused_where_one_has_no_item(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(OWN.replace("[Q31]", "[]"), encoding="utf-8")
+    (tmp_path / "dishes.yaml").write_text(
+        "concept: dishes\nhops: 1\nroots: [{qid: Q1, label: dish}]\n", encoding="utf-8"
+    )
+    assert set(load_concept(str(tmp_path / "dishes.yaml")).codes) == set(countries())
+    use_countries(tmp_path / "own.yaml")
+    with pytest.raises(ConfigError, match="no item is known of 1 of all countries: BE; give qids to their entries"):
+        load_concept(str(tmp_path / "dishes.yaml"))
+
+
 @pytest.mark.parametrize("iso", countries())
 def test_codes_and_languages_are_those_of_the_libraries(iso: str) -> None:
     each = country(iso)

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from culturekit.builders.country_names import country_code
-from culturekit.builders.space.public_cube import CONCEPTS, QID, slug
+from culturekit.builders.country_names import country_code, is_doubtful
+from culturekit.builders.space.public_cube import CONCEPTS, NOTHING
+from culturekit.builders.space.space_ids import ADDRESS, OF_A_LIST, id_of, item_of
 from culturekit.builders.space.spreadsheet_rows import read_sheet_rows
 from culturekit.errors import UsageError
 from culturekit.kg.countries import Country, countries
@@ -27,6 +28,18 @@ COUNTRIES_FILE = "countries.yaml"
 BETWEEN = (re.compile(r"[;|/\n]"), re.compile(","), re.compile(" and | & "))
 """What divides several countries of a cell, the surest first; what is a country as a whole is not divided."""
 
+IN_BRACKETS = re.compile(r"([^()]+)\(([^()]+)\)")
+PART_OF = {
+    "AU": "CC CX HM NF", "CN": "HK MO TW", "DK": "FO GL", "FI": "AX", "FR": "BL GF GP MF MQ NC PF PM RE TF WF YT",
+    "GB": "AI BM FK GG GI GS IM IO JE KY MS PN SH TC VG", "NL": "AW BQ CW SX", "NO": "BV SJ", "NZ": "CK NU TK",
+    "US": "AS GU MP PR UM VI",
+}  # fmt: skip
+"""Codes of ISO 3166-1 for places behind which lists write a country, as in `Hong Kong, China`: they mean the place."""
+
+NAMESAKES = {"BE": "LU", "GR": "MK", "IR": "AZ", "NG": "NE", "RO": "MD", "US": "GE WS"}
+"""Countries that share their names with a region of another, as in `Georgia, USA`."""
+
+UNKNOWN, DOUBTFUL = "unknown country", "country in doubt"
 STAGE = "cspace.import"
 
 
@@ -40,7 +53,9 @@ class Row:
     def text(self, column: str) -> str:
         """Give a cell as text without white space around it."""
         value = self.cells.get(column)
-        return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value or "").strip()
+        if value is None or value != value:  # NaN, as frames write what is not there
+            return ""
+        return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value).strip()
 
 
 def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
@@ -54,16 +69,16 @@ def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
     rows = read_rows(path)
     check_columns(rows, path, concept)
     world = whole_world()
-    by_item = {qid: country for country in world.values() for qid in country.qids}
+    places = Places({qid: iso for iso, country in world.items() for qid in country.qids})
     artifacts: dict[tuple[str, ...], dict[str, Any]] = {}
     drops: list[dict[str, Any]] = []
     for row in rows:
-        for found in artifacts_in(row, concept, world, by_item):
+        for found in artifacts_in(row, concept, world, places):
             key = tuple(found.get(name, "") for name in CSPACE.key)
             if "reason" in found:
                 drops.append(found)
             elif key in artifacts:
-                drops.append(dropped(row, "duplicate", f"{found['name']} in {found['country_name']}"))
+                drops.append(dropped(row, "duplicate", f"{found['name']} in {found['country_name']}", found["country"]))
             else:
                 artifacts[key] = found
     if not artifacts:
@@ -88,9 +103,7 @@ def import_foreign(work: Work, path: Path, concept: str) -> Outcome:
     )
 
 
-def artifacts_in(
-    row: Row, concept: str, world: Mapping[str, Country], by_item: Mapping[str, Country]
-) -> Iterator[dict[str, Any]]:
+def artifacts_in(row: Row, concept: str, world: Mapping[str, Country], places: "Places") -> Iterator[dict[str, Any]]:
     """Give an artifact for each country of a row, and rows of `drops` for what cannot be read."""
     name, stated, about = row.text("name"), row.text("id"), row.text("concept") or concept
     lacking = [column for column, value in (("name", name), ("concept", about)) if not value]
@@ -98,46 +111,81 @@ def artifacts_in(
     if lacking:
         yield dropped(row, f"no {lacking[0]}", "; ".join(map(str, row.cells.values())))
         return
-    for said in countries_of(row.text("country")):
-        country = by_item.get(said) or world.get(country_code(said) or "")
+    for said in places.in_cell(row.text("country")):
+        country = world.get(said.iso)
         if country is None:
-            yield dropped(row, "unknown country", f"{name}: {said}")
+            yield dropped(row, said.problem or UNKNOWN, f"{name}: {said.text}", said.text)
             continue
+        qid = item_of(stated)
         yield {
-            "artifact_id": stated or f"LLM:{slug(name)}",
-            "qid": stated if QID.match(stated) else None,
+            "artifact_id": qid or id_of("" if stated.casefold() == NOTHING else stated, name),
+            "qid": qid,
             "name": name,
             "concept": CONCEPTS.get(about.casefold(), about.casefold()),
             "subconcept": row.text("subconcept") or None,
             "country": country.iso,
             "country_name": country.name,
             "continent": country.continent,
-            "source": "wikidata" if QID.match(stated) else "llm",
+            "source": OF_A_LIST,
             "popularity": None,
             "popularity_source": None,
             "path": [],
         }
 
 
-def countries_of(cell: str) -> list[str]:
-    """Divide a cell into what it calls countries; what is one as a whole is not divided."""
-    if country_code(cell) is not None:
-        return [cell]
-    turned = " ".join(reversed(cell.split(", ", 1)))
-    if country_code(turned) is not None:
-        return [turned]
-    for between in BETWEEN:
-        parts = [part.strip() for part in between.split(cell) if part.strip()]
-        if len(parts) > 1:
-            found = list(dict.fromkeys(each for part in parts for each in countries_of(part)))
-            sure = between is BETWEEN[0] or all(country_code(each) or QID.match(each) for each in found)
-            return found if sure else [cell]
-    return [cell]
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a cell says of one country: its words, the code of it, or why there is none."""
+
+    text: str
+    iso: str = ""
+    problem: str = ""
 
 
-def dropped(row: Row, reason: str, detail: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Reads cells of countries: names, codes and items, one or several."""
+
+    by_item: Mapping[str, str]
+
+    def in_cell(self, cell: str) -> list[Said]:
+        """Divide a cell into what it calls countries, each once; what is one as a whole is not divided."""
+        cell = ADDRESS.sub("", cell)
+        found = self.code_of(cell)
+        if found or is_doubtful(cell):
+            return [Said(cell, found, "" if found else DOUBTFUL)]
+        for between in BETWEEN:
+            parts = [part.strip() for part in between.split(cell) if part.strip()]
+            if between.pattern == "," and len(parts) == 2 and (place := self.place_in(cell, *parts)).text:
+                return [place]
+            if len(parts) > 1:
+                each = list({one.iso or one.text: one for part in parts for one in self.in_cell(part)}.values())
+                known = [one.problem != UNKNOWN for one in each]
+                is_sure = any(known) if between is BETWEEN[0] else all(one.iso for one in each)
+                return each if is_sure else [Said(cell, problem=UNKNOWN)]
+        pair = IN_BRACKETS.fullmatch(cell)
+        return [self.place_in(cell, *pair.groups(), alone=True) if pair else Said(cell, problem=UNKNOWN)]
+
+    def place_in(self, cell: str, place: str, whole: str, *, alone: bool = False) -> Said:
+        """Read a place with its country behind it; empty where they are two countries; `alone` they are none."""
+        inner, outer = self.code_of(place), self.code_of(whole)
+        if inner and (inner == outer or inner in PART_OF.get(outer, "").split()):
+            return Said(cell, inner)
+        both = {inner: outer, outer: inner}
+        near = any(one in f"{PART_OF.get(other, '')} {NAMESAKES.get(other, '')}".split() for one, other in both.items())
+        if inner and outer and (near or alone):
+            return Said(cell, problem=DOUBTFUL)
+        return Said(cell, problem=UNKNOWN) if alone else Said("")
+
+    def code_of(self, text: str) -> str:
+        """Find the code of one country, by its item, its name or a code; empty where nothing is called so."""
+        item = item_of(text)
+        return country_code(text) or "" if item is None else self.by_item.get(item, "")
+
+
+def dropped(row: Row, reason: str, detail: str, country: str = "") -> dict[str, Any]:
     """Make a row of `drops`."""
-    key = f"row {row.number:06}: {detail}" if reason == "unknown country" else f"row {row.number:06}"
+    key = f"row {row.number:06}{f': {country}' if country else ''}"
     return {"key": key, "concept": None, "stage": STAGE, "reason": reason, "detail": detail}
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from culturekit.builders.space.public_cube import CONCEPTS, QID, Row, is_public_cube, read_public_cube, slug
+from culturekit.builders.space.public_cube import CONCEPTS, QID, Row, is_public_cube, read_public_cube
+from culturekit.builders.space.space_ids import OF_A_LIST, id_of
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import countries
 from culturekit.records.schemas import CSPACE, DROPS
@@ -113,7 +114,7 @@ def artifact_in(row: Row, called: Mapping[str, Place]) -> dict[str, Any] | str:
         return f"id {stated!r} is no item of Wikidata: expected such as Q13276, or none"
     qid = stated if QID.match(stated) else None
     return {
-        "artifact_id": stated or f"LLM:{slug(name)}",
+        "artifact_id": qid or id_of(stated, name),
         "qid": qid,
         "name": name,
         "concept": CONCEPTS.get(concept.casefold(), concept.casefold()),
@@ -121,7 +122,7 @@ def artifact_in(row: Row, called: Mapping[str, Place]) -> dict[str, Any] | str:
         "country": place.iso,
         "country_name": place.name,
         "continent": place.continent,
-        "source": "wikidata" if qid else "llm",
+        "source": OF_A_LIST,
         "popularity": None,
         "popularity_source": None,
         "path": [],

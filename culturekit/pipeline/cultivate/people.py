@@ -95,9 +95,10 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
         )
         run.add(judged(JudgedReads(ValueTables([values]), marks, Files([sample])), options, required=False), JUDGED_BY,
                 variant=metric)  # fmt: skip
-    tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}
-    truth = run.table(AHEAD_TRUTH) if recipe.truthful else None
-    run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), CORRECTED_GAPS)
+    if recipe.has_groups:
+        tables = {metric: run.table(JUDGED_BY, variant=metric) for metric in CORRECTED}
+        truth = run.table(AHEAD_TRUTH) if recipe.truthful else None
+        run.add(gaps_of_scores_stage(tables, truth, recipe.scheme), CORRECTED_GAPS)
 
 
 def follow(recipe: Cultivate, run: Run, marks: Path) -> None:

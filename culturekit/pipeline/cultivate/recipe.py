@@ -12,8 +12,9 @@ from culturekit.config.checks import checked_spec, existing_file, unique_names
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.recipe_parts import BackendSpec, Llm, Model
 from culturekit.defaults import CONFIDENCE, RESAMPLES
-from culturekit.families.ahead import AheadOptions
+from culturekit.families.ahead import AheadOptions, groups_of
 from culturekit.families.family import Confidence, rules_of
+from culturekit.families.meta import ALL
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
@@ -22,12 +23,18 @@ from culturekit.metrics.ahead.composite import Reduce
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cultivate.ground import Ground
-from culturekit.pipeline.steps.scene_score_stages import ALL
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["Cultivate", "People", "Scores", "Tables"]
+
+
+def known_scheme(name: str) -> str:
+    """Accept a scheme that groups countries."""
+    groups_of(name)
+    return name
+
 
 File = Annotated[str, AfterValidator(existing_file)]
 Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
@@ -132,7 +139,9 @@ class Cultivate(AnyRecipe):
     ]
     scores: Scores = Scores()
     people: People | None = None
-    scheme: Annotated[str, Field(description="Scheme that groups countries.")] = "cultivate"
+    scheme: Annotated[str, AfterValidator(known_scheme), Field(description="Scheme that groups countries.")] = (
+        "cultivate"
+    )
     llm: Llm = Llm()
 
     @property
@@ -140,6 +149,15 @@ class Cultivate(AnyRecipe):
         """Whether it is known what all images truly show."""
         backends = [self.real.backend, *(model.backend for model in self.models)]
         return all(parse_spec(spec).name == SCENES for spec in backends)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether its countries are of several groups, between which there can be gaps."""
+        if self.tables is not None:
+            named = pl.read_parquet(self.tables.prompts, columns=["country"])["country"].to_list()
+        else:
+            named = [] if self.ground is None else [*self.ground.countries]
+        return len({group for iso, group in groups_of(self.scheme).items() if iso in named}) > 1
 
     @property
     def prompts(self) -> int:

@@ -176,8 +176,9 @@ def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None
         run.add(ahead(exact, options, like=None if options.quantile is None else run.table(AHEAD)), AHEAD_TRUTH)
     matches = run.table(AHEAD, file="descriptor_matches.parquet")
     run.add(breakdown_stage(run.values_of(AHEAD), matches, run.table(roles.PROMPTS), run.models), BREAKDOWN)
-    options_of_gaps = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
-    run.add(gaps(GapReads(ValueTables([run.values_of(AHEAD)])), options_of_gaps), roles.GAPS)
+    if recipe.has_groups:
+        how = GapOptions(recipe.scheme, confidence=recipe.scores.confidence, seed=recipe.seed)
+        run.add(gaps(GapReads(ValueTables([run.values_of(AHEAD)])), how), roles.GAPS)
 
 
 CULTIVATE = RecipeKind(Cultivate, cultivate, headline)

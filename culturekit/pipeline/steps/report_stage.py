@@ -45,7 +45,7 @@ def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
         return Outcome({"models": len(data.models), "sections": len(data.sections), "bytes": len(page)})
 
     inputs = {stage: run.root / stage for stage in run.stages}
-    return Stage(name, "scene-report", 2, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
+    return Stage(name, "scene-report", 3, write, inputs, {"models": list(run.models)}, packages=("jinja2", "polars"))
 
 
 class RecordedModel(msgspec.Struct):

@@ -1,5 +1,6 @@
 """The stages beside AHEaD: gaps between groups of countries, judged, corrected and true; parts of scores; raters."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.handles.value_files import roles
+from culturekit.families.meta import ALL
 from culturekit.metrics.scoring.ahead_tables import ANSWERED
 from culturekit.metrics.scoring.score_rows import Row, scored
 from culturekit.records.schemas import ANNOTATIONS, DESCRIPTOR_MATCHES, IMAGES, JUDGMENTS, PROMPTS, SCORES, VALUES
@@ -19,9 +21,6 @@ from culturekit.storage.digests import canonical_json
 from culturekit.storage.tables import read_table, write_table
 
 __all__ = ["breakdown_stage", "gaps_of_scores_stage", "grouped_values_stage", "others_stage", "raters_stage"]
-
-ALL = "all"
-"""What stands in the column model where all models that are evaluated are taken together."""
 
 ANYBODY = "one person"
 """Whose ratings stand beside the metrics: those of one person an image; the other people of the image are apart."""
@@ -56,21 +55,20 @@ def gaps_of_scores_stage(
         return Outcome({"scores": len(rows)})
 
     inputs = {**roles("judged", list(judged.values())), **({} if truth is None else {"truth": truth})}
-    return Stage(name, "gaps-of-scores", 1, run, inputs, {"scheme": scheme})
+    return Stage(name, "gaps-of-scores", 2, run, inputs, {"scheme": scheme})
 
 
 def gaps_in(table: pl.DataFrame, labels: str, scheme: str) -> Iterator[Row]:
-    """Subtract the second group of a scheme from the first, for each score that both have."""
-    a, b = sorted(set(country_groups(scheme).values()))[:2]
+    """Subtract each group of a scheme from those before it, for each score that both have."""
+    known = sorted(set(country_groups(scheme).values()))
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in table.filter(pl.col("group").is_in([a, b])).iter_rows(named=True):
+    for row in table.filter(pl.col("group").is_in(known)).iter_rows(named=True):
         about = orjson.loads(row["params"])
         kind = labels or str(about.get("labels", "judged"))
         key = (row["metric"], row["model"], row["benchmark"], row["concept"], kind, about.get("pool"))
         found.setdefault(key, {})[row["group"]] = (row, about)
-    for (metric, model, benchmark, concept, kind, pool), sides in found.items():
-        if sides.keys() != {a, b}:
-            continue
+    pairs = [(key, sides, *pair) for key, sides in found.items() for pair in itertools.combinations(sorted(sides), 2)]
+    for (metric, model, benchmark, concept, kind, pool), sides, a, b in pairs:
         (first, about), (second, _) = sides[a], sides[b]
         value = first["value"] - second["value"]
         low, high = limits(first, second)

@@ -11,6 +11,7 @@ from culturekit.builders.judging.shown_images import ShownImages, requests_about
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import country_files
+from culturekit.kg.world import WORLD
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
@@ -52,13 +53,13 @@ def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, 
         "tag",
         2,
         run,
-        {**roles_of(given), "country-names": shipped(NAMES), **country_files()},
+        {**roles_of(given), "country-names": shipped(NAMES), "world": shipped(WORLD), **country_files()},
         {
             "task": TASK,
             "wording": digest_bytes(geo_tag_wording().encode()),
             **({"sample": asdict(sample)} if sample.images else {}),
         },
-        packages=("msgspec", "pillow", "polars", "pycountry"),
+        packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
     )
     return asking_stage(stage, options.judge, client, unit="images", plan=plan)
 

@@ -19,15 +19,16 @@ __all__ = ["foreign_space_stage", "named_artifacts_stage", "taken_prompts_stage"
 def taken_space_stage(path: Path, *, name: str = "cspace") -> Stage:
     """Take in a cultural space: a table of ours, or a file in the public CUBE layout."""
     inputs = {"published": path, **country_files()}
-    return Stage(name, "take-space", 1, lambda work: import_space(work, path), inputs, packages=("polars",))
+    version = 2 if path.suffix == ".csv" else 1  # ids and source of a list that was typed
+    return Stage(name, "take-space", version, lambda work: import_space(work, path), inputs, packages=("polars",))
 
 
 def foreign_space_stage(path: Path, concept: str, *, name: str = "cspace") -> Stage:
     """Bring somebody else's list of artifacts into our form."""
     inputs = {"published": path, "world": shipped(WORLD), "names": shipped(NAMES), **country_files()}
     return Stage(
-        name, "import-space", 1, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
-        packages=("polars", "pycountry"),
+        name, "import-space", 2, lambda work: import_foreign(work, path, concept), inputs, {"concept": concept},
+        packages=("babel", "polars", "pycountry"),
     )  # fmt: skip
 
 

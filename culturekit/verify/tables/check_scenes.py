@@ -1,5 +1,6 @@
 """Scenes of activities: what a judge's replies say of them, what they truly show, and what people mark, read again."""
 
+import itertools
 import json
 import math
 import unicodedata
@@ -186,21 +187,23 @@ def check_gaps_of_scores(tree: RunTree, stage: FinishedStage, rows: Sequence[dic
         for row in rows:
             ledger.judge(stage.name, row, "not verifiable", "the scores that were subtracted are not here")
         return
-    a, b = (*sorted({key[1] for key in scores if key[1] is not None}), "", "")[:2]
-    expected = {key: (one, scores[key[0], b, *key[2:]]) for key, one in scores.items()
+    groups = {key[1] for key in scores if key[1] is not None}
+    expected = {(key[0], a, b, *key[2:]): (scores[key], scores[key[0], b, *key[2:]])
+                for key in scores for a, b in itertools.combinations(sorted(groups), 2)
                 if key[1] == a and (key[0], b, *key[2:]) in scores}  # fmt: skip
     for row in rows:
         about = row["about"]
         key = (
             about["metric"],
             about["a"],
+            about["b"],
             row["model"],
             row["benchmark"],
             row["concept"],
             about["labels"],
             about["pool"],
         )
-        sides = expected.pop(key, None) if about["b"] == b else None
+        sides = expected.pop(key, None)
         if sides is None or row["metric"] != "group_gap":
             ledger.broken("scores", f"{stage.name}/{SCORES_FILE} row {row['row']}", "is no gap of the scores")
             ledger.judge(stage.name, row, "wrong", HOW)

@@ -46,7 +46,7 @@ def test_three_columns_typed_by_hand_are_a_space_wherever_one_is_taken(tmp_path:
 
 def test_an_item_and_a_subconcept_may_be_stated(tmp_path: Path) -> None:
     space, _ = read_space(written(tmp_path, "id,name,concept,country,subconcept\nQ13276,Jollof,cuisine,NG,dish\n"))
-    assert space.select("artifact_id", "qid", "source", "subconcept").row(0) == ("Q13276", "Q13276", "wikidata", "dish")
+    assert space.select("artifact_id", "qid", "source", "subconcept").row(0) == ("Q13276", "Q13276", "list", "dish")
 
 
 def test_any_country_is_taken_of_which_the_continent_is_said(tmp_path: Path) -> None:

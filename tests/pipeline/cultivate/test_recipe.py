@@ -1,13 +1,19 @@
 """What a recipe `cultivate` is refused for before anything runs."""
 
 from pathlib import Path
+from typing import cast
 
+import polars as pl
 import pytest
 
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.errors import UsageError
+from culturekit.pipeline.cultivate.recipe import Cultivate
+from culturekit.records.schemas import PROMPTS
+from culturekit.storage.tables import write_table
 from tests.conftest import stages_of
+from tests.pipeline.steps.marked_scenes import PROMPT
 
 
 def cultivate(*stated: str) -> AnyRecipe:
@@ -22,6 +28,7 @@ def cultivate(*stated: str) -> AnyRecipe:
         ("models=[{name: all, backend: simulated-scenes}]", "no model can be called all"),
         ("models=[{name: real, backend: simulated-scenes}]", "no model can be called real"),
         ("scores.confidence=95", "less than or equal to 0.9999"),
+        ("scheme=nope", "unknown scheme of country groups"),
     ],
 )
 def test_names_stand_for_one_thing_and_a_confidence_is_a_share(stated: str, said: str) -> None:
@@ -35,3 +42,21 @@ def test_the_truth_is_scored_at_the_threshold_that_was_found(tmp_path: Path, sco
     truth = stages["ahead-truth"]
     assert (truth.inputs["like"].parent.name if like else truth.inputs.get("like")) == like
     assert truth.options["tau"] == (None if like else 0.4)
+
+
+@pytest.mark.parametrize(("countries", "compared"), [("[IR]", False), ("[IR, NG]", False), ("[IR, FR]", True)])
+def test_gaps_are_left_out_before_anything_is_paid_where_there_is_one_group(
+    tmp_path: Path, countries: str, compared: bool
+) -> None:
+    names = {stage.name for stage in stages_of(cultivate(f"ground.countries={countries}"), tmp_path)}
+    assert {"gaps", "corrected-gaps"} <= names if compared else names.isdisjoint({"gaps", "corrected-gaps"})
+    assert {"ahead", "judged-align", "meta", "report"} <= names
+
+
+def test_countries_of_given_prompts_decide_too(tmp_path: Path) -> None:
+    path = write_table(tmp_path, PROMPTS, pl.DataFrame(
+        [{"prompt_id": iso, "country": iso, "text": "A photo of wrestling.", **PROMPT} for iso in ("IR", "NG")],
+        schema=PROMPTS.schema,
+    ))  # fmt: skip
+    given = f"tables={{prompts: {path}, descriptors: {path}, stereotypes: {path}}}"
+    assert not cast(Cultivate, cultivate("ground=null", given)).has_groups

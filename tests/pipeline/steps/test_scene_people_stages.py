@@ -10,6 +10,7 @@ from culturekit.pipeline.steps.scene_score_stages import gaps_of_scores_stage, g
 from culturekit.records.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.storage.manifest import read_manifest
 from culturekit.storage.tables import read_table
+from culturekit.verify.verify_run import verify_run
 from tests.pipeline.steps.marked_scenes import OFFERED, Rows, blank, made, marked, saved, scores_row
 
 ALL: dict[str, Sequence[Any]] = {"shown": [("samovar", "gondola")] * 3, "relevant": [("samovar", "hand drums")] * 3}
@@ -148,6 +149,21 @@ def gap_rows(root: Path) -> pl.DataFrame:
     ])  # fmt: skip
     folder = made(gaps_of_scores_stage({"align": judged}, truth, "cultivate"), root / "gaps")
     return read_table(folder / "scores.parquet", SCORES)
+
+
+def test_each_pair_of_groups_has_a_gap_that_is_verified(tmp_path: Path) -> None:
+    judged = saved(tmp_path / "judged", SCORES, [
+        scores_row("align", group=group, value=value)
+        for group, value in (("Europe", 0.5), ("Asia", 0.75), ("Oceania", 0.25))
+    ])  # fmt: skip
+    folder = made(gaps_of_scores_stage({"align": judged}, None, "un-m49-region"), tmp_path / "gaps")
+    found = read_table(folder / "scores.parquet", SCORES).sort("group")
+    assert found.select("group", "value").rows() == [
+        ("Asia - Europe", 0.25), ("Asia - Oceania", 0.5), ("Europe - Oceania", 0.25),
+    ]  # fmt: skip
+    answer = verify_run(folder)
+    assert [one.verdict for one in answer.verdicts] == ["verified"] * 3
+    assert answer.findings == ()
 
 
 def test_gaps_of_scores_are_judged_corrected_and_true(tmp_path: Path) -> None:
