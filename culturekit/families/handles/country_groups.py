@@ -48,7 +48,7 @@ def country_groups(scheme: str, given: Path | Groups | None = None) -> Groups:
             f"there is no scheme {scheme!r} of country groups",
             where="" if given is None else str(given),
             expected=" or ".join(sorted(schemes)),
-            hint="Give a file with --groups." if given is None else "",
+            hint="A scheme of your own comes from a file: --groups of `culturekit score`." if given is None else "",
         )
     return schemes[scheme]
 
