@@ -71,6 +71,7 @@ def asking_each(
     run: Callable[[Work, Client | FreeClient], Outcome],
     llm: LlmOptions,
     name: str,
+    version: int = 1,
     ahead: bool = False,
     options: Mapping[str, object] = NO_OPTIONS,
 ) -> Stage:
@@ -85,7 +86,7 @@ def asking_each(
     stage = Stage(
         name,
         kind,
-        1,
+        version,
         lambda work: run(work, client),
         {**roles_of(given), **country_files()},
         {"task": task, "wording": digest_bytes(instructions.encode()), **options},

@@ -30,7 +30,7 @@ REPLY_TOKENS = 2048
 AT_MOST = 20
 MOST_READ = 200
 LONGEST_TEXT = 8_000
-MOST_WORDS = 8
+MOST_WORDS, MOST_LETTERS = 8, 120
 MENTIONED = "ok"
 
 
@@ -101,7 +101,7 @@ class Section:
         """Say why an activity is not taken; empty where it is."""
         if each.category not in self.row["categories"]:
             return "not a category that was asked for"
-        if not folded(each.name) or len(each.name.split()) > MOST_WORDS:
+        if not folded(each.name) or len(each.name.split()) > MOST_WORDS or len(each.name) > MOST_LETTERS:
             return "not a name"
         return "the quote is not in the text" if find_quote(self.row["text"], each.quote) is None else ""
 

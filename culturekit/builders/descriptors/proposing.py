@@ -11,7 +11,7 @@ from pydantic import Field
 
 from culturekit.builders.asked_rows import AskedRows, sifted
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
-from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.builders.descriptors.tokens import LONGEST, read_descriptor, token_problem
 from culturekit.builders.wordings import wording
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
@@ -32,7 +32,7 @@ MOST_READ = 200
 class AskedDescriptor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A descriptor as a model is asked for it."""
 
-    token: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
     style: Literal["traditional", "modern", "neutral"]
     necessity: Literal["necessary", "optional"]
 
