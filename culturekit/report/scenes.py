@@ -122,4 +122,4 @@ def not_corrected(run: RunFolders) -> Iterator[str]:
         for reason, count in run.manifest(scene_roles.JUDGED_BY, variant=name).drops.items():
             yield f"{name.upper()}, {count} {reason}."
     if variants:
-        yield "FAITH is not corrected."
+        yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."

@@ -36,6 +36,13 @@ def test_align_and_hal_are_those_of_what_most_people_tick(tmp_path: Path) -> Non
     assert marks_of(marked(tmp_path, ALL)) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
 
 
+def test_faith_is_made_of_marks_and_of_the_rating_of_exaggeration(tmp_path: Path) -> None:
+    """2 of 1 to 5 is 0.25."""
+    table = read_table(marked(tmp_path, ALL) / "annotations.parquet", ANNOTATIONS)
+    own = table.filter(item_id="i-IR", criterion="faith_marked")["value"].to_list()
+    assert own == pytest.approx([(0.25 + 0.75 + 0.75) / 3] * 3)
+
+
 def test_one_of_three_decides_nothing(tmp_path: Path) -> None:
     ticks = {**ALL, "shown": [("samovar", "gondola"), ("samovar", "gondola"), ("samovar", "gondola", "silk sari")]}
     assert marks_of(marked(tmp_path, ticks))["align_marked"] == [0.25] * 3
@@ -47,6 +54,16 @@ def test_what_is_not_listed_is_wrong_where_most_name_it(tmp_path: Path) -> None:
     found = marks_of(marked(tmp_path, {**ALL, "other": named}))
     assert found["hal_marked"] == pytest.approx([(2 / 3 + 0) / 2] * 3)
     assert found["align_marked"] == [0.25] * 3
+
+
+def test_what_is_named_by_another_name_of_its_kind_counts_and_without_a_kind_is_counted(tmp_path: Path) -> None:
+    references = {"objects": ("samovar", "hand drums"), "background": ("bazaar",)}
+    named = ["setting: palm tree;", "Background: palm tree; a tall building", "fez"]
+    folder = marked(tmp_path, {**ALL, "other": named}, references=references)
+    assert marks_of(folder)["hal_marked"] == [(0.5 + 1) / 2] * 3
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.drops["things that people name without a kind"] == 2 * 2
 
 
 def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
