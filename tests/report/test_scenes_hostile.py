@@ -9,7 +9,7 @@ from culturekit.report.inert import inert
 from culturekit.report.provenance import StageLine
 from culturekit.report.scene_matrix import matrix_picture
 from culturekit.report.scene_tables import Cell, Grid, Section
-from culturekit.report.scenes import ScenePage, render_scenes
+from culturekit.report.scenes import SectionPage, render_sections
 from tests.report.hostile import DIRECTIONS, ELEMENTS, hostile_texts
 
 TEXTS = [*ELEMENTS, *DIRECTIONS, "line\nline\r\nline", "a\0b", "Z" * 10_000, *hostile_texts()[::9]]
@@ -42,8 +42,10 @@ def page(text: str) -> str:
     picture = matrix_picture([text, "other"], {(text, "other"): 0.5})
     section = Section("models", text, text, (grid,), picture)
     stage = StageLine(text, text, "0" * 64, {text: text}, {text: 3}, {text: 2}, {text: 1})
-    data = ScenePage((text, text), 4, (text,), (text,), (text,), (section,), (stage,), {"culturekit": text})
-    return render_scenes(data)
+    data = SectionPage(
+        text, (text, text), 4, (text,), (text,), (text,), (section,), (stage,), (text,), {"culturekit": text}
+    )
+    return render_sections(data)
 
 
 PLAIN = Seen(page("plain"))

@@ -1,6 +1,6 @@
 """The stages from seed captions of a culture to many, to a sample of them, to translations and objects."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
-from culturekit.pipeline.asking_stage import AskPlan, asking_each, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
 from culturekit.records.schemas import DROPS
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand, Typed
@@ -195,13 +195,15 @@ def asked_of_captions(
     """Give a stage that asks a model about each caption; without a model it is as it was."""
     if spec is None or given.captions is None:
         return stage
-    path, columns = given.captions, given.columns
+    path, columns, client = given.captions, given.columns, CLIENTS.make(spec)
 
-    def requests() -> Iterator[Request]:
-        return map(request, read_captions(path, columns)[0].iter_rows(named=True))
+    def plan(out: Path, _: object) -> AskPlan:
+        every = list(map(request, read_captions(path, columns)[0].iter_rows(named=True)))
+        cost = cost_of(client, every, out, batch=llm.batch)
+        return AskPlan(client.model, "captions", len(every), 0, len(every), cost)
 
     stage = replace(stage, options={**stage.options, "wording": digest_bytes(wording(words).encode())})
-    return asking_each(stage, spec, CLIENTS.make(spec), unit="captions", requests=requests, llm=llm)
+    return asking_stage(stage, spec, client, unit="captions", plan=plan)
 
 
 EXPAND_CAPTIONS = AskingCommand(
