@@ -36,7 +36,7 @@ from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.llm.client import Image, Request
 from culturekit.pipeline.cultivate.people import CORRECTED
 from culturekit.pipeline.steps.index_stages import embed_stage
-from culturekit.pipeline.steps.scene_people_stages import answers_of, scene_items_stage, write_marks
+from culturekit.pipeline.steps.scene_people_stages import SCALE, answers_of, scene_items_stage, write_marks
 from culturekit.pipeline.steps.scene_score_stages import gaps_in, grouped_values_stage
 from culturekit.pipeline.steps.scene_stages import candidates, said_of
 from culturekit.records.schemas import (
@@ -253,7 +253,7 @@ def compared(root: Path, scored: Mapping[str, Any], sample: pl.DataFrame) -> lis
     }
     for metric in METRICS:
         criterion = CORRECTED[metric]
-        low, high = (1.0, 5.0) if criterion == metric else (None, None)
+        low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(criterion, None, None, low, high, (metric,), "countries")
         answered = score_judged(values, marks, sample, options=options, required=False)
         found = answered.scores

@@ -101,6 +101,23 @@ def sdxl() -> Any:
     )  # fmt: skip
 
 
+def sd() -> Any:
+    """Make a Stable Diffusion 1: one text encoder."""
+    from diffusers import DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+
+    tokenizer = clip_tokenizer()
+    denoiser = UNet2DConditionModel(
+        block_out_channels=(8, 16), layers_per_block=1, sample_size=32, in_channels=4, out_channels=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        attention_head_dim=2, cross_attention_dim=WIDTH, norm_num_groups=8,
+    )  # fmt: skip
+    return StableDiffusionPipeline(
+        unet=denoiser, vae=decoder(4), scheduler=DDIMScheduler(), tokenizer=tokenizer,
+        text_encoder=clip_encoder(tokenizer, projected=False), safety_checker=None, feature_extractor=None,
+        requires_safety_checker=False,
+    )  # fmt: skip
+
+
 def refiner() -> Any:
     """Make the refiner of an SDXL: one text encoder, and a score for beauty."""
     from diffusers import EulerDiscreteScheduler, StableDiffusionXLImg2ImgPipeline
@@ -196,7 +213,7 @@ def qwen() -> Any:
 
 
 KINDS: Mapping[str, Callable[[], Any]] = {
-    "flux": flux, "qwen": qwen, "sd3": sd3, "sdxl": sdxl, "sdxl-refiner": refiner,
+    "flux": flux, "qwen": qwen, "sd": sd, "sd3": sd3, "sdxl": sdxl, "sdxl-refiner": refiner,
 }  # fmt: skip
 
 

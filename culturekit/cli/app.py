@@ -52,6 +52,7 @@ COMMANDS = {
     "questions": at("questions_commands:questions_app"),
     "select": CommandAt("culturekit.pipeline.steps.pair_stages:SELECT"),
     "select export": CommandAt("culturekit.pipeline.steps.pair_stages:EXPORT"),
+    "finetune": at("finetune_command:finetune", "--pairs pairs --model diffusers:sdxl-base --size 1024 --out tuned"),
     "references choose": CommandAt("culturekit.pipeline.steps.reference_stages:CHOOSE"),
     "activities": at("activities_commands:activities_app"),
     "descriptors": at("descriptors_commands:descriptors_app"),

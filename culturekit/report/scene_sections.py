@@ -72,7 +72,7 @@ def gaps(run: RunFolders) -> Section | None:
             (Cell(model), Cell(METRICS[metric]),
              *(looked_up(table, group=pair, model=model, of_metric=metric, labels=label) for label in kinds))
             for model in run.models
-            for metric in ("align", "hal", "exag")
+            for metric in ("align", "hal", "exag", "faith")
         ))
         for pair in table["group"].unique().sort()
     )  # fmt: skip

@@ -36,7 +36,7 @@ CONTRACT = {
     "judge", "tag",
     "questions build", "questions ask", "vqascore",
     "weights convert", "quality", "verify", "doctor", "plugins",
-    "init", "select", "select export",
+    "init", "finetune", "select", "select export",
     "activities read", "activities extract", "activities merge", "activities prompts",
     "descriptors propose", "descriptors refine", "descriptors stereotypes", "descriptors import", "descriptors export",
     "captions expand", "captions sample", "captions stats",

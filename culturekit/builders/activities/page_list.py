@@ -13,7 +13,15 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities.categories import LOOKED_FOR
-from culturekit.builders.activities.pages import LARGEST_PAGE, Page, WikiReply, read_html, read_wikitext
+from culturekit.builders.activities.pages import (
+    LARGEST_PAGE,
+    Page,
+    WikiReply,
+    decoded,
+    html_charset,
+    read_html,
+    read_wikitext,
+)
 from culturekit.builders.popularity_pageviews import KeptAnswers
 from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.kg.countries import country
@@ -29,7 +37,8 @@ from culturekit.storage.yaml_source import read_yaml
 __all__ = ["ListedPage", "PageOptions", "files_of", "read_list", "read_pages"]
 
 AGENT = "culturekit"
-WITHOUT_RULES = {404: "", 410: ""} | dict.fromkeys((401, 403), "User-agent: *\nDisallow: /")
+WITHOUT_RULES = {404: b"", 410: b""} | dict.fromkeys((401, 403), b"User-agent: *\nDisallow: /")
+HTML = (".html", ".htm")
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 
 
@@ -109,12 +118,17 @@ def read_pages(work: Work, path: Path, options: PageOptions) -> Outcome:
     listed = read_list(path)
     fetching = Fetching(options, options.cache or work.scratch / "pages")
     work.progress.begin(len(listed), "pages")
-    rows: list[dict[str, Any]] = []
+    found: dict[tuple[str, int], dict[str, Any]] = {}
     for page in listed:
         country(page.country)
-        rows += sections_of(page, path.parent, fetching)
+        for row in sections_of(page, path.parent, fetching):
+            first = found.setdefault((row["page_id"], row["number"]), row)
+            first["categories"] = list(dict.fromkeys((*first["categories"], *row["categories"])))
+            if {**row, "categories": first["categories"]} != first:
+                told = [f"{name} {first[name]!r} and {row[name]!r}" for name in row if row[name] != first[name]]
+                raise UsageError("a page is listed twice, and not as the same", where=str(path), found=", ".join(told))
         work.progress.advance(1)
-    table = pl.DataFrame(rows, schema=PAGES.schema).unique(PAGES.key, keep="first", maintain_order=True)
+    table = pl.DataFrame(list(found.values()), schema=PAGES.schema)
     write_table(work.out, PAGES, table)
     return Outcome({"listed": len(listed), "pages": table.height}, {}, {"fetched": fetching.fetched})
 
@@ -125,17 +139,17 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
         place = folder / page.file
         if place.stat().st_size > LARGEST_PAGE:
             raise UsageError("a page is too large", where=str(place), expected=f"up to {LARGEST_PAGE:,} bytes")
-        text, url, where = place.read_text(encoding="utf-8"), page.url, str(place)
-        kind = place.suffix
+        raw, kind, url, where = place.read_bytes(), place.suffix, page.url, str(place)
+        text = decoded(raw, html_charset(raw) if kind in HTML else "", where=where)
     else:
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
         kind = ".json" if page.source == "wikipedia" else ".html"
     read, revision = read_as(kind, text, page, where)
-    wanted = {name.casefold() for name in page.sections}
+    wanted = wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
     for number, (section, body) in enumerate(read.sections, start=1):
-        if not wanted or section.casefold() in wanted:
+        if section.casefold() in wanted:
             yield {
                 "page_id": digest([page.country, url or page.title or (page.file and page.file.name), sha256])[:16],
                 "number": number,
@@ -151,10 +165,24 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
             }
 
 
+def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
+    """Give the headings that are read, all where none is named; one that does not stand there is refused."""
+    there = {section.casefold(): section for section, _ in read.sections}
+    missing = [name for name in page.sections if name.casefold() not in there]
+    if missing:
+        raise UsageError(
+            f"no text of this page stands under {', '.join(map(repr, missing))}",
+            where=where,
+            expected="some of " + ", ".join(repr(name[:60]) for name in [*there.values()][:20]),
+            hint="Mend `sections:` in the list of pages.",
+        )
+    return {name.casefold() for name in page.sections} or set(there)
+
+
 def read_as(kind: str, text: str, page: ListedPage, where: str) -> tuple[Page, str | None]:
     """Read a page by the kind of its file, and say its revision."""
     match kind:
-        case ".html" | ".htm":
+        case kind if kind in HTML:
             return read_html(text, where=where), page.revision
         case ".wikitext" | ".wiki":
             return read_wikitext(page.title or Path(where).stem, text, where=where), page.revision
@@ -201,7 +229,7 @@ class Fetching:
                 expected="a file: in the list, or --contact YOU@EXAMPLE.ORG",
             )
         check_contact(self.options.contact)
-        text = self.text(url) if page.source == "cultural-atlas" else self.source(url).text(url, kinds=("json",))
+        text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1
@@ -215,28 +243,36 @@ class Fetching:
         query = {"action": "parse", **which, "prop": "wikitext|revid", "format": "json", "formatversion": "2"}
         return f"{self.options.wikipedia}?{urlencode(query, quote_via=quote)}"
 
+    def answer(self, url: str) -> str:
+        """Ask the Action API."""
+        return decoded(self.source(url).page(url, kinds=("json",)).body, "", where=url)
+
     def text(self, url: str) -> str:
         """Fetch a page that robots may read."""
-        rules = self.rules(url)
+        self.check_robots(url)
+        reply = self.source(url).page(url, kinds=("html",), check=self.check_robots)
+        return decoded(reply.body, reply.charset or html_charset(reply.body), where=url)
+
+    def check_robots(self, url: str) -> None:
+        """Refuse a page that robots may not read, and ask its site as slowly as it asks to be asked."""
+        rules, source = self.rules(url), self.source(url)
         if not rules.can_fetch(AGENT, url):
             raise UpstreamUnavailable(
                 "robots.txt of this site asks programs not to read this page",
                 where=url,
                 hint="Save the page by hand and name it with file: in the list.",
             )
-        source = self.source(url)
         delay = rules.crawl_delay(AGENT)
         if delay:
             source.per_second = min(source.per_second, 1 / float(delay))
-        return source.text(url, kinds=("html",))
 
     def rules(self, url: str) -> urllib.robotparser.RobotFileParser:
         """Read what a site lets robots read: all where it has no robots.txt, nothing where it hides it."""
         home = urlunsplit((*urlsplit(url)[:2], "", "", ""))
         if home not in self.robots:
             rules = urllib.robotparser.RobotFileParser()
-            text = self.source(url).text(f"{home}/robots.txt", kinds=("text",), instead=WITHOUT_RULES)
-            rules.parse(text.splitlines())
+            reply = self.source(url).page(f"{home}/robots.txt", kinds=("text",), instead=WITHOUT_RULES)
+            rules.parse(reply.body.decode("utf-8", "replace").splitlines())
             self.robots[home] = rules
         return self.robots[home]
 

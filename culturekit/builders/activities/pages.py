@@ -1,5 +1,7 @@
 """Pages about countries as sections of text: HTML by selectolax, wikitext by mwparserfromhell; no script is run."""
 
+import codecs
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.registry import needing
 
-__all__ = ["LARGEST_PAGE", "Page", "WikiReply", "read_html", "read_wikitext"]
+__all__ = ["LARGEST_PAGE", "Page", "WikiReply", "decoded", "html_charset", "read_html", "read_wikitext"]
 
 LARGEST_PAGE = 5_000_000
 LONGEST_SECTION = 6_000
@@ -23,6 +25,15 @@ HEADINGS = {"h1", "h2", "h3", "h4"}
 BLOCKS = {"p", "li", "dt", "dd", "td", "th", "blockquote"}
 LEAD = "lead"
 ENDS = {"references", "external links", "see also", "further reading", "notes", "bibliography"}
+
+DECLARES = re.compile(rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+DECLARED_WITHIN = 1_024
+"""Bytes at the beginning of a page of HTML in which it says what letters it is written in."""
+
+CHARSETS = re.compile(r"utf-8|cp(874|125\d)|iso8859-\d+|tis-620|koi8-[rtu]|(shift_jis|euc_jp|euc_kr|big5|gb)\w*")
+"""Codecs that pages are read by: those for letters of languages, and none of those that Python has for other ends."""
+
+AS_BROWSERS_DO = {"ascii": "cp1252", "iso8859-1": "cp1252"}
 FILE_LINK = re.compile(r"^\s*(file|image|category)\s*:", re.IGNORECASE)
 
 
@@ -46,6 +57,31 @@ class WikiReply(msgspec.Struct, frozen=True):
     """A reply to `action=parse&prop=wikitext|revid`, in format version 2."""
 
     parse: WikiPage | None = None
+
+
+def html_charset(raw: bytes) -> str:
+    """Give what letters a page of HTML says that it is written in; empty where it says nothing."""
+    said = DECLARES.search(raw[:DECLARED_WITHIN])
+    return "" if said is None else said[1].decode("ascii", "replace")
+
+
+def decoded(raw: bytes, charset: str, *, where: str) -> str:
+    """Read the text of a page by its mark, by what it is said to be written in, or as UTF-8."""
+    wanted = "utf-8-sig" if raw.startswith(codecs.BOM_UTF8) or not charset else charset
+    try:
+        name = codecs.lookup(wanted).name
+        name = AS_BROWSERS_DO.get(name, name)
+        if CHARSETS.fullmatch(name.removesuffix("-sig")) is None:
+            raise LookupError(f"no letters are read as {charset!r}")
+        return io.StringIO(raw.decode(name), newline=None).read()
+    except (LookupError, UnicodeDecodeError) as error:
+        raise UsageError(
+            "the letters of this page cannot be read",
+            where=where,
+            expected=f"{charset}, as it is declared" if charset else "UTF-8, or a page that declares its charset",
+            found=str(error),
+            hint="Save the page as UTF-8.",
+        ) from error
 
 
 def read_html(html: str, *, where: str) -> Page:

@@ -14,7 +14,7 @@ from culturekit.generation.diffusion.diffusers_folder import PipelineFolder, cus
 from culturekit.generation.diffusion.diffusers_options import Options
 from culturekit.torch_places import needed_package
 
-__all__ = ["Loaded", "defaults_of", "denoiser_of", "float32_vae", "load", "pipeline_class", "quiet"]
+__all__ = ["Loaded", "defaults_of", "denoiser_of", "float32_vae", "load", "loaded", "pipeline_class", "quiet"]
 
 DENOISERS = ("transformer", "unet", "prior", "transformer_2")
 

@@ -5,15 +5,16 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.message import Message
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import SplitResult, urljoin
 
 import msgspec
 
 from culturekit.errors import UpstreamUnavailable
 from culturekit.kg.web.pinned_connection import connect_to, retry_after
-from culturekit.kg.web.public_address import check_url, names_this_machine
+from culturekit.kg.web.public_address import address_of, check_url, names_this_machine
 from culturekit.version import VERSION
 
 __all__ = ["PoliteSource"]
@@ -28,7 +29,7 @@ PASSING = {429, 500, 502, 503, 504}
 MOVED = {301, 302, 303, 307, 308}
 KEPT = "What was answered is kept: run the same command again and it goes on from there."
 
-NOTHING: Mapping[int, str] = MappingProxyType({})
+NOTHING: Mapping[int, bytes] = MappingProxyType({})
 
 Answer = TypeVar("Answer")
 
@@ -40,6 +41,21 @@ class Passing(Exception):
         """Keep the reason for the last message."""
         super().__init__(problem)
         self.wait = wait
+
+
+class Reply(NamedTuple):
+    """A reply: its status, its kind as the server names it, and its body."""
+
+    status: int
+    kind: str
+    body: bytes
+
+    @property
+    def charset(self) -> str:
+        """The letters that the server says the body is written in; empty where it says nothing."""
+        message = Message()
+        message["Content-Type"] = self.kind
+        return message.get_content_charset("")
 
 
 @dataclass(slots=True)
@@ -70,27 +86,43 @@ class PoliteSource:
         """Answer a GET below the base URL; `missing` stands for what the service does not know (404)."""
         url = f"{self.base.rstrip('/')}/{path}" if path and not path.startswith("?") else f"{self.base}{path}"
 
-        def read(status: int, body: bytes) -> Answer:
-            return missing if status == 404 and missing is not None else self.read(status, body, answer)
+        def read(reply: Reply) -> Answer:
+            return missing if reply.status == 404 and missing is not None else self.read(reply, answer)
 
         return self.tried(url, read, ("json",))
 
-    def text(self, url: str, *, kinds: tuple[str, ...], instead: Mapping[int, str] = NOTHING) -> str:
-        """Give a page as text, where it is of one of some kinds; `instead` stands for answers of a status."""
+    def page(
+        self,
+        url: str,
+        *,
+        kinds: tuple[str, ...],
+        instead: Mapping[int, bytes] = NOTHING,
+        check: Callable[[str], object] = check_url,
+    ) -> Reply:
+        """Give a page of one of some kinds; `instead` stands for answers of a status.
 
-        def read(status: int, body: bytes) -> str:
-            if status in instead:
-                return instead[status]
-            self.check_status(status, body)
-            return body.decode("utf-8", "replace")
+        Wherever the page has moved, `check` is asked first whether that may be read too.
+        """
 
-        return self.tried(url, read, kinds)
+        def read(reply: Reply) -> Reply:
+            if reply.status in instead:
+                return reply._replace(body=instead[reply.status])
+            self.check_status(reply)
+            return reply
 
-    def tried(self, url: str, read: Callable[[int, bytes], Answer], kinds: tuple[str, ...]) -> Answer:
+        return self.tried(url, read, kinds, check)
+
+    def tried(
+        self,
+        url: str,
+        read: Callable[[Reply], Answer],
+        kinds: tuple[str, ...],
+        check: Callable[[str], object] = check_url,
+    ) -> Answer:
         """Ask until an answer comes that can be read, or it has been tried often enough."""
         for attempt in range(1, TRIES + 1):
             try:
-                return read(*self.follow(url, kinds))
+                return read(self.follow(url, kinds, check))
             except Passing as failure:
                 wait = float(2 ** (attempt - 1)) if failure.wait is None else failure.wait
                 if attempt == TRIES or wait > LONGEST_WAIT:
@@ -104,23 +136,23 @@ class PoliteSource:
                 self.pause(wait)
         raise AssertionError("unreachable")
 
-    def read(self, status: int, body: bytes, answer: type[Answer]) -> Answer:
+    def read(self, reply: Reply, answer: type[Answer]) -> Answer:
         """Read the body of a good reply."""
-        self.check_status(status, body)
+        self.check_status(reply)
         try:
-            return msgspec.json.decode(body, type=answer)
+            return msgspec.json.decode(reply.body, type=answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Passing(f"the reply is not what the service documents ({error})") from error
 
-    def check_status(self, status: int, body: bytes) -> None:
+    def check_status(self, reply: Reply) -> None:
         """Say of a reply that is not good that it was refused."""
-        if status != 200:
-            said = " ".join(body[:2000].decode("utf-8", "replace").split())[:300]
+        if reply.status != 200:
+            said = " ".join(reply.body[:2000].decode("utf-8", "replace").split())[:300]
             raise UpstreamUnavailable(
-                f"the service refused (HTTP {status})", where=self.base, found=said, hint=self.hint
+                f"the service refused (HTTP {reply.status})", where=self.base, found=said, hint=self.hint
             )
 
-    def follow(self, url: str, kinds: tuple[str, ...]) -> tuple[int, bytes]:
+    def follow(self, url: str, kinds: tuple[str, ...], check: Callable[[str], object]) -> Reply:
         """Send a GET, wherever the page has moved: elsewhere only to a public address, and without secrets."""
         at, home = url, origin(check_url(url))
         for _ in range(MAX_REDIRECTS + 1):
@@ -129,12 +161,16 @@ class PoliteSource:
             if status in PASSING:
                 raise Passing(f"HTTP {status}", retry_after(headers.get("Retry-After", "")))
             if status not in MOVED:
-                check_kind(status, headers.get("Content-Type", ""), kinds)
-                return status, body
+                kind = headers.get("Content-Type", "")
+                check_kind(status, kind, kinds)
+                return Reply(status, kind, body)
             location = headers.get("Location", "")
             target = urljoin(at, location)
             if not location or (at.startswith("https:") and not target.startswith("https:")):
                 raise UpstreamUnavailable("the service redirects to nowhere safe", where=self.base, found=location)
+            if origin(moved := check_url(target)) != home:
+                address_of(moved, may_be_here=False)
+            check(target)
             at = target
         raise UpstreamUnavailable("the service redirects again and again", where=self.base)
 

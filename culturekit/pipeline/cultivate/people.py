@@ -19,7 +19,13 @@ from culturekit.pipeline.steps.annotate_stages import (
     import_stage,
     rated_sample_stage,
 )
-from culturekit.pipeline.steps.scene_people_stages import MARKED, marks_stage, scene_items_stage, simulated_marks_stage
+from culturekit.pipeline.steps.scene_people_stages import (
+    MARKED,
+    SCALE,
+    marks_stage,
+    scene_items_stage,
+    simulated_marks_stage,
+)
 from culturekit.pipeline.steps.scene_score_stages import (
     gaps_of_scores_stage,
     grouped_values_stage,
@@ -89,7 +95,7 @@ def corrected(recipe: Cultivate, run: Run, marks: Path, sample: Path) -> None:
     """Put scores and gaps right by what people marked."""
     values = run.add(grouped_values_stage(run.values_of(AHEAD), recipe.scheme, tuple(CORRECTED)), BY_GROUP)
     for metric, criterion in CORRECTED.items():
-        low, high = (1.0, 5.0) if criterion == metric else (None, None)
+        low, high = SCALE if criterion == metric else (None, None)
         options = JudgedOptions(
             criterion, None, None, low, high, (metric,), "countries", confidence=recipe.scores.confidence
         )

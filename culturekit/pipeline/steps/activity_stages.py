@@ -55,7 +55,7 @@ def pages_stage(given: PagesRead, options: PageOptions = NO_OPTIONS, *, name: st
     return Stage(
         name,
         "read-pages",
-        1,
+        2,
         lambda work: read_pages(work, given.pages, options),
         {**roles_of(given), **(files_of(given.pages) if given.pages.is_file() else {}), **country_files()},
         {"wikipedia": options.wikipedia} if given.pages.is_file() and any_fetched(given.pages) else {},

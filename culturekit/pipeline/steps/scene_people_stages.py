@@ -17,8 +17,9 @@ from culturekit.builders.simulated.scene_answers import scene_answers
 from culturekit.families.ahead import PhraseVectors, how_scored, image_scores
 from culturekit.families.handles.value_files import roles
 from culturekit.kg.countries import countries
+from culturekit.metrics.ahead.composite import faithfulness
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
-from culturekit.metrics.ahead.dimensions import DIMENSIONS
+from culturekit.metrics.ahead.dimensions import DIMENSIONS, dimension_name
 from culturekit.metrics.ahead.matching import normalise_phrase
 from culturekit.metrics.corrected.audit_gates import refuse_disagreement
 from culturekit.metrics.scoring.ahead_cells import compare_images
@@ -38,10 +39,13 @@ from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.storage.tables import read_table, write_table
 
-__all__ = ["MARKED", "marks_stage", "scene_items_stage", "simulated_marks_stage"]
+__all__ = ["MARKED", "SCALE", "marks_stage", "scene_items_stage", "simulated_marks_stage"]
 
-MARKED = {"align": "align_marked", "hal": "hal_marked"}
-"""What follows from the phrases that people tick, by the metric that it puts right."""
+MARKED = {"align": "align_marked", "hal": "hal_marked", "faith": "faith_marked"}
+"""What follows from the phrases that people tick, by the metric that it puts right; of FAITH their rating is a part."""
+
+SCALE = (1.0, 5.0)
+"""The ends of the form's scales: where people rate what a metric says from 0 to 1."""
 
 ARTICLE = "^(?:a|an|the|some) "
 """What phrases may begin with that are the same to people, who are to tick each thing once."""
@@ -136,7 +140,7 @@ def marks_stage(
     def run(work: Work) -> Outcome:
         return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
 
-    return Stage(name, "scene-marks", 2, run, {**inputs, **vectors.files("phrases")})
+    return Stage(name, "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
 
 
 def write_marks(
@@ -148,7 +152,7 @@ def write_marks(
     tau: float,
     aggregate: Aggregate,
 ) -> Outcome:
-    """Write people's ratings with two criteria more, `align_marked` and `hal_marked`, from 0 to 1.
+    """Write people's ratings with three criteria more, from 0 to 1: what MARKED names.
 
     What an image shows is what most of those say who read along, of the pool that the form asks: people of its
     country. Each of them stands for it, so that whether people agree is looked at here, tick by tick.
@@ -165,16 +169,21 @@ def write_marks(
         "answers of people of other countries": table.height - at_home.height,
         "answers of people who did not read along": at_home.height - careful.height,
     })  # fmt: skip
-    found = described_images(images, references, said_by_people(ticked, placed), has=None, left_out=left_out)
+    shown = said_by_people(ticked, placed, left_out)
+    found = described_images(images, references, shown, has=DIMENSIONS, left_out=left_out)
     vectors, ids = phrases.vectors()
-    counted = with_others(compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked))
-    per_image = image_scores(counted, aggregate)
-    values = per_image.rename({**MARKED, "image_id": "item_id"}).unpivot(
-        list(MARKED.values()), index="item_id", variable_name="criterion", value_name="value"
+    counted = with_others(
+        compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked, left_out)
     )
-    people = careful.filter(criterion=REQUIRED).drop("criterion", "value", "choice", "text")
-    nothing = pl.lit(None, pl.String)
-    own = values.join(people, on="item_id").with_columns(choice=nothing, text=nothing)
+    per_image = image_scores(counted, aggregate).rename({"image_id": "item_id"})
+    (low, high), nothing = SCALE, pl.lit(None, pl.String)
+    rated = careful.filter(criterion="exag").with_columns(exag=(pl.col("value") - low) / (high - low))
+    people = rated.drop("criterion", "value").with_columns(choice=nothing, text=nothing)
+    said = per_image.join(people, on="item_id")
+    faith = faithfulness(*(said[name].to_numpy() for name in ("align", "hal", "exag")))
+    own = said.with_columns(faith=np.asarray(faith)).rename(MARKED).unpivot(
+        list(MARKED.values()), index=people.drop("exag").columns, variable_name="criterion", value_name="value"
+    )  # fmt: skip
     ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
     columns = list(ANNOTATIONS.schema)
     write_table(work.out, ANNOTATIONS, pl.concat([ratings.select(columns), own.select(columns)]))
@@ -197,17 +206,24 @@ def ticks(careful: pl.DataFrame, about: pl.DataFrame, question: str) -> pl.DataF
     return every.with_columns(pl.col("value").fill_null(0.0))
 
 
-def others_of(careful: pl.DataFrame, ticked: pl.DataFrame) -> pl.DataFrame:
+def others_of(careful: pl.DataFrame, ticked: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
     """Count what most people of an image name besides the list, by kind: what is not listed is asked for by nothing."""
     people = ticked.group_by("item_id").agg(people=pl.col("annotator").n_unique())
     said = careful.filter(pl.col("criterion") == OTHER).drop_nulls("text").select("item_id", "annotator", "text")
-    things = said.with_columns(pl.col("text").str.split(";")).explode("text")
+    things = said.with_columns(pl.col("text").str.strip_chars("; ").str.split(";")).explode("text")
     parts = things.select("item_id", "annotator", part=pl.col("text").str.split_exact(":", 1)).unnest("part")
-    named = parts.drop_nulls().select(
-        "item_id", "annotator", dimension=pl.col("field_0").str.strip_chars().str.to_lowercase(),
-        phrase=pl.col("field_1").map_elements(normalise_phrase, return_dtype=pl.String),
-    )  # fmt: skip
-    most = named.unique().group_by("item_id", "dimension", "phrase").len().join(people, on="item_id")
+    written = [pl.col(name).map_elements(function, return_dtype=pl.String)
+               for name, function in (("field_0", dimension_name), ("field_1", normalise_phrase))]  # fmt: skip
+    named = parts.with_columns(dimension=written[0], phrase=written[1])
+    known = named.filter(pl.col("dimension").is_in(DIMENSIONS), pl.col("phrase").is_not_null())
+    left_out["things that people name without a kind"] += named.height - known.height
+    most = (
+        known.select("item_id", "annotator", "dimension", "phrase")
+        .unique()
+        .group_by("item_id", "dimension", "phrase")
+        .len()
+        .join(people, on="item_id")
+    )
     taken = most.filter(pl.col("len") > HALF * pl.col("people"))
     return taken.group_by("dimension", image_id="item_id").agg(others=pl.len().cast(pl.Int64))
 
@@ -242,10 +258,11 @@ def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFram
     return rows.select(list(SCORES.schema))
 
 
-def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame) -> pl.DataFrame:
+def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
     """Write the phrases that most people tick as judgments; an image of which they tick none says so."""
     listed = placed.select("image_id", "prompt_id", "descriptors", "dimensions").explode("descriptors", "dimensions")
     most = ticked.group_by(image_id="item_id", descriptors="token").agg(pl.col("value").mean())
+    left_out["ticks of just half of the people, which do not count"] += most.filter(value=HALF).height
     said = listed.join(most.filter(pl.col("value") > HALF), on=["image_id", "descriptors"], how="semi")
     rows = pl.concat(
         [

@@ -25,5 +25,6 @@ EXPORTED = declare(
 )
 """Every picture that was exported, with its caption; `path` is that in the folder, or in the shard `a.tar/b`."""
 
-TRAINING = declare("training", key="step", columns="step u32, loss f64, gradient f64")
-"""Every step of a training: the loss of its batch, and the length of its gradient before that was cut."""
+TRAINING = declare("training", key="step", columns="step u32, loss f64?, gradient f64?, probe f64?")
+"""Every step of a training: the loss of its batch, and the length of its gradient before that was cut. `probe` is the
+loss on the same pairs with the same noise, before the first step and at checkpoints."""

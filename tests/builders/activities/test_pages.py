@@ -1,13 +1,16 @@
 """Pages of our own in the shapes of CulturalAtlas and Wikipedia: saved, and served on loopback."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from culturekit.builders.activities import page_list
 from culturekit.builders.activities.page_list import PageOptions, read_list, read_pages
 from culturekit.builders.activities.pages import read_html, read_wikitext
 from culturekit.errors import ConfigError, UpstreamUnavailable, UsageError
+from culturekit.kg.web.polite_source import PoliteSource
 from culturekit.records.schemas import PAGES
 from culturekit.records.work import Work
 from culturekit.storage.tables import read_table
@@ -116,6 +119,76 @@ def test_a_list_says_all_its_mistakes_at_once(tmp_path: Path) -> None:
         read_list(listed(tmp_path, "source: cultural-atlas, country: IR, title: Iran"))
 
 
+def saved(work: Work, folder: Path, html: bytes, *changes: str) -> list[dict[str, object]]:
+    """Read one page of HTML, listed as often as there are changes."""
+    (folder / "page.html").write_bytes(html)
+    entries = [f"source: cultural-atlas, country: IR, file: page.html{change}" for change in changes or ("",)]
+    read_pages(work, listed(folder, *entries), PageOptions())
+    return read_table(work.out / "pages.parquet", PAGES).to_dicts()
+
+
+LATIN = "<h1>Fran\xe7ais</h1><h2>F\xeates</h2><p>La f\xeate \u201cdes vendanges\u201d.</p>"
+
+
+@pytest.mark.parametrize(
+    ("declares", "codec"),
+    [
+        ('<meta charset="iso-8859-1">', "cp1252"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">', "cp1252"),
+        ("<meta charset=gb18030>", "gb18030"),
+        ("", "utf-8"),
+        ("", "utf-8-sig"),
+        ("<meta charset=latin1>", "utf-8-sig"),
+    ],
+)
+def test_a_page_is_read_in_the_letters_that_it_declares(work: Work, tmp_path: Path, declares: str, codec: str) -> None:
+    (row,) = saved(work, tmp_path, (declares + LATIN).encode(codec))
+    assert (row["title"], row["section"], row["text"]) == ("Français", "Fêtes", "La fête “des vendanges”.")
+
+
+@pytest.mark.parametrize(
+    ("declares", "says"),
+    [
+        ("", r"page\.html: the letters of this page cannot be read; expected UTF-8, or .*0xe7 in position 8.*Save"),
+        ("<meta charset=utf-8>", "expected utf-8, as it is declared, found .*0xe7"),
+        ("<meta charset=klingon>", "unknown encoding: klingon"),
+        ("<meta charset=unicode_escape>", "no letters are read as 'unicode_escape'"),
+        ("<meta charset=rot13>", "no letters are read as 'rot13'"),
+    ],
+)
+def test_letters_that_cannot_be_read_are_refused(work: Work, tmp_path: Path, declares: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        saved(work, tmp_path, (declares + LATIN).encode("cp1252"))
+
+
+def test_a_heading_that_does_not_stand_there_is_refused(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        saved(work, tmp_path, ATLAS.encode(), ", sections: [greetings, Religoin]")
+    assert "'Religoin'" in str(raised.value)
+    assert "some of 'lead', 'Greetings', 'Religion'" in str(raised.value)
+    assert "page.html" in str(raised.value)
+
+
+def test_a_page_that_is_listed_twice_is_looked_through_for_both(work: Work, tmp_path: Path) -> None:
+    twice = (", categories: [games, dances]", ", sections: [Religion], categories: [dances, religious]")
+    rows = saved(work, tmp_path, ATLAS.encode(), *twice)
+    assert [(row["section"], row["categories"]) for row in rows] == [
+        ("lead", ["games", "dances"]),
+        ("Greetings", ["games", "dances"]),
+        ("Religion", ["games", "dances", "religious"]),
+    ]
+    with pytest.raises(UsageError, match="a page is listed twice, and not as the same; found revision '1' and '2'"):
+        saved(work, tmp_path, ATLAS.encode(), ", revision: 1", ", revision: 2")
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Wait for nothing, and tell how long it would have been."""
+    waited: list[float] = []
+    monkeypatch.setattr(page_list, "PoliteSource", partial(PoliteSource, pause=waited.append, clock=lambda: 0.0))
+    return waited
+
+
 def site(path: str) -> Said:
     html = {"Content-Type": "text/html; charset=utf-8"}
     if path == "/robots.txt":
@@ -132,9 +205,10 @@ def fetch(work: Work, server: Answering, folder: Path, place: str, *, contact: s
     read_pages(work, listed(folder, *entries, "source: wikipedia, country: IN, title: Games of India"), options)
 
 
-def test_pages_are_fetched_once_as_robots_allow(work: Work, tmp_path: Path) -> None:
+def test_pages_are_fetched_once_as_robots_allow(work: Work, tmp_path: Path, waits: list[float]) -> None:
     with answering(site) as server:
         fetch(work, server, tmp_path, "/iran")
+        assert waits[0] == 4.0, "as robots.txt asks"
         table = read_table(work.out / "pages.parquet", PAGES)
         fetch(work, server, tmp_path, "/iran")
     assert [path.partition("?")[0] for path in server.paths()] == ["/robots.txt", "/iran", "/w/api.php"]
@@ -145,6 +219,7 @@ def test_pages_are_fetched_once_as_robots_allow(work: Work, tmp_path: Path) -> N
     assert table.filter(source="cultural-atlas")["url"][0] == f"{server.url}/iran"
 
 
+@pytest.mark.usefixtures("waits")
 def test_pages_that_robots_may_not_read_are_not_asked_for(work: Work, tmp_path: Path) -> None:
     with answering(site) as server:
         with pytest.raises(UpstreamUnavailable, match=r"robots\.txt of this site asks programs not to read this page"):
@@ -158,11 +233,79 @@ def test_pages_that_robots_may_not_read_are_not_asked_for(work: Work, tmp_path: 
         fetch(work, server, tmp_path, "/iran")
 
 
+@pytest.mark.usefixtures("waits")
 def test_a_site_without_robots_txt_lets_its_pages_be_read(work: Work, tmp_path: Path) -> None:
     gone = Said(404, b"not here", {"Content-Type": "text/html"})
     with answering(lambda path: gone if path == "/robots.txt" else site(path)) as server:
         fetch(work, server, tmp_path, "/iran")
     assert "/iran" in server.paths()
+
+
+def moved(to: str) -> Said:
+    return Said(302, b"", {"Location": to})
+
+
+@pytest.mark.usefixtures("waits")
+@pytest.mark.parametrize("to", ["/private/iran", "/elsewhere"])
+def test_robots_are_asked_of_where_a_page_has_moved_too(work: Work, tmp_path: Path, to: str) -> None:
+    turns = {"/iran": moved(to), "/elsewhere": moved("/private/iran")}
+    with answering(lambda path: turns.get(path) or site(path)) as server:
+        with pytest.raises(UpstreamUnavailable, match=r"private/iran: robots\.txt of this site asks programs not"):
+            fetch(work, server, tmp_path, "/iran")
+        assert "/private/iran" not in server.paths()
+
+
+@pytest.mark.usefixtures("waits")
+@pytest.mark.parametrize(
+    "to", ["http://169.254.169.254/latest", "http://127.0.0.1:9/", "http://[::1]:9/", "http://10.1.1.1"]
+)
+def test_a_page_that_leads_to_an_address_of_this_network_is_not_followed(work: Work, tmp_path: Path, to: str) -> None:
+    with answering(lambda path: moved(to) if path == "/iran" else site(path)) as server:
+        with pytest.raises(UsageError, match="not on the public internet, and is not asked"):
+            fetch(work, server, tmp_path, "/iran")
+        assert server.paths() == ["/robots.txt", "/iran"]
+    with answering(lambda path: moved(to)) as server, pytest.raises(UsageError, match="not on the public internet"):
+        fetch(work, server, tmp_path, "/iran")
+
+
+@pytest.mark.usefixtures("waits")
+def test_a_page_of_300_megabytes_is_not_read_to_its_end(work: Work, tmp_path: Path) -> None:
+    html = {"Content-Type": "text/html"}
+    large = Said(200, b"<p>x</p>" * 800_000, html, length=300_000_000)
+    with answering(lambda path: large if path == "/iran" else site(path)) as server:
+        with pytest.raises(UpstreamUnavailable, match="the reply is too large; expected 5,000,000 bytes"):
+            fetch(work, server, tmp_path, "/iran")
+        assert server.paths() == ["/robots.txt", "/iran"], "it is asked for once"
+    assert not (work.out / "pages.parquet").exists()
+
+
+@pytest.mark.usefixtures("waits")
+@pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/json"])
+def test_a_page_of_another_kind_is_no_page(work: Work, tmp_path: Path, kind: str) -> None:
+    other = Said(200, ATLAS.encode(), {"Content-Type": kind})
+    with (
+        answering(lambda path: other if path == "/iran" else site(path)) as server,
+        pytest.raises(UpstreamUnavailable, match=f"the reply is {kind}, not HTML"),
+    ):
+        fetch(work, server, tmp_path, "/iran")
+
+
+@pytest.mark.usefixtures("waits")
+def test_a_fetched_page_is_read_in_the_letters_that_its_server_declares(work: Work, tmp_path: Path) -> None:
+    body = ('<meta charset="utf-8">' + LATIN).encode("cp1252")
+    latin = Said(200, body, {"Content-Type": "text/html; charset=ISO-8859-1"})
+    with answering(lambda path: latin if path == "/iran" else site(path)) as server:
+        fetch(work, server, tmp_path, "/iran")
+    titles = read_table(work.out / "pages.parquet", PAGES).filter(source="cultural-atlas")["title"].to_list()
+    assert titles == ["Français"]
+    unsaid = Said(200, LATIN.encode("cp1252"), {"Content-Type": "text/html"})
+    other = tmp_path / "other"
+    other.mkdir()
+    with (
+        answering(lambda path: unsaid if path == "/iran" else site(path)) as server,
+        pytest.raises(UsageError, match="the letters of this page cannot be read"),
+    ):
+        fetch(work, server, other, "/iran")
 
 
 def test_nothing_is_fetched_unless_somebody_says_who_asks(work: Work, tmp_path: Path) -> None:

@@ -36,6 +36,13 @@ def test_align_and_hal_are_those_of_what_most_people_tick(tmp_path: Path) -> Non
     assert marks_of(marked(tmp_path, ALL)) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
 
 
+def test_faith_is_made_of_marks_and_of_the_rating_of_exaggeration(tmp_path: Path) -> None:
+    """2 of 1 to 5 is 0.25."""
+    table = read_table(marked(tmp_path, ALL) / "annotations.parquet", ANNOTATIONS)
+    own = table.filter(item_id="i-IR", criterion="faith_marked")["value"].to_list()
+    assert own == pytest.approx([(0.25 + 0.75 + 0.75) / 3] * 3)
+
+
 def test_one_of_three_decides_nothing(tmp_path: Path) -> None:
     ticks = {**ALL, "shown": [("samovar", "gondola"), ("samovar", "gondola"), ("samovar", "gondola", "silk sari")]}
     assert marks_of(marked(tmp_path, ticks))["align_marked"] == [0.25] * 3
@@ -49,10 +56,28 @@ def test_what_is_not_listed_is_wrong_where_most_name_it(tmp_path: Path) -> None:
     assert found["align_marked"] == [0.25] * 3
 
 
+def test_what_is_named_by_another_name_of_its_kind_counts_and_without_a_kind_is_counted(tmp_path: Path) -> None:
+    references = {"objects": ("samovar", "hand drums"), "background": ("bazaar",)}
+    named = ["setting: palm tree;", "Background: palm tree; a tall building", "fez"]
+    folder = marked(tmp_path, {**ALL, "other": named}, references=references)
+    assert marks_of(folder)["hal_marked"] == [(0.5 + 1) / 2] * 3
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.drops["things that people name without a kind"] == 2 * 2
+
+
 def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
     ticks = {**ALL, "shown": [("samovar",), ("samovar",), OFFERED]}
     found = marks_of(marked(tmp_path, ticks, flags=["too-fast"]))
     assert found == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
+
+
+def test_what_just_half_of_the_people_tick_is_counted_as_not_shown(tmp_path: Path) -> None:
+    folder = marked(tmp_path, {**ALL, "shown": [("samovar", "gondola"), ("samovar",), ()]}, flags=["too-fast"])
+    assert marks_of(folder) == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.drops["ticks of just half of the people, which do not count"] == 2
 
 
 def test_where_somebody_was_found_is_no_reason_to_leave_them_out(tmp_path: Path) -> None:
@@ -119,6 +144,14 @@ def test_a_phrase_that_two_dimensions_ask_for_is_shown_in_both(tmp_path: Path) -
     items = read_table(tmp_path / "items/scene_items.parquet", SCENE_ITEMS).filter(item_id="i-IR").row(0, named=True)
     offered = list(zip(items["descriptors"], items["dimensions"], strict=True))
     assert [kind for token, kind in offered if token == "samovar"] == ["attire", "objects"]
+
+
+def test_what_the_extractor_is_not_asked_for_is_no_part_of_marks_either(tmp_path: Path) -> None:
+    references = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",), "people": ("beret",)}
+    folder = marked(tmp_path, ALL, references=references)
+    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+    answer = verify_run(folder)
+    assert answer.findings == ()
 
 
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""`culturekit finetune`: an adapter for a diffusion pipeline, trained on chosen pairs."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from culturekit.cli.options import AsJson, Out, Wait
+from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.stages import run_one, stoppable
+from culturekit.generation.finetuning.training_pairs import pairs_in
+from culturekit.generation.finetuning.tuning_plan import TuningOptions, plan_tuning
+from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of
+
+__all__ = ["finetune"]
+
+
+def finetune(
+    given: FinetuneReads,
+    out: Out,
+    options: TuningOptions,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what it would take; nothing is trained.")] = False,
+    pilot: Annotated[bool, typer.Option("--pilot", help="Take two steps, and say what all would take.")] = False,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a LoRA adapter of Stable Diffusion or SDXL on pairs; `generate` draws with it by `?lora=FOLDER`."""
+    if not (plan or pilot):
+        run_one(finetune_stage(given, options), out, wait=wait, as_json=as_json)
+        return
+    found = plan_tuning(options, len(pairs_in(given.pairs)))
+    if pilot:
+        from culturekit.pipeline.workers.local_engine import LocalEngine
+
+        with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
+            found = pilot_of(given, options, out, engine=engine, progress=progress, wait=wait)
+    if as_json:
+        print(json.dumps(asdict(found)))
+        return
+    for line in found.lines():
+        print(line)

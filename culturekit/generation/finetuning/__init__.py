@@ -1,0 +1,1 @@
+"""Adapters for diffusion pipelines, trained here on pairs of captions and images."""

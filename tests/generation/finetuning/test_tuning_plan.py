@@ -1,0 +1,94 @@
+"""What is refused before anything is loaded; torch is not needed."""
+
+import json
+import math
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from culturekit.cli.app import app
+from culturekit.errors import UsageError
+from culturekit.generation.finetuning.training_pairs import pairs_in
+from culturekit.generation.finetuning.tuning_plan import TuningOptions, pipeline_of
+
+
+def asked(tmp_path: Path, model: str, *more: object) -> str:
+    words = ["finetune", "--pairs", tmp_path, "--model", model, "--out", tmp_path / "tuned", *more]
+    result = CliRunner().invoke(app, [*map(str, words)])
+    assert result.exit_code != 0
+    return f"{result.output}{result.exception}"
+
+
+@pytest.mark.parametrize("model", ["simulated", "diffusers:x?steps=3", "diffusers:x?lora=y", "embedded"])
+def test_only_a_pipeline_with_what_says_how_it_is_loaded_is_trained(tmp_path: Path, model: str) -> None:
+    assert "diffusers:FOLDER with no option but device, dtype, revision, variant" in asked(tmp_path, model)
+
+
+def test_a_pipeline_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model_index.json").write_text('{"_class_name": "FluxPipeline"}')
+    with pytest.raises(UsageError, match="cannot be trained here"):
+        pipeline_of(TuningOptions(f"diffusers:{tmp_path}"))
+
+
+def saved(path: Path, shapes: dict[str, list[int]]) -> None:
+    """Write a safetensors file of zeros, by its format."""
+    entries, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * math.prod(shape)
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    header = json.dumps(entries).encode()
+    path.parent.mkdir()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(end))
+
+
+def test_the_plan_reads_headers_alone(tmp_path: Path) -> None:
+    index = {"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "U"], "vae": ["diffusers", "V"]}
+    (tmp_path / "model_index.json").write_text(json.dumps(index))
+    layers = {
+        "a.attn1.to_q.weight": [4, 6],
+        "a.attn2.to_out.0.weight": [4, 8],
+        "a.attn1.to_q.bias": [4],
+        "b.weight": [9],
+    }
+    saved(tmp_path / "unet/diffusion_pytorch_model.safetensors", layers)
+    saved(tmp_path / "vae/diffusion_pytorch_model.safetensors", {"d.attn.to_q.weight": [5, 5]})
+    (tmp_path / "metadata.jsonl").write_text('{"file_name": "a.png", "text": "a"}\n' * 4)
+    words = ["finetune", "--pairs", tmp_path, "--out", tmp_path / "tuned", "--rank", 3, "--steps", 10, "--batch", 2]
+    model = f"diffusers:{tmp_path}?dtype=float16"
+    done = CliRunner().invoke(app, [*map(str, words), "--model", model, "--plan", "--json"])
+    assert json.loads(done.stdout) == {
+        "steps": 10, "pairs": 4, "passes": 5.0, "learned": 3 * (10 + 12), "state_bytes": 16 * 66,
+        "weights_bytes": 2 * (24 + 32 + 4 + 9) + 4 * 25, "seconds": None, "peak_bytes": None,
+    }  # fmt: skip
+    done = CliRunner().invoke(app, [*map(str, words), "--model", model, "--plan"])
+    assert done.stdout.splitlines()[:2] == ["10 steps: 5 passes over 4 pairs", "66 numbers are learned"]
+    assert not (tmp_path / "tuned").exists()
+
+
+def test_sides_are_whole_eights(tmp_path: Path) -> None:
+    assert "a side of 20 pixels" in asked(tmp_path, "diffusers:x", "--size", 20)
+
+
+@pytest.mark.parametrize("package", ["torch", "peft", "diffusers"])
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / "model_index.json").write_text('{"_class_name": "StableDiffusionPipeline"}')
+    (tmp_path / "metadata.jsonl").write_text('{"file_name": "a.png", "text": "a"}\n')
+    said = asked(tmp_path, f"diffusers:{tmp_path}")
+    assert "pip install -c constraints.txt 'culturekit[embed,generate]'" in said
+
+
+@pytest.mark.parametrize("row", ["{", "[]", {"file_name": "a.png"}, {"file_name": "a.png", "text": " "}, {"text": "a"}])
+def test_a_line_that_is_no_pair_is_named(tmp_path: Path, row: Any) -> None:
+    line = row if isinstance(row, str) else json.dumps(row)
+    (tmp_path / "metadata.jsonl").write_text(f'{{"file_name": "a.png", "text": "a"}}\n{line}\n')
+    with pytest.raises(UsageError, match="line 2: a line is no pair"):
+        pairs_in(tmp_path)
+    with pytest.raises(UsageError, match="there are no pairs to train on"):
+        pairs_in(tmp_path / "elsewhere")
