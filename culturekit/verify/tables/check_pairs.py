@@ -3,8 +3,6 @@
 import hashlib
 import json
 import tarfile
-from collections import defaultdict
-from collections.abc import Mapping
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -28,45 +26,45 @@ def check_selected(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     if source is None:
         ledger.note("pairs", stage.name, "the values that it ranks are not here")
         return
-    terms: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in pl.read_parquet(source).iter_rows(named=True):
-        if row["metric"] in {"c3_text", "c3_image", "c3_object"}:
-            terms[row["item"]][row["metric"][3:]] = row["value"]
+    rows = pl.read_parquet(source).filter(pl.col("metric").is_in(["c3_text", "c3_image", "c3_object"]))
+    terms = rows.pivot("metric", index="item", values="value").sort("item")
     table = pl.read_parquet(stage.folder / "selected.parquet")
     for strategy in stage.manifest.options["strategies"]:
-        stated = {row.pop("item"): row for row in table.filter(strategy=strategy).iter_rows(named=True)}
-        if stated.keys() != terms.keys():
-            ledger.broken("pairs", where, f"{strategy} ranks others", expected=len(terms), found=len(stated))
+        stated = table.filter(strategy=strategy).sort("item")
+        if not stated["item"].equals(terms["item"]):
+            ledger.broken("pairs", where, f"{strategy} ranks others", expected=terms.height, found=stated.height)
             continue
         expected = ranked_anew(strategy, terms, stage)
-        for item, row in stated.items():
-            if any(row[name] != value for name, value in expected[item].items()):
-                ledger.broken("pairs", where, f"{strategy} puts {item!r} elsewhere", expected=expected[item], found=row)
-            ledger.count("pairs ranked anew")
+        if not stated["reason"].is_null().equals(stated["kept"]):
+            ledger.broken("pairs", where, f"{strategy} leaves out pairs without a reason, or keeps pairs with one")
+        for name in expected.columns:
+            pairs = zip(terms["item"], expected[name].to_list(), stated[name].to_list(), strict=True)
+            for item, told, found in filter(lambda each: each[1] != each[2], pairs):
+                ledger.broken("pairs", where, f"the {name} of {item!r} by {strategy}", expected=told, found=found)
+        ledger.count("pairs ranked anew", terms.height)
 
 
-def ranked_anew(
-    strategy: str, terms: Mapping[str, Mapping[str, float | None]], stage: FinishedStage
-) -> dict[str, dict[str, Any]]:
+def ranked_anew(strategy: str, terms: pl.DataFrame, stage: FinishedStage) -> pl.DataFrame:
     """Say of each item what it is ranked by, where it stands, and whether it is kept."""
-    options, items = stage.manifest.options, sorted(terms)
-    drawn = np.random.default_rng(stage.manifest.seeds["draws"]).random(len(items)).tolist()
-    values: dict[str, float | None] = dict(zip(items, drawn, strict=True))
-    missing: dict[str, list[str]] = {item: [] for item in items}
-    if strategy != "random":
-        for item in items:
-            found = {term: terms[item].get(term) for term in USES[strategy].split()}
-            there = [value for value in found.values() if value is not None]
-            values[item] = fsum(there) if there else None
-            missing[item] = [term for term, value in found.items() if value is None]
-    out = {item for item in items if values[item] is None or (missing[item] and options["missing"] == "leave-out")}
-    order = sorted((item for item in items if item not in out), key=lambda item: (-(values[item] or 0.0), item))
-    ranks = {item: rank for rank, item in enumerate(order, start=1)}
-    return {
-        item: {"rank": ranks.get(item), "value": values[item], "missing": missing[item],
-               "kept": ranks.get(item, options["keep"] + 1) <= options["keep"]}
-        for item in items
-    }  # fmt: skip
+    options, uses = stage.manifest.options, USES.get(strategy, "").split()
+    cells = terms.select(f"c3_{term}" for term in uses).rows() if uses else []
+    values = [fsum(there) if (there := [one for one in row if one is not None]) else None for row in cells]
+    drawn = np.random.default_rng(stage.manifest.seeds["draws"]).random(terms.height).tolist()
+    missing = [";".join(term for term, one in zip(uses, row, strict=True) if one is None) for row in cells]
+    table = pl.DataFrame({
+        "item": terms["item"], "value": pl.Series(values if uses else drawn, dtype=pl.Float64),
+        "missing": missing if uses else [""] * terms.height,
+    })  # fmt: skip
+    out = (pl.col("missing") != "") & (options["missing"] == "leave-out")
+    order = table.filter(pl.col("value").is_not_null() & ~out).sort("value", "item", descending=[True, False])
+    table = table.join(order.select("item").with_row_index("rank", offset=1), on="item", how="left").sort("item")
+    kept = (pl.col("rank") <= options["keep"]).fill_null(False)
+    lists = (
+        pl.when(pl.col("missing") == "")
+        .then(pl.lit([], pl.List(pl.String)))
+        .otherwise(pl.col("missing").str.split(";"))
+    )
+    return table.select("rank", "value", lists.alias("missing"), kept.alias("kept"))
 
 
 def check_exported(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:

@@ -105,7 +105,7 @@ def test_a_walk_of_another_kind_gives_the_same_order(tmp_path: Path) -> None:
         assert table.filter(kept=True, strategy=strategy).sort("rank")["item"].to_list() == best
 
 
-@pytest.mark.parametrize("how", ["rank", "value", "kept", "missing", "row"])
+@pytest.mark.parametrize("how", ["rank", "value", "kept", "missing", "reason", "row"])
 def test_a_verification_ranks_anew(tmp_path: Path, how: str) -> None:
     stage = select_stage(SelectReads(values_of(tmp_path, SOME)), SelectOptions(keep=2, strategies=ALL))
     run = done(stage, tmp_path / "selected")
@@ -116,6 +116,7 @@ def test_a_verification_ranks_anew(tmp_path: Path, how: str) -> None:
         "rank": pl.when(first).then(pl.col("rank") + 40).otherwise("rank").alias("rank"),
         "value": (pl.col("value") + pl.when(first).then(1e-9).otherwise(0)).alias("value"),
         "kept": pl.when(first).then(~pl.col("kept")).otherwise("kept").alias("kept"),
+        "reason": pl.lit(None, pl.String).alias("reason"),
         "missing": pl.when(first).then(pl.lit(["image"])).otherwise("missing").alias("missing"),
     }
     change_table(
