@@ -114,9 +114,12 @@ def ranked(who: str, first: Sequence[str]) -> str:
 
 
 def not_corrected(run: RunFolders) -> Iterator[str]:
-    """Say why there are no gaps, and why scores that people could have put right were not."""
+    """Say why there are no gaps, what of people's answers did not count, and which scores they did not put right."""
     if not run.has(roles.GAPS):
         yield "Gaps are left out: all countries are of one group of the scheme, or of none."
+    if run.has(scene_roles.MARKS):
+        for reason, count in run.manifest(scene_roles.MARKS).drops.items():
+            yield f"People's marks: {count:,} {reason}."
     variants = run.variants(scene_roles.JUDGED_BY)
     for name in variants:
         for reason, count in run.manifest(scene_roles.JUDGED_BY, variant=name).drops.items():

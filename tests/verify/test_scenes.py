@@ -39,7 +39,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made(extract_stage(ExtractReads(table), JUDGE), root / "extracted")
     made(likert_stage(RateReads(table, prompts), JUDGE), root / "likert")
     made(stereotype_scores_stage(StereotypeReads(table, prompts, stereotypes), JUDGE), root / "stereotyped")
-    marked(root / "people", ALL, flags=["recruitment:prolific"], change=blank("i-FR"))
+    named = ["setting: a bazaar; attire: fez", "attire: fez", "fez"]
+    marked(root / "people", {**ALL, "other": named}, flags=["recruitment:prolific"], change=blank("i-FR"))
     gap_rows(root / "groups")
     matches = saved(root / "matches", DESCRIPTOR_MATCHES, [
         {"model": "m", "prompt_id": f"p-{iso}", "dimension": kind, "side": "reference",
@@ -66,6 +67,7 @@ def test_what_was_not_touched_is_verified(finished: Path) -> None:
     assert [broken(answer) for answer in answers.values()] == [[]] * 7
     read = [answers[place].checked["replies about scenes read again"] for place in places[:3]]
     assert read == [4 * 5, 4 * 3, 2 * 2 + 2 * 1]
+    assert answers["people/marks"].checked["marks counted again"] == 2 * 3 * (3 + 3)
     assert answers["truth"].checked["scenes held against what was drawn"] == 4
     verdicts = [verdict.verdict for place in places[4:] for verdict in answers[place].verdicts]
     assert verdicts == ["verified"] * (6 + 2 * 4 + 2 * 3)
@@ -88,6 +90,13 @@ def of_task(task: str, column: str, value: object) -> Callable[[pl.DataFrame], p
     )
 
 
+def of_question(criterion: str, value: float) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    return lambda table: table.with_columns(
+        pl.when(pl.col("criterion") == criterion).then(pl.lit(value)).otherwise(pl.col("value")).alias("value")
+    )
+
+
+MARKED = "is not what people marked"
 SAID = "is not what its reply says"
 DRAWN = "is not what was drawn"
 RELEVANT = "is not what the tables give"
@@ -110,6 +119,11 @@ TAMPERED: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "what matters to people": ("people/marks/scores", first("value", 0.9), RELEVANT),
     "how many people were asked": ("people/marks/scores", first("n", 99), RELEVANT),
     "a country of people's left out": ("people/marks/scores", without_first, "a country is missing"),
+    "what an image shows to people": ("people/marks/annotations", of_question("align_marked", 0.9), MARKED),
+    "what is wrong to people": ("people/marks/annotations", of_question("hal_marked", 0.9), MARKED),
+    "faith made of marks": ("people/marks/annotations", of_question("faith_marked", 0.9), MARKED),
+    "a rating taken over": ("people/marks/annotations", of_question("exag", 5.0), MARKED),
+    "a mark left out": ("people/marks/annotations", lambda table: table.head(-1), MARKED),
     "a score of a dimension": ("breakdown/scores", first("value", 0.3), RELEVANT),
     "the prompts of a category": ("breakdown/scores", first("n", 99), RELEVANT),
     "the dimension of a score": (

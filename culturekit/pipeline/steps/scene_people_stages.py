@@ -140,7 +140,7 @@ def marks_stage(
     def run(work: Work) -> Outcome:
         return write_marks(work, annotations, items, descriptors, vectors, *how_scored(scores))
 
-    return Stage(name, "scene-marks", 3, run, {**inputs, **vectors.files("phrases")})
+    return Stage(name, "scene-marks", 4, run, {**inputs, **vectors.files("phrases")})
 
 
 def write_marks(
@@ -169,7 +169,8 @@ def write_marks(
         "answers of people of other countries": table.height - at_home.height,
         "answers of people who did not read along": at_home.height - careful.height,
     })  # fmt: skip
-    found = described_images(images, references, said_by_people(ticked, placed), has=None, left_out=left_out)
+    shown = said_by_people(ticked, placed, left_out)
+    found = described_images(images, references, shown, has=DIMENSIONS, left_out=left_out)
     vectors, ids = phrases.vectors()
     counted = with_others(
         compare_images(found, np.asarray(vectors), ids).counted(tau), others_of(careful, ticked, left_out)
@@ -257,10 +258,11 @@ def accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFram
     return rows.select(list(SCORES.schema))
 
 
-def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame) -> pl.DataFrame:
+def said_by_people(ticked: pl.DataFrame, placed: pl.DataFrame, left_out: Counter[str]) -> pl.DataFrame:
     """Write the phrases that most people tick as judgments; an image of which they tick none says so."""
     listed = placed.select("image_id", "prompt_id", "descriptors", "dimensions").explode("descriptors", "dimensions")
     most = ticked.group_by(image_id="item_id", descriptors="token").agg(pl.col("value").mean())
+    left_out["ticks of just half of the people, which do not count"] += most.filter(value=HALF).height
     said = listed.join(most.filter(pl.col("value") > HALF), on=["image_id", "descriptors"], how="semi")
     rows = pl.concat(
         [

@@ -22,8 +22,9 @@ from culturekit.verify.scores.spread_scores import check_spread
 from culturekit.verify.scores.stability import check_stability
 from culturekit.verify.scores.value_means import check_means, check_nothing_known
 from culturekit.verify.scores.within_scores import check_within
+from culturekit.verify.tables.check_marks import check_marks
 from culturekit.verify.tables.check_routes import check_routes
-from culturekit.verify.tables.check_scenes import check_breakdown, check_gaps_of_scores, check_marks
+from culturekit.verify.tables.check_scenes import check_breakdown, check_gaps_of_scores
 
 __all__ = ["BY_MEANS", "SCORE_CHECKS", "check_scores"]
 

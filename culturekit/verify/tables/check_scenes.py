@@ -13,12 +13,11 @@ import polars as pl
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
-from culturekit.verify.scores.people_answers import RECRUITMENT
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row
 from culturekit.verify.tables.check_judged import check_judged
 from culturekit.verify.tables.stored_replies import ANSWERED, answer_in
 
-__all__ = ["check_breakdown", "check_gaps_of_scores", "check_marks", "check_scene_replies", "check_scene_truth"]
+__all__ = ["check_breakdown", "check_gaps_of_scores", "check_scene_replies", "check_scene_truth"]
 
 TABLE = "judgments.parquet"
 NOTHING = frozenset(("", "none", "nothing", "n/a"))
@@ -112,36 +111,6 @@ def check_scene_truth(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> No
             )  # fmt: skip
     for image_id in sorted(said):
         ledger.broken("truth", f"{stage.name}/{TABLE} ({image_id})", "is no image of those")
-
-
-def check_marks(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:
-    """Recompute which share of the references of each country people find relevant."""
-    paths = [tree.source(stage, role) for role in ("annotations", "items", "descriptors")]
-    if None in paths:
-        for row in rows:
-            ledger.judge(stage.name, row, "not verifiable", "the answers are not here")
-        return
-    answers, items, references = (pl.read_parquet(path).to_dicts() for path in paths if path is not None)
-    offered = {item["item_id"]: item for item in items}
-    asked = {(one["prompt_id"], bare(one["token"])) for one in references}
-    read_along = [
-        one for one in answers if one["in_region"] and all(flag.startswith(RECRUITMENT) for flag in one["flags"])
-    ]
-    said = {(one["item_id"], one["annotator"], one["criterion"]): one["value"] for one in read_along}
-    marks: dict[str | None, list[float]] = defaultdict(list)
-    for item, annotator, question in said:
-        if question == "faith" and item in offered:  # who filled in the form; what they ticked is 1, the rest 0
-            about = offered[item]
-            for phrase in {phrase for phrase in about["descriptors"] if (about["prompt_id"], phrase) in asked}:
-                for country in (about["country"], None):
-                    marks[country].append(said.get((item, annotator, f"relevant/{phrase}"), 0.0))
-    how = "from the answers: the share of references that are marked as relevant"
-    for row in rows:
-        own = marks.pop(row["country"], [])
-        value = math.fsum(own) / len(own) if own else math.nan
-        compare_row(stage.name, row, Answer(value, math.nan, math.nan), len(own), how, ledger)
-    for country in marks:
-        ledger.broken("scores", f"{stage.name}/{SCORES_FILE}", "a country is missing", expected=str(country))
 
 
 def check_breakdown(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, Any]], ledger: Ledger) -> None:

@@ -72,6 +72,14 @@ def test_who_did_not_read_along_does_not_count(tmp_path: Path) -> None:
     assert found == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
 
 
+def test_what_just_half_of_the_people_tick_is_counted_as_not_shown(tmp_path: Path) -> None:
+    folder = marked(tmp_path, {**ALL, "shown": [("samovar", "gondola"), ("samovar",), ()]}, flags=["too-fast"])
+    assert marks_of(folder) == {"align_marked": [0.25] * 2, "hal_marked": [0.0] * 2}
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.drops["ticks of just half of the people, which do not count"] == 2
+
+
 def test_where_somebody_was_found_is_no_reason_to_leave_them_out(tmp_path: Path) -> None:
     folder = marked(tmp_path, ALL, flags=["recruitment:prolific"])
     assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
@@ -136,6 +144,14 @@ def test_a_phrase_that_two_dimensions_ask_for_is_shown_in_both(tmp_path: Path) -
     items = read_table(tmp_path / "items/scene_items.parquet", SCENE_ITEMS).filter(item_id="i-IR").row(0, named=True)
     offered = list(zip(items["descriptors"], items["dimensions"], strict=True))
     assert [kind for token, kind in offered if token == "samovar"] == ["attire", "objects"]
+
+
+def test_what_the_extractor_is_not_asked_for_is_no_part_of_marks_either(tmp_path: Path) -> None:
+    references = {"objects": ("samovar", "hand drums"), "attire": ("silk sari",), "people": ("beret",)}
+    folder = marked(tmp_path, ALL, references=references)
+    assert marks_of(folder) == {"align_marked": [0.25] * 3, "hal_marked": [0.25] * 3}
+    answer = verify_run(folder)
+    assert answer.findings == ()
 
 
 def test_values_stand_under_groups_of_countries_too(tmp_path: Path) -> None:
