@@ -2,7 +2,8 @@
 
 Each run is the part of the recipe `cultivate` from scenes on, with its own scenes, judge and people; the pictures are
 left out, because the simulated judge reads them without an error. The true value is that of the same images, and
-intervals speak about these prompts. What the judge alone says stands beside what people put right, for every group of countries and for the gap between them.
+intervals speak about these prompts. What the judge alone says stands beside what people put right, for every group of
+countries and for the gap between them.
 """
 
 import argparse
