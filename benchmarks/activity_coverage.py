@@ -27,7 +27,8 @@ from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.builders.simulated import looking
 from culturekit.builders.simulated.scene_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
-from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, groups_of, score_ahead
+from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
+from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.judged import JudgedOptions, score_judged
 from culturekit.generation.simulated.scenes.scene import Scene, scene_of
 from culturekit.generation.simulated.scenes.scenes_backend import Options
@@ -79,7 +80,7 @@ class Hands:
 
 def prompts_table() -> pl.DataFrame:
     """Ask for one activity of each category in each country."""
-    groups = groups_of("cultivate")
+    groups = country_groups("cultivate")
     rows = [
         {"prompt_id": f"{iso} {category} {activity}", "text": f"A photorealistic photo of {activity}.",
          "benchmark": "cultivate", "kind": "activity", "concept": category, "country": iso, "group": groups[iso],
@@ -212,7 +213,7 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float
     texts = (root / "said/judgments.parquet", root / "true/judgments.parquet", root / "descriptors/descriptors.parquet")
     embed_stage(EmbedSource(texts=texts), EmbedOptions("letters")).run(work_in(root / "phrases"))
     vectors, ids = PhraseVectors(root / "phrases").vectors()
-    options = AheadOptions("real", TAU, target="these", groups=groups_of("cultivate"))
+    options = AheadOptions("real", TAU, target="these")
     scored = {
         kind: score_ahead(AheadInput(table, prompts, descriptors, rows, vectors, ids, rows), options=options).scored
         for kind, rows in (("judged", judgments), ("truth", truth))

@@ -1,6 +1,7 @@
 """`culturekit finetune`: an adapter for a diffusion pipeline, trained on chosen pairs."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -8,8 +9,9 @@ import typer
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing.progress import progress_for
 from culturekit.cli.stages import run_one, stoppable
-from culturekit.generation.finetuning.tuning_plan import TuningOptions
-from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of, plan_of
+from culturekit.generation.finetuning.training_pairs import pairs_in
+from culturekit.generation.finetuning.tuning_plan import TuningOptions, plan_tuning
+from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of
 
 __all__ = ["finetune"]
 
@@ -27,14 +29,14 @@ def finetune(
     if not (plan or pilot):
         run_one(finetune_stage(given, options), out, wait=wait, as_json=as_json)
         return
-    found = plan_of(given, options)
+    found = plan_tuning(options, len(pairs_in(given.pairs)))
     if pilot:
         from culturekit.pipeline.workers.local_engine import LocalEngine
 
         with stoppable(), progress_for(as_json=as_json) as progress, LocalEngine(1) as engine:
             found = pilot_of(given, options, out, engine=engine, progress=progress, wait=wait)
     if as_json:
-        print(json.dumps(found.as_data()))
+        print(json.dumps(asdict(found)))
         return
     for line in found.lines():
         print(line)

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
 from pydantic import model_validator
 
+from culturekit.builders.prompting.prompts import check_words, wordings_of
+from culturekit.builders.space.space_files import read_space
 from culturekit.config.checks import knows_truth
 from culturekit.config.published import check_sources
 from culturekit.config.recipe_fields import RecipeFields
+from culturekit.errors import CultureKitError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.generation.folder.folder_options import FOLDER
 from culturekit.kg.concepts import load_concept
+from culturekit.kg.countries import countries
 from culturekit.registry import parse_spec
 
 __all__ = ["Recipe"]
@@ -179,17 +184,37 @@ def without_batches(recipe: RecipeFields) -> Iterator[str]:
 
 
 def outside_the_space(recipe: RecipeFields) -> Iterator[str]:
-    """Say which countries simulated models prefer, though the space that is made has no artifact from there."""
-    if recipe.cspace is not None:
+    """Say what asks for countries or concepts that the space has not, and which of its own nobody can speak of."""
+    if recipe.cspace is None:
+        made = recipe.countries or [code for name in recipe.concepts for code in load_concept(name).codes]
+        yield from preferred_elsewhere(recipe, set(made))
         return
-    made = recipe.countries or [code for name in recipe.concepts for code in load_concept(name).codes]
+    path = Path(recipe.cspace)
+    try:
+        space = read_space(path)[0]
+        yield from preferred_elsewhere(recipe, set(space["country"]))
+        if recipe.prompts.file is None:
+            check_words(sorted(set(space["concept"])), recipe.prompts.kinds, wordings_of(recipe.prompts))
+    except CultureKitError as error:
+        yield str(error)
+        return
+    unknown = sorted(set(space["country"]) - set(countries()))
+    if unknown and recipe.prompts.file is None:
+        yield (
+            f"cspace has artifacts of {', '.join(unknown)}, which no file of countries has: name one with "
+            "countries_file, or with --countries-file"
+        )
+
+
+def preferred_elsewhere(recipe: RecipeFields, made: set[str]) -> Iterator[str]:
+    """Say which countries simulated models prefer, though the space has no artifact from there."""
     for model in recipe.models:
         spec = parse_spec(model.backend)
         for option in ("favour", "drift_to") if knows_truth(model.backend) else ():
             named = filter(None, map(str.strip, spec.options.get(option, "").split(",")))
-            strange = sorted(set(named) - set(made))
+            strange = sorted(set(named) - made)
             if strange:
                 yield (
                     f"{model.name}: {option} names {', '.join(strange)}, and the space is made of "
-                    f"{', '.join(sorted(set(made)))}"
+                    f"{', '.join(sorted(made))}"
                 )

@@ -21,7 +21,8 @@ from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.qvs import ONCE, answers_of, samples_of
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import audited_answers, marks_of
+from culturekit.metrics.corrected.audit_gates import audited_answers
+from culturekit.metrics.corrected.audit_marks import marks_of
 from culturekit.metrics.corrected.audited_shares import AuditedShare, audited_rate, audited_share
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row
@@ -78,7 +79,7 @@ def audited(given: AuditedReads, options: AuditedOptions, *, name: str = "audite
         return write_scored(work, score_audited(matches_of(given), *people, options=options, required=required))
 
     return Stage(
-        name, "score-audited", 2, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
+        name, "score-audited", 3, run, roles_of(given), kept(options), {}, packages=("numpy", "polars", "scipy")
     )
 
 

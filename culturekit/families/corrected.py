@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -14,17 +14,8 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.collection_scores import QvsOptions
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.audit_gates import (
-    ANCHORED,
-    DESIGN_UNKNOWN,
-    NONE_UNDIVIDED,
-    ONE_RATER,
-    UNSEEN_LISTS,
-    answers_about,
-    closest_level,
-    marks_of,
-    unplaced_answers,
-)
+from culturekit.metrics.corrected.audit_gates import answers_about, closest_level, unplaced_answers
+from culturekit.metrics.corrected.audit_marks import FEW_RATED, marks_of
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
 from culturekit.metrics.corrected.raters import RatedInterval, added_distance
 from culturekit.metrics.corrected.untold_answers import SUPPOSED, answers_if
@@ -35,7 +26,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.stages.stage_command import Seed
 
-__all__ = ["MARKS", "NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
+__all__ = ["NOT_CORRECTED", "NO_CORRECTION", "PAIRS_ORDER", "Correction", "counted_kernels", "score_corrected"]
 
 NOT_CORRECTED = "kernels not corrected: "
 """How the reasons begin for which a kernel of a model and concept was left out."""
@@ -63,17 +54,12 @@ class Correction:
 
 NO_CORRECTION = Correction()
 
-MARKS = {
-    ANCHORED: "Raters named what an image was mapped to more often where the form listed it first: answers about these "
-    "images are left out of corrected scores.",
-    UNSEEN_LISTS: "Nobody knows whether people were shown what images were mapped to: raters who keep to that let the "
-    "mapping look too good. The form audit tells (offered_first).",
-    ONE_RATER: "Corrected scores rest on one rater per image, whose errors cannot be seen: no interval has them.",
-    DESIGN_UNKNOWN: "Nobody knows how the audited images were chosen: intervals of corrected scores promise nothing.",
-    NONE_UNDIVIDED: "People could only say none of these: corrected scores take images of no culture, of cultures that "
-    "are not in the list, and those nobody could place to be alike. The form audit tells them apart.",
-}
-"""What marks of corrected scores (`params.marked`) mean."""
+FEWEST_RATED = 30
+"""Images of known quality below which there is no corrected qVS: the mean quality of fewer is not known to hold."""
+
+LEAST_RATED = 0.8
+"""Share of images of known quality below which corrected qVS is marked: as with audits, those that lack it are seldom
+like the others."""
 
 
 def score_corrected(
@@ -138,13 +124,13 @@ def model_rows(
         unplaced = [unplaced_answers(answers_about(part, audits, correction.pool), weights) for part, _ in found]
         for (part, (answer, ends)), without in zip(found, unplaced, strict=True):
             told = {**pool, **without, **ends, **marked([part], audits, weights, correction)}
-            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told)
+            yield from rows_of(part, part["concept"][0], answer, weights, scorers, options, told, reasons)
         if len(found) == len(concepts) > 1:
             sizes = [part["prompt_id"].n_unique() for part in concepts]
             overall = over_concepts(list(zip(sizes, (answer for _, (answer, _) in found), strict=True)))
             ends = ends_over(sizes, [told for _, told in found])
             told = {**pool, **total_of(unplaced), **ends, **marked(concepts, audits, weights, correction)}
-            yield from rows_of(images, None, overall, weights, scorers, options, told)
+            yield from rows_of(images, None, overall, weights, scorers, options, told, reasons)
 
 
 def counted_kernels(count: int) -> str:
@@ -247,9 +233,10 @@ def rows_of(
     weights: Weights,
     scorers: Mapping[str, pl.DataFrame],
     options: QvsOptions,
-    people: Mapping[str, object],
+    people: Mapping[str, Any],
+    reasons: Counter[str],
 ) -> Iterator[Row]:
-    """Write the corrected diversity, and for each scorer its product with the quality."""
+    """Write the corrected diversity, and for each scorer its product with the quality, where that is known."""
     q = order_of(weights, options.q)
     params: dict[str, object] = {
         "kernel": kernel_name(weights),
@@ -266,10 +253,15 @@ def rows_of(
     yield row(images, concept, "vs", answer, params, options)
     for scorer, values in scorers.items():
         rated = images.join(values, on="image_id", how="inner")["value"]
-        if rated.len() > 1:
-            product = times_quality(answer, rated, options.confidence)
-            about = {name: told for name, told in params.items() if name not in SUPPOSED}
-            yield row(images, concept, "qvs", product, {**about, "scorer": scorer}, options)
+        if rated.len() < FEWEST_RATED:
+            reasons[f"qvs with the quality of fewer than {FEWEST_RATED} images"] += 1
+            continue
+        product = times_quality(answer, rated, options.confidence)
+        about = {name: told for name, told in params.items() if name not in SUPPOSED}
+        missing = {"images_left_out": images.height - rated.len()} if rated.len() < images.height else {}
+        if rated.len() < LEAST_RATED * images.height:
+            about["marked"] = sorted([*people.get("marked", ()), FEW_RATED])
+        yield row(images, concept, "qvs", product, {**about, **missing, "scorer": scorer}, options)
 
 
 def times_quality(diversity: Interval, quality: pl.Series, confidence: float) -> Interval:

@@ -12,13 +12,14 @@ from pydantic import Field
 from culturekit.errors import UsageError
 from culturekit.families.bounds import score_bounds
 from culturekit.families.collection_scores import QvsOptions, collection_answers
-from culturekit.families.corrected import MARKS, NO_CORRECTION, Correction, score_corrected
+from culturekit.families.corrected import NO_CORRECTION, Correction, score_corrected
 from culturekit.families.family import Family, described, kept
 from culturekit.families.family_stage import write_scored
 from culturekit.families.handles.inputs import Files, roles_of
 from culturekit.families.handles.made_alike import noted, traits_by_model
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.metrics.corrected.audit_design import drawing_of
+from culturekit.metrics.corrected.audit_marks import MARKS
 from culturekit.metrics.diversity.kernels import Weights
 from culturekit.metrics.scoring.collection_answers import answer_rows
 from culturekit.metrics.scoring.image_collections import ImageCollection, image_collections, quality_by_scorer

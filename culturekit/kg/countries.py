@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 SHIPPED = "kg/countries.yaml"
+OWN_FILE = "Your own stand in a file: --countries-file, or the key countries_file of a recipe."
 
 
 class Country(StrictModel):
@@ -134,7 +135,7 @@ def country(iso: str) -> Country:
     """Find a country by its ISO code."""
     found = countries().get(iso)
     if found is None:
-        raise UsageError("unknown country", expected=" or ".join(sorted(countries())), found=repr(iso))
+        raise UsageError("unknown country", expected=" or ".join(sorted(countries())), found=repr(iso), hint=OWN_FILE)
     return found
 
 

@@ -15,6 +15,7 @@ from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.records.schemas import AUDITS, MATCHES
 from culturekit.records.schemas import IMAGES as TABLE
 from culturekit.storage.tables import read_table, write_table
+from culturekit.verify.verify_run import verify_run
 from tests.annotate.projects import (
     Answers,
     export,
@@ -117,6 +118,7 @@ def test_answers_to_them_stand_beside_what_they_show_and_hold_the_rater(tmp_path
     assert gold["offered_first"].null_count() == gold.height  # nothing was mapped to what stands first
     ratings = pl.read_parquet(tmp_path / "rated/annotations.parquet")
     assert set(ratings["item_id"]) == set(IMAGES)
+    assert verify_run(tmp_path / "rated").exit_code == 0
     options = QvsOptions(kernels=((0.0, 1.0, 0.0),))
     table = read_table(files.matches[0], MATCHES)
     held = score_corrected(table, audits, None, options=options).scores

@@ -116,6 +116,25 @@ def test_qvs_is_the_product_with_the_mean_quality(corrected: Scored) -> None:
     assert qvs["ci_high"] - qvs["value"] > mean * (vs["ci_high"] - vs["value"])
 
 
+@pytest.mark.parametrize(
+    ("known", "scored", "marked"),
+    [(2, False, False), (29, False, False), (30, True, True), (319, True, True), (320, True, False)],
+)
+def test_qvs_of_images_whose_quality_is_hardly_known_is_left_out_or_marked(
+    known: int, scored: bool, marked: bool
+) -> None:
+    matches, audits, _ = two_concepts()
+    matches, audits = (table.filter(pl.col("image_id").str.starts_with("art")) for table in (matches, audits))
+    quality = quality_of(matches["image_id"].to_list()[:known])
+    answer = score_corrected(matches, audits, quality, options=QvsOptions(kernels=((0.0, 0.0, 1.0),)))
+    found = [json.loads(params) for params in answer.scores.filter(metric="qvs")["params"]]
+    reason = {"kernels not corrected: qvs with the quality of fewer than 30 images": 1}
+    assert answer.left_out == ({} if scored else reason)
+    assert [params["images_left_out"] for params in found] == ([400 - known] if scored else [])
+    assert ["quality of a part" in params["marked"] for params in found] == ([marked] if scored else [])
+    assert "quality of a part" not in json.loads(answer.scores.filter(metric="vs")["params"][0])["marked"]
+
+
 SAID = [0.5, 0.2, 0.1, 0.1, 0.05, 0.05]
 
 

@@ -119,6 +119,9 @@ def test_one_rater_and_an_unknown_design_are_marked() -> None:
     unknown = replace(PLAIN, design="unknown")
     found = score_judged(one.values, one.annotations, options=unknown).scores
     assert rows_of(found)[None]["about"]["marked"] == ["one rater", "design unknown"]
+    once = one.annotations.head(1).with_columns(annotator=pl.lit("second"))
+    twice = score_judged(one.values, pl.concat([one.annotations, once]), options=PLAIN).scores
+    assert rows_of(twice)[None]["about"]["marked"] == ["one rater"]  # one item with two raters was enough
     assert "marked" not in rows_of(found, "judged")[None]["about"]
 
 

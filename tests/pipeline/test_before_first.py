@@ -81,6 +81,36 @@ def test_a_model_that_prefers_what_the_space_will_not_have_is_refused_with_the_r
         load_recipe(SMALL, ["countries=[BR, FR]", setting])
 
 
+LISTED = "name,concept,country,continent\ncarillon,instruments,BE,Europe\ncajón,instruments,BR,\n"
+OF_A_LIST = {
+    "no en template for prompts of the kind cube about instruments; expected `prompts: {en:": [],
+    "cspace has artifacts of BE, which no file of countries has: name one with countries_file": ["translations"],
+    "a: favour names US, and the space is made of BE, BR": ["models=[{name: a, backend: 'simulated?favour=US'}]"],
+}
+
+
+@pytest.mark.parametrize("said", OF_A_LIST)
+def test_a_list_that_no_prompts_can_be_made_of_is_refused_with_the_recipe(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.csv").write_text(LISTED, encoding="utf-8")
+    words = "language: en\nverified: {by: Ada, on: 2026-11-22}\n"
+    words += "artifact: {instruments: 'A photo of {name}'}\nunderspecified: {instruments: [An instrument]}\n"
+    (tmp_path / "words.yaml").write_text(words, encoding="utf-8")
+    (tmp_path / "recipe.yaml").write_text(
+        "recipe: cube\ncspace: list.csv\nprompts: {kinds: [cube, underspecified]}\nimages: {slots: 8}\n"
+        "references: {backend: simulated, per_artifact: 1}\nmodels: [{name: a, backend: simulated}]\n",
+        encoding="utf-8",
+    )
+    given = OF_A_LIST[said]
+    if "translations" in given:
+        given = [f"prompts={{kinds: [cube, underspecified], translations: [{tmp_path / 'words.yaml'}]}}"]
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(tmp_path / "recipe.yaml", given)
+    assert said in str(caught.value)
+
+
 def test_a_plan_is_refused_for_what_a_run_would_be(tmp_path: Path) -> None:
     for setting in (
         "encoder=transformers:/no/such/weights",

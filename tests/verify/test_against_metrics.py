@@ -15,10 +15,13 @@ from culturekit.families.handles.inputs import Files
 from culturekit.families.qvs import QvsReads, qvs
 from culturekit.llm.journal.journal import Journal
 from culturekit.llm.journal.journal_entry import Entry
+from culturekit.metrics.corrected.audit_marks import marks_of
 from culturekit.pipeline.run_stage import run_stage
 from culturekit.records.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
 from culturekit.records.tables import Table
 from culturekit.storage.tables import write_table
+from culturekit.verify.scores.corrected_scores import told_apart
+from culturekit.verify.scores.rater_errors import marks_of as recounted
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.conftest import HeardProgress, HereEngine
 from tests.verify.forging import change_table, renew_inputs
@@ -83,10 +86,11 @@ class World:
         abstained = bool(self.rng.random() < 0.05)
         self.matches.append({**row, "abstained": abstained, "method": "nearest"})
 
-    def quality(self) -> Path:
+    def quality(self, known: float = 1.0) -> Path:
         rows = [
             {"image_id": row["image_id"], "scorer": scorer, "value": float(self.rng.random())}
             for row in self.matches[3:]
+            if known == 1 or self.rng.random() < known
             for scorer in ("one", "two")
         ]
         return self.write("quality", QUALITY, rows)
@@ -182,6 +186,33 @@ def test_corrected_diversity(tmp_path: Path, raters: int, accuracy: float) -> No
     assert len(corrected) == 2 * 3 * len(KERNELS) * 3
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_what_stands_beside_corrected_numbers(tmp_path: Path, seed: int) -> None:
+    """Raters, gold items and lists of all kinds: both say the same of what nobody can check."""
+    world, rng = World(tmp_path, prompts=1, repeats=3), np.random.default_rng(seed)
+    audits, matches = pl.read_parquet(world.audits(2, 0.9)), pl.read_parquet(tmp_path / "matches/matches.parquet")
+    one = matches.filter(model="wide", concept="art").select("image_id")
+    few, half = rng.random(audits.height) < rng.choice([0.1, 0.5, 1.0]), rng.random(audits.height) < 0.5
+    audits = audits.filter((pl.col("annotator") == "r0") | pl.Series(few)).with_columns(
+        pool=pl.lit(rng.choice(["us", "us", "simulated"]))
+    )
+    known = rng.random(audits.height) < rng.choice([0.02, 0.95, 1.0])
+    audits = audits.with_columns(
+        offered_first=pl.when(pl.Series(known)).then(pl.Series(half[: audits.height])), as_mapped=pl.Series(known)
+    )
+    gold = filled(AUDITS, [
+        {"image_id": f"gold-{number}", "pool": audits["pool"][0], "annotator": "r0", "none_of_these": False,
+         "artifact_id": "JP-1", "country": "JP", "continent": "Asia", "gold": True, "known_artifact_id": None,
+         "known_country": "JP", "known_continent": "Asia", "drawing": None, "none_means": None, "offered_first": None,
+         "as_mapped": None}
+        for number in range(rng.integers(8, 12))
+    ])  # fmt: skip
+    audits = pl.concat([audits, gold], how="diagonal")
+    for column in ("artifact_id", "country"):
+        stated = marks_of(matches.join(one, on="image_id"), audits, None, "drawn", column)
+        assert sorted(stated) == recounted([one], told_apart(audits), column, unknown=False)
+
+
 @pytest.mark.slow
 def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
     world = World(tmp_path, prompts=12, repeats=2)
@@ -190,6 +221,17 @@ def test_corrected_diversity_of_few_images(tmp_path: Path) -> None:
     assert all_verified(answer)
     corrected = [verdict for verdict in answer.verdicts if '"labels":"corrected"' in verdict.params]
     assert len(corrected) == 2 * 3 * 3
+
+
+@pytest.mark.slow
+def test_corrected_qvs_of_images_whose_quality_is_known_in_part(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    options = QvsOptions((KERNELS[2],))
+    answer = world.verified(options, audits=world.audits(3, 0.97), quality=world.quality(0.6))
+    assert all_verified(answer)
+    products = [each.params for each in answer.verdicts if each.metric == "qvs" and '"corrected"' in each.params]
+    assert len(products) == 2 * 3 * 2
+    assert all("quality of a part" in params and "images_left_out" in params for params in products)
 
 
 @pytest.mark.slow

@@ -133,7 +133,8 @@ def check_words(concepts: Iterable[str], kinds: Sequence[PromptKind], wordings: 
                 raise UsageError(
                     f"no {wording.language} template for prompts of the kind {kind} about {', '.join(missing)}",
                     expected=f"`prompts: {{{wording.language}: {{{part}: ...}}}}` in the root config of the concept",
-                    hint="Give that config in `concepts` or with --roots, or templates with --translations.",
+                    hint="Give that config in `concepts` or with --roots, or templates with --translations or in "
+                    "`prompts: {translations: ...}`.",
                 )
 
 

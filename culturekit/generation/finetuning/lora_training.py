@@ -22,7 +22,7 @@ from culturekit.generation.diffusion.diffusers_lane import kept_threads
 from culturekit.generation.diffusion.diffusers_loading import loaded, quiet
 from culturekit.generation.diffusion.diffusers_options import Options
 from culturekit.generation.finetuning.training_pairs import TrainingPair, shown_square
-from culturekit.generation.finetuning.tuning_plan import TUNED, Measured, TuningOptions
+from culturekit.generation.finetuning.tuning_plan import TUNED, TuningOptions
 from culturekit.records.schemas import TRAINING
 from culturekit.records.work import Outcome, Work
 from culturekit.storage.atomic import write_atomically
@@ -109,7 +109,7 @@ class LoraTraining:
                 sizes = [[*one.size, *one.corner, self.options.size, self.options.size] for one in shown]
                 told = {
                     "text_embeds": others[1],
-                    "time_ids": torch.tensor(sizes, device=self.device, dtype=texts.dtype),
+                    "time_ids": torch.tensor(sizes, device=self.device, dtype=torch.float32),
                 }
             noise = torch.randn(latents.shape, generator=random).to(self.device)
             times = torch.randint(0, self.noising.config.num_train_timesteps, (len(pairs),), generator=random)
@@ -215,7 +215,7 @@ def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], opt
     return Outcome(counts, notes=told)
 
 
-def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> Measured:
+def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> tuple[float, int | None]:
     """Time the second of two steps, and ask the device for the most memory that they took."""
     with kept_threads(), unless_full():
         training = begun(folder, pairs, options)
@@ -224,7 +224,7 @@ def measure(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: Tuni
         training.step(2)
         seconds = time.perf_counter() - started
         gpu = training.device.type == "cuda"
-        return Measured(seconds, torch.cuda.max_memory_allocated(training.device) if gpu else None)
+        return seconds, torch.cuda.max_memory_allocated(training.device) if gpu else None
 
 
 def begun(folder: PipelineFolder, pairs: Sequence[TrainingPair], options: TuningOptions) -> LoraTraining:

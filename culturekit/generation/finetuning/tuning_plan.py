@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -15,7 +15,7 @@ from culturekit.registry import Spec, parse_spec
 from culturekit.stages.stage_command import Seed
 from culturekit.storage.model_files import read_header
 
-__all__ = ["TUNED", "Measured", "TuningOptions", "TuningPlan", "pipeline_of", "plan_tuning"]
+__all__ = ["TUNED", "TuningOptions", "TuningPlan", "pipeline_of", "plan_tuning"]
 
 TUNED = ("to_q", "to_k", "to_v", "to_out.0")
 """The layers of the denoiser that get an adapter: all that attention multiplies with."""
@@ -61,14 +61,6 @@ class TuningOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What a pilot saw: seconds of a step, and bytes of memory at most, where the device counts them."""
-
-    seconds: float
-    peak: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class TuningPlan:
     """What a training will take; seconds and memory beside weights are known where a pilot measured them."""
 
@@ -80,10 +72,6 @@ class TuningPlan:
     state_bytes: int
     seconds: float | None
     peak_bytes: int | None
-
-    def as_data(self) -> dict[str, object]:
-        """Give the plan as data."""
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """Say the plan."""
@@ -106,8 +94,8 @@ def pipeline_of(options: TuningOptions) -> PipelineFolder:
     return folder
 
 
-def plan_tuning(options: TuningOptions, pairs: int, measured: Measured | None = None) -> TuningPlan:
-    """Say what a training takes, from the headers of the weights and what a pilot measured."""
+def plan_tuning(options: TuningOptions, pairs: int, step: float | None = None, peak: int | None = None) -> TuningPlan:
+    """Say what a training takes, from the headers of the weights, and the seconds and memory of a step in a pilot."""
     layer = re.compile(rf"\.({'|'.join(map(re.escape, TUNED))})\.weight$")
     learned = weights = 0
     for part in pipeline_of(options).components():
@@ -118,8 +106,6 @@ def plan_tuning(options: TuningOptions, pairs: int, measured: Measured | None = 
                 if part.name == "unet" and layer.search(name):
                     learned += options.rank * sum(tensor.shape[:2])
     shown = options.steps * options.batch * options.accumulate
-    seconds = None if measured is None else measured.seconds * options.steps
-    return TuningPlan(
-        options.steps, pairs, shown / pairs, learned, weights, learned * PER_LEARNED, seconds,
-        None if measured is None else measured.peak,
-    )  # fmt: skip
+    seconds = None if step is None else step * options.steps
+    held = (weights, learned * PER_LEARNED)
+    return TuningPlan(options.steps, pairs, shown / pairs, learned, *held, seconds, peak)

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from culturekit.errors import UsageError
 from culturekit.metrics.corrected.audit_design import Design, check_design
@@ -10,23 +12,19 @@ from culturekit.metrics.diversity.kernels import Weights
 from culturekit.records.none_of_these import NO_CULTURE, NONE_MEANS
 
 __all__ = [
-    "ANCHORED",
-    "DESIGN_UNKNOWN",
     "FEWEST_AUDITED",
     "FEWEST_GOLD",
     "LOWEST_AGREEMENT",
     "MOST_UNPLACED",
-    "NONE_UNDIVIDED",
     "NOTHING",
-    "ONE_RATER",
-    "UNSEEN_LISTS",
     "TakenAnswers",
     "anchoring_seen",
     "answers_about",
     "audited_answers",
     "closest_level",
+    "compared_halves",
     "gold_of",
-    "marks_of",
+    "labelled",
     "refuse_disagreement",
     "told_apart",
     "unanchored",
@@ -49,7 +47,7 @@ is refused: no model of so many errors is worth trusting.
 Raters who are right 90 times in 100 agree on about 0.81 of pairs, those who are right 85 times on 0.73."""
 
 FEWEST_GOLD = 10
-"""Gold items that each rater is to answer where no image has two raters: else nobody knows how often they are right."""
+"""Answers of each rater to gold items or to images that others saw: with fewer nobody knows how good they are."""
 
 NOTHING = "(none of these)"
 """The label of a picture that shows no artifact; all such pictures are alike in that."""
@@ -62,22 +60,6 @@ chance of .05 in 43 to 51."""
 
 FEWEST_COMPARED = 15
 """Images of each half below which nobody can see whether raters keep to what the form lists first."""
-
-ANCHORED = "anchored answers left out"
-"""What is said beside numbers of raters who keep to the mapped label where the form lists it first."""
-
-UNSEEN_LISTS = "anchoring not known"
-"""What is said beside numbers of people of whom nobody knows whether what an image was mapped to stood first."""
-
-SIMULATED = "simulated"
-"""The pool of raters who know what was drawn, and see no list."""
-
-ONE_RATER, DESIGN_UNKNOWN = "one rater", "design unknown"
-"""What is said beside every number that an audit corrected which allows no look at its raters, or at its draw."""
-
-NONE_UNDIVIDED = "none not told apart"
-"""What is said where people could only say none of these: what shows no culture and what is not in the list are then
-taken to be alike."""
 
 LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "continent"))
 
@@ -142,16 +124,25 @@ def anchoring_seen(audit: pl.DataFrame) -> bool:
     """
     from scipy.special import ndtr
 
-    if not {"offered_first", "as_mapped"} <= set(audit.columns):
-        return False
-    told = audit.drop_nulls(["offered_first", "as_mapped"])
-    each = told.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
-    halves = [each.filter(offered_first=first)["as_mapped"].to_numpy() for first in (False, True)]
-    if min(map(len, halves)) < FEWEST_COMPARED:
+    halves = compared_halves(audit)
+    if halves is None:
         return False
     more = float(halves[1].mean() - halves[0].mean())
     error = sum(float(half.var(ddof=1)) / len(half) for half in halves) ** 0.5
     return more > 0 and float(ndtr(-more / max(error, 1e-9))) < ANCHORED_CHANCE
+
+
+def compared_halves(audit: pl.DataFrame) -> list[NDArray[np.float64]] | None:
+    """Give how often people name what each image was mapped to, where that was listed and where it stood first.
+
+    None where the halves are too small to compare.
+    """
+    if not {"offered_first", "as_mapped"} <= set(audit.columns):
+        return None
+    told = audit.drop_nulls(["offered_first", "as_mapped"])
+    each = told.group_by("image_id", "offered_first").agg(pl.col("as_mapped").cast(pl.Float64).mean())
+    halves = [each.filter(offered_first=first)["as_mapped"].to_numpy() for first in (False, True)]
+    return None if min(map(len, halves)) < FEWEST_COMPARED else halves
 
 
 def unanchored(answers: pl.DataFrame) -> pl.DataFrame:
@@ -205,30 +196,6 @@ def refuse_disagreement(same: int, asked: int) -> None:
             found=f"{same / asked:.2f}",
             hint="Brief the raters again, or ask only about what they can tell.",
         )
-
-
-def marks_of(images: pl.DataFrame, audit: pl.DataFrame, pool: str | None, design: Design, column: str) -> list[str]:
-    """Say what is to stand beside numbers that the audit of some images corrects at a level, if nobody can check it.
-
-    That is a design that is not known, or raters who answered neither the same images nor gold items.
-    """
-    answers = answers_about(images, audit, pool)
-    twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
-    gold = gold_of(audit, column)
-    times = {name: gold.filter(annotator=name).height for name in answers["annotator"].unique()}
-    alone = bool(times) and not (twice > 1).any() and min(times.values()) < FEWEST_GOLD
-    kept_to = anchoring_seen(audit if pool is None else audit.filter(pool=pool))
-    anchored = kept_to and unanchored(answers).height < answers.height
-    undivided = (told_apart(answers)["none_of_these"] & told_apart(answers)["none_means"].is_null()).any()
-    people = answers.filter(pl.col("pool") != SIMULATED)
-    listed = people["offered_first"].drop_nulls().len() if "offered_first" in people.columns else 0
-    return (
-        [ANCHORED] * anchored
-        + [UNSEEN_LISTS] * (people.height > 0 and listed == 0)
-        + [ONE_RATER] * alone
-        + [DESIGN_UNKNOWN] * (design == "unknown")
-        + [NONE_UNDIVIDED] * undivided
-    )
 
 
 def told_apart(answers: pl.DataFrame) -> pl.DataFrame:

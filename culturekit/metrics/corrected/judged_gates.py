@@ -12,7 +12,8 @@ from culturekit.metrics.corrected.audit_design import (
     distance,
     not_even,
 )
-from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, FEWEST_AUDITED, ONE_RATER, refuse_disagreement
+from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED, refuse_disagreement
+from culturekit.metrics.corrected.audit_marks import DESIGN_UNKNOWN, ONE_RATER, rest_on_one
 
 __all__ = ["FEWEST_OTHERWISE", "MOST_GRADES", "marked_items", "marks_of_answers"]
 
@@ -72,8 +73,8 @@ def marked_items(
 
 def marks_of_answers(answers: pl.DataFrame, design: Design) -> list[str]:
     """Say what is to stand beside numbers that nobody can check: one rater an item, a design that is not known."""
-    twice = answers.group_by("image_id").agg(people=pl.col("annotator").n_unique())["people"]
-    return [ONE_RATER] * (not bool((twice > 1).any())) + [DESIGN_UNKNOWN] * (design == "unknown")
+    no_gold = pl.DataFrame(schema={"annotator": pl.String, "asked": pl.UInt32})
+    return [ONE_RATER] * rest_on_one(answers, no_gold) + [DESIGN_UNKNOWN] * (design == "unknown")
 
 
 def agreeing_pairs(answers: pl.DataFrame, step: float | None = None) -> tuple[int, int]:

@@ -174,17 +174,16 @@ def estimate(units: Units, drawn: Values, fold: NDArray[np.int64], limits: Limit
     people, per = np.where(asked, units.people, 0.0), np.where(asked, units.people_per, 0.0)
     first = divided(float(drawn @ people), float(drawn @ per))
     terms = people - first * per, units.judged - first * units.judged_per
-    trusts = np.empty(len(drawn))
+    trusts, rest = np.empty(len(drawn)), float(weights[~asked].sum())
     for number in np.unique(fold):
         learnt = np.where(fold == number, 0.0, drawn) if fold.any() else drawn
-        trusts[fold == number] = trust_in(*terms, learnt / learnt.sum(), weights, float(weights[asked].sum()))
+        trusts[fold == number] = trust_in(*terms, learnt / learnt.sum(), weights, rest)
     over = float(drawn @ put_right(per, units.judged_per, trusts, weights))
     value = divided(float(drawn @ put_right(people, units.judged, trusts, weights)), over)
     left = people - value * per, units.judged - value * units.judged_per
     missed = float(drawn.max() * np.ptp(left[0][asked])) / over if errors_met(units) < FEWEST_ERRORS else 0.0
     under = float(weights @ units.judged_per)
     by_judge = divided(float(weights @ units.judged), under)
-    rest = float(weights[~asked].sum())
     return JudgedMean(
         replace(limits.around(value, added_by(*left, trusts, drawn, units) / over, asked, missed=missed), n=len(drawn)),
         limits.around(by_judge, weights * (units.judged - by_judge * units.judged_per) / under, every),
@@ -200,7 +199,7 @@ def divided(over: float, under: float) -> float:
     return float(over / under)
 
 
-def trust_in(people: Values, judged: Values, learnt: Values, weights: Values, share: float) -> float:
+def trust_in(people: Values, judged: Values, learnt: Values, weights: Values, rest: float) -> float:
     """Give the trust with which the judge helps most, as a factor of what its units differ from all units by.
 
     PPI++ counts what marked units differ from the others by, so that its lambda is smaller by the share of these, and
@@ -209,7 +208,7 @@ def trust_in(people: Values, judged: Values, learnt: Values, weights: Values, sh
     n, centred = len(weights), judged - weights @ judged
     spread = float(weights @ centred**2) * n / (n - 1)
     together = float(learnt @ ((people - learnt @ people) * (judged - learnt @ judged)))
-    return float(np.clip(together / spread, 0.0, 1 / (1 - share) if share < 1 else 1.0)) if spread > SAME**2 else 0.0
+    return float(np.clip(together / spread, 0.0, 1 / rest if rest > 0 else 1.0)) if spread > SAME**2 else 0.0
 
 
 def put_right(people: Values, judged: Values, trusts: Values, weights: Values) -> Values:

@@ -13,7 +13,7 @@ from culturekit.families.handles.behind_specs import check_ready
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.finetuning.training_pairs import pairs_in
-from culturekit.generation.finetuning.tuning_plan import Measured, TuningOptions, TuningPlan, pipeline_of, plan_tuning
+from culturekit.generation.finetuning.tuning_plan import TuningOptions, TuningPlan, pipeline_of, plan_tuning
 from culturekit.pipeline.part_run import run_part
 from culturekit.records.work import Engine, Outcome, Progress, Work
 from culturekit.stages.stage import Stage
@@ -21,7 +21,7 @@ from culturekit.storage.digests import digest_tree
 from culturekit.storage.manifest import InputRecord, read_manifest
 from culturekit.torch_places import needed_package
 
-__all__ = ["FinetuneReads", "finetune_stage", "pilot_of", "plan_of"]
+__all__ = ["FinetuneReads", "finetune_stage", "pilot_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def finetune_stage(given: FinetuneReads, options: TuningOptions, *, name: str = 
         {"pairs": given.pairs},
         {**kept(options, but=("seed",)), "weights": files_behind(options.spec)},
         {"training": options.seed},
-        packages=("numpy", "pillow", "polars"),
+        packages=("diffusers", "numpy", "peft", "pillow", "polars", "torch", "transformers"),
         trees={"pairs": lambda final: InputRecord(digest_tree(given.pairs)[0], "a folder of pairs")} if foreign else {},
         before=partial(check_ready, BACKENDS, options.model),
     )
@@ -63,19 +63,15 @@ def training() -> Any:  # noqa: ANN401 - a module
     return import_module("culturekit.generation.finetuning.lora_training")
 
 
-def plan_of(given: FinetuneReads, options: TuningOptions, measured: Measured | None = None) -> TuningPlan:
-    """Say what a training would take."""
-    return plan_tuning(options, len(pairs_in(given.pairs)), measured)
-
-
 def pilot_of(
     given: FinetuneReads, options: TuningOptions, out: Path, *, engine: Engine, progress: Progress, wait: bool
 ) -> TuningPlan:
     """Take two steps, keep nothing of them, and say what all of them would take."""
 
-    def part(work: Work) -> Measured:
-        measured: Measured = training().measure(pipeline_of(options), pairs_in(given.pairs), options)
+    def part(work: Work) -> tuple[float, int | None]:
+        measured: tuple[float, int | None] = training().measure(pipeline_of(options), pairs, options)
         return measured
 
-    measured = run_part(finetune_stage(given, options), out, part, engine=engine, progress=progress, wait=wait)
-    return plan_of(given, options, measured)
+    pairs = pairs_in(given.pairs)
+    found = run_part(finetune_stage(given, options), out, part, engine=engine, progress=progress, wait=wait)
+    return plan_tuning(options, len(pairs), *(found or ()))

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from culturekit.errors import UsageError
 from culturekit.families.handles.behind_specs import behind, check_ready
 from culturekit.families.handles.public_files import prompts_table, space_table
 from culturekit.generation.backends import BACKENDS
@@ -44,11 +45,14 @@ def generate_stage(
     name: str = "images",
     cspace: Path | None = None,
     llm: LlmOptions = DEFAULTS,
+    adapter: Path | None = None,
 ) -> Stage:
     """Make the images of a model; a backend that draws from a cultural space has it as an input.
 
-    `llm` says how images of a paid service are bought, which decides none of them.
+    `llm` says how images of a paid service are bought, which decides none of them. `adapter` is the folder of a stage
+    that trains one for the model, perhaps later than this is said.
     """
+    adapted(backend, adapter)
     if is_paid(backend):
         return paid_images_stage(prompts, plan, backend=backend, model=model, seed=seed, name=name, llm=llm)
     spec, space = parse_spec(backend), None
@@ -64,6 +68,8 @@ def generate_stage(
         space = Path(stated) if stated else cspace
         if space is not None:
             inputs["cspace"] = space
+    if adapter is not None:
+        inputs["adapter"] = adapter
     BACKENDS.check(str(spec))
     weights = {"weights": files_behind(spec)} if spec.name == DIFFUSERS else {}
     brought = behind(BACKENDS, str(spec)) if BACKENDS.find(spec).plugin else {}
@@ -72,7 +78,11 @@ def generate_stage(
         "generate",
         1,
         lambda work: generate(
-            work, prompts_table(prompts, work.scratch), plan, maker_of(model, str(spec), space, work.scratch), seed=seed
+            work,
+            prompts_table(prompts, work.scratch),
+            plan,
+            maker_of(model, adapted(str(spec), adapter), space, work.scratch),
+            seed=seed,
         ),
         inputs,
         {**asdict(plan), "backend": str(spec), "model": model, **weights, **brought},
@@ -80,6 +90,16 @@ def generate_stage(
         packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, BACKENDS, str(spec)),
     )
+
+
+def adapted(backend: str, adapter: Path | None) -> str:
+    """Have a pipeline of diffusers draw with an adapter that a stage trained."""
+    if adapter is None:
+        return backend
+    spec = parse_spec(backend)
+    if spec.name != DIFFUSERS or "lora" in spec.options:
+        raise UsageError("this backend takes no adapter", expected="diffusers:FOLDER without lora", found=backend)
+    return str(Spec(spec.name, spec.target, {**spec.options, "lora": str(adapter)}))
 
 
 def maker_of(model: str, backend: str, space: Path | None, scratch: Path) -> Maker:
@@ -94,7 +114,8 @@ def run_pilot(
     """Make two images of a stage where its run will go on, and time them; None where all images are there."""
 
     def part(work: Work) -> Pace | None:
-        maker = maker_of(str(stage.options["model"]), str(stage.options["backend"]), None, work.scratch)
+        backend = adapted(str(stage.options["backend"]), stage.inputs.get("adapter"))
+        maker = maker_of(str(stage.options["model"]), backend, None, work.scratch)
         return pilot(work, prompts_table(prompts, work.scratch), plan, maker, seed=seed)
 
     return run_part(stage, out, part, engine=engine, progress=progress, wait=wait)

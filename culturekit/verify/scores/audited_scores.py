@@ -58,16 +58,14 @@ def check_audited(tree: RunTree, stage: FinishedStage, rows: Sequence[dict[str, 
     pool = stage.manifest.options.get("pool")
     said = said if pool is None else said.filter(pl.col("pool") == pool)
     kept = said.filter(~pl.col("offered_first").fill_null(value=False)) if anchored(said) else said
-    gold = said.filter(pl.col("gold").fill_null(value=False)) if "gold" in said else said.clear()
     unknown = stage.manifest.options.get("design") == "unknown"
     known: dict[tuple[str, str | None, str], Part] = {}
     for row in rows:
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
             told = {}
             if "marked" in row["about"]:  # scores of earlier versions have no marks
-                own = [told_apart(said).join(images, on="image_id", how="semi") for images in spoken_of(row, matches)]
-                drawn = any(kept.join(part, on="image_id", how="semi").height < part.height for part in own)
-                told["marked"] = marks_of(own, gold, COLUMNS[row["about"]["level"]], drawn=drawn, unknown=unknown)
+                level = COLUMNS[row["about"]["level"]]
+                told["marked"] = marks_of(spoken_of(row, matches), told_apart(said), level, unknown=unknown)
             check_row(stage.name, row, (matches, kept), known, ledger, told)
 
 

@@ -22,6 +22,9 @@ HOW = "from matches and audits: labels imputed again with the draws of the state
 HOW_PAIRS = "from matches and audits: pairs counted, nothing drawn"
 TOLERANCE = 1e-7
 
+FEWEST_RATED, MOST_LACKING = 30, 0.2
+"""Images of known quality that a qVS needs, and the share without it from which on that is marked."""
+
 
 class CorrectedScores:
     """Works out the correction of a model, concept and kernel once for all rows that speak of it."""
@@ -97,11 +100,9 @@ class CorrectedScores:
 
     def marks(self, images: pl.DataFrame, about: Mapping[str, Any]) -> list[str]:
         """Say what stands beside a number."""
-        parts = [self.said(part, about["pool"]) for part in images.partition_by("concept")]
-        drawn = any(self.kept(part, about["pool"]).height < part.height for part in parts)
         levels = zip(("artifact_id", "country", "continent"), reversed(about["weights"]), strict=True)
         column = next(name for name, weight in levels if weight > 0)
-        return marks_of(parts, self.gold(about["pool"]), column, drawn=drawn, unknown=self.unknown)
+        return marks_of(images.partition_by("concept"), self.audits(about["pool"]), column, unknown=self.unknown)
 
     def answer(self, row: Mapping[str, Any], supposed: str = "") -> tuple[Answer, int, pl.DataFrame]:
         """Correct what a row speaks of: a concept, or all concepts, each counted by its number of prompts."""
@@ -172,10 +173,9 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
     if row["metric"] == "qvs":
         values = scores.tables.quality.get(row["about"]["scorer"], {})
         known = [values[image] for image in images["image_id"] if image in values]
-        if len(known) < 2:
-            wrong_row(
-                folder, row, "no quality of its images is known", expected="some", found=len(known), ledger=ledger
-            )
+        if len(known) < FEWEST_RATED:
+            few = "the quality of too few of its images is known"
+            wrong_row(folder, row, few, expected=f"{FEWEST_RATED}", found=len(known), ledger=ledger)
             ledger.judge(folder, row, "wrong", HOW)
             return
         answer = times_quality(answer, mean(known), float(row["about"]["confidence"]))
@@ -186,8 +186,12 @@ def check_row(folder: str, row: dict[str, Any], scores: CorrectedScores, ledger:
         key: count for key, count in left_out(told, row["about"]["weights"]).items() if count or key in row["about"]
     }
     said |= ends_of(row, told, scores)
-    if "marked" in row["about"]:  # scores of earlier versions have no marks
-        said["marked"] = scores.marks(images, row["about"])
+    lacking = images.height - len(known) if row["metric"] == "qvs" else 0
+    if lacking or "images_left_out" in row["about"]:
+        said["images_left_out"] = lacking
+    marks = scores.marks(images, row["about"]) + ["quality of a part"] * (lacking > MOST_LACKING * images.height)
+    if marks or "marked" in row["about"]:
+        said["marked"] = sorted(marks)
     compare_row(folder, row, answer, images.height, how, ledger, tolerance=TOLERANCE, said=said)
 
 

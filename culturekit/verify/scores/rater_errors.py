@@ -2,10 +2,9 @@
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -22,7 +21,9 @@ Gold: TypeAlias = Mapping[str, tuple[int, int]]
 """Rater -> gold items answered, and those answered rightly."""
 
 ROUNDS, SETTLED, TAIL = 200, 1e-9, 0.025
-FEWEST_GOLD, FEWEST_COMPARED, CHANCE = 10, 15, 0.2
+FEWEST_HELD, FEWEST_COMPARED, CHANCE = 10, 15, 0.2
+MOST_UNKNOWN = 0.1
+"""Share of answers, of which nobody knows how good they are, that is marked."""
 BEFORE_RIGHT, BEFORE = 9.0, 10.0
 """Right answers, and answers, that each rater is taken to have given before any is seen."""
 
@@ -55,12 +56,7 @@ def tells(row: Mapping[str, object], column: str) -> bool:
 
 def anchored(audits: pl.DataFrame) -> bool:
     """Tell whether what images were mapped to is named more often where the form lists it first than chance allows."""
-    if "offered_first" not in audits:
-        return False
-    answers: dict[tuple[bool, str], list[bool]] = {}
-    for image, first, same in audits.select("image_id", "offered_first", "as_mapped").drop_nulls().iter_rows():
-        answers.setdefault((first, image), []).append(same)
-    halves = [[statistics.fmean(own) for (half, _), own in answers.items() if half == first] for first in (True, False)]
+    halves = halves_of(audits)
     if min(map(len, halves)) < FEWEST_COMPARED:
         return False
     more = statistics.fmean(halves[0]) - statistics.fmean(halves[1])
@@ -68,25 +64,52 @@ def anchored(audits: pl.DataFrame) -> bool:
     return more > 0 and more > statistics.NormalDist().inv_cdf(1 - CHANCE) * max(error, 1e-9)
 
 
-def marks_of(
-    parts: Sequence[pl.DataFrame], gold: pl.DataFrame, column: str, *, drawn: bool, unknown: bool
-) -> list[str]:
+def halves_of(audits: pl.DataFrame) -> list[list[float]]:
+    """Give how often the mapped label was named of each image where the form listed it first, and where it did not."""
+    if "offered_first" not in audits:
+        return [[], []]
+    answers: dict[tuple[bool, str], list[bool]] = {}
+    for image, first, same in audits.select("image_id", "offered_first", "as_mapped").drop_nulls().iter_rows():
+        answers.setdefault((first, image), []).append(same)
+    return [[statistics.fmean(own) for (half, _), own in answers.items() if half == first] for first in (True, False)]
+
+
+def marks_of(parts: Sequence[pl.DataFrame], audits: pl.DataFrame, column: str, *, unknown: bool) -> list[str]:
     """Say what stands beside a number of some parts: what nobody can check of design or raters, or what was left out.
 
-    One rater an image is marked who answered fewer than ten gold items of which the level is known.
+    Args:
+        parts: image_id: the images of each.
+        audits: all that the people of the pool said, none told apart.
+        column: the level that is looked at.
+        unknown: nobody knows how the audited images were chosen.
     """
-    found = {"anchored answers left out": drawn, "design unknown": unknown}
-    held = Counter(row["annotator"] for row in gold.iter_rows(named=True) if tells(row, column))
-    for said in parts:
-        answers = Counter(said["image_id"])
-        if answers and max(answers.values()) == 1 and min(held[rater] for rater in said["annotator"]) < FEWEST_GOLD:
-            found["one rater"] = True
-        people = said.filter(pl.col("pool") != "simulated")
-        if people.height and ("offered_first" not in people or people["offered_first"].null_count() == people.height):
+    found = {"design unknown": unknown}
+    gold, draws = gold_of(audits, column), anchored(audits)
+    compared = min(map(len, halves_of(audits))) >= FEWEST_COMPARED
+    for part in parts:
+        said = audits.join(part, on="image_id", how="semi")
+        rows = [row for row in said.iter_rows(named=True) if not (draws and row.get("offered_first"))]
+        found["anchored answers left out"] = found.get("anchored answers left out", False) or len(rows) < said.height
+        first = [row.get("offered_first") for row in rows if row["pool"] != "simulated"]
+        if sum(one is None or (one and not compared) for one in first) > MOST_UNKNOWN * len(first):
             found["anchoring not known"] = True
+        if unheld(rows, gold, column) > MOST_UNKNOWN:
+            found["one rater"] = True
         if said.filter("none_of_these", pl.col("none_means").is_null()).height:
             found["none not told apart"] = True
     return sorted(mark for mark, holds in found.items() if holds)
+
+
+def unheld(rows: Sequence[Mapping[str, Any]], gold: Gold, column: str) -> float:
+    """Give the share of answers about a level by raters of whom fewer than ten can be held against others' or gold."""
+    placed = [(row["image_id"], row["annotator"]) for row in rows if row["none_of_these"] or row[column] is not None]
+    people: dict[str, set[str]] = {}
+    for image, rater in placed:
+        people.setdefault(image, set()).add(rater)
+    held = {rater: gold.get(rater, (0, 0))[0] for _, rater in placed}
+    for image, rater in placed:
+        held[rater] += len(people[image]) > 1
+    return sum(held[rater] < FEWEST_HELD for _, rater in placed) / max(len(placed), 1)
 
 
 def raters_of(answers: Answers, gold: Gold, labels: Sequence[str]) -> Raters:

@@ -111,7 +111,7 @@ def test_a_concept_without_words_is_refused_before_anything_runs(tmp_path: Path)
     assert str(told.value) == (
         "no en template for prompts of the kind cube about instruments; expected `prompts: {en: {artifact: ...}}` in "
         "the root config of the concept. Give that config in `concepts` or with --roots, or templates with "
-        "--translations."
+        "--translations or in `prompts: {translations: ...}`."
     )
     config(tmp_path, WORDS)
     assert wired(load_recipe(recipe), tmp_path / "run").steps

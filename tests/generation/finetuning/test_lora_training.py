@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,18 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from culturekit.errors import CultureKitError
+from culturekit.errors import CultureKitError, UsageError
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.backends import BACKENDS
 from culturekit.generation.finetuning.training_pairs import pairs_in, shown_square
 from culturekit.generation.finetuning.tuning_plan import TuningOptions, pipeline_of, plan_tuning
+from culturekit.generation.runner import ImagePlan
 from culturekit.pipeline.run_stage import StageRun
-from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage
-from culturekit.records.schemas import TRAINING
+from culturekit.pipeline.steps.finetune_stage import FinetuneReads, finetune_stage, pilot_of
+from culturekit.pipeline.steps.generate_stage import generate_stage
+from culturekit.records.schemas import IMAGES, TRAINING
+from culturekit.records.work import Quiet
 from culturekit.storage.digests import digest_file
 from culturekit.storage.tables import read_table
 from tests.builders.captions.pair_worlds import done, images_of
-from tests.generation.diffusion.tiny_pipelines import tiny
+from tests.conftest import HereEngine
+from tests.generation.diffusion.tiny_pipelines import prompts_of, tiny
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
@@ -68,10 +73,22 @@ def drawn(model: Path, lora: Path | None) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("kind", ["sd", "sdxl"])
+def of_velocity(folders: Path) -> Path:
+    """Save the tiny pipeline once more, as one that was trained to find velocities."""
+    path = folders / "sd-v"
+    if not path.is_dir():
+        shutil.copytree(tiny(folders, "sd"), path)
+        told = path / "scheduler/scheduler_config.json"
+        told.write_text(told.read_text().replace('"epsilon"', '"v_prediction"'))
+        assert "v_prediction" in told.read_text()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["sd", "sdxl", "sd-v"])
 def test_the_loss_falls_and_the_weights_load_into_the_pipeline(
     folders: Path, pairs: Path, tmp_path: Path, kind: str
 ) -> None:
+    of_velocity(folders)
     run = tuned(pairs, tmp_path / "tuned", options(folders, kind, steps=40, every=20))
     curve = read_table(run.folder / "training.parquet", TRAINING)
     assert curve["step"].to_list() == list(range(41))
@@ -83,6 +100,22 @@ def test_the_loss_falls_and_the_weights_load_into_the_pipeline(
     before, after = drawn(folders / kind, None), drawn(folders / kind, run.folder)
     assert np.abs(before.pixels.astype(int) - after.pixels.astype(int)).max() > 0
     assert after.provider_params["lora"][0]["sha256"] == digest_file(run.folder / "pytorch_lora_weights.safetensors")
+
+
+def test_a_stage_of_images_waits_for_the_adapter_of_a_stage(folders: Path, pairs: Path, tmp_path: Path) -> None:
+    given = options(folders, steps=2)
+    prompts = prompts_of(tmp_path, 2)
+    plan, backend = ImagePlan(size="16x16"), f"{given.model}&steps=2"
+    stage = generate_stage(prompts, plan, backend=backend, model="after", seed=1, adapter=tmp_path / "tuned")
+    trained = tuned(pairs, tmp_path / "tuned", given)
+    images = read_table(done(stage, tmp_path / "images").folder / "images.parquet", IMAGES)
+    sha256 = digest_file(trained.folder / "pytorch_lora_weights.safetensors")
+    assert {json.loads(row)["lora"][0]["sha256"] for row in images["provider_params"]} == {sha256}
+    named = generate_stage(prompts, plan, backend=f"{backend}&lora={trained.folder}", model="after", seed=1)
+    again = read_table(done(named, tmp_path / "again").folder / "images.parquet", IMAGES)
+    assert again["sha256"].equals(images["sha256"])
+    with pytest.raises(UsageError, match="takes no adapter"):
+        generate_stage(prompts, plan, backend="simulated", model="after", seed=1, adapter=tmp_path / "tuned")
 
 
 def test_an_adapter_that_is_not_trained_yet_changes_nothing_and_the_pipeline_itself_is_left_alone(
@@ -106,6 +139,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_others(folders: Path, pa
     torch.manual_seed(2)
     assert tuned(pairs, tmp_path / "two", options(folders)).manifest.sha256 == first.manifest.sha256
     assert tuned(pairs, tmp_path / "three", options(folders, seed=1)).manifest.sha256 != first.manifest.sha256
+
+
+def test_activations_that_are_computed_again_change_no_byte(folders: Path, pairs: Path, tmp_path: Path) -> None:
+    adapters = [
+        tuned(pairs, tmp_path / f"recompute {again}", options(folders, recompute=again)).manifest.outputs
+        for again in (False, True)
+    ]
+    assert adapters[0] == adapters[1]
 
 
 def test_batches_that_are_gathered_learn_as_one_batch(folders: Path, pairs: Path) -> None:
@@ -147,9 +188,15 @@ def test_a_training_that_was_cut_goes_on_to_the_same_bytes(
     assert again.manifest.sha256 == whole.manifest.sha256
 
 
-def test_a_loss_that_is_no_number_stops_the_training(folders: Path, pairs: Path, tmp_path: Path) -> None:
-    with pytest.raises(CultureKitError, match="came apart in step"):
-        tuned(pairs, tmp_path / "tuned", options(folders, rate=1.0, steps=10_000, rank=64))
+def test_a_loss_that_is_no_number_stops_the_training(folders: Path, pairs: Path) -> None:
+    from culturekit.generation.finetuning.lora_training import LoraTraining
+
+    given = options(folders)
+    training = LoraTraining(pipeline_of(given), pairs_in(pairs), given)
+    training.step(1)
+    next(one for name, one in training.learned.items() if "lora_B" in name).data.fill_(np.inf)
+    with pytest.raises(CultureKitError, match="came apart in step 2"):
+        training.step(2)
 
 
 def test_the_plan_counts_what_is_learned_from_the_headers_alone(folders: Path, pairs: Path, tmp_path: Path) -> None:
@@ -158,6 +205,18 @@ def test_the_plan_counts_what_is_learned_from_the_headers_alone(folders: Path, p
     assert (plan.passes, plan.seconds) == (6, None)
     run = tuned(pairs, tmp_path / "tuned", options(folders, "sdxl", rank=5, steps=1))
     assert plan.learned == run.manifest.counts["learned numbers"]
+
+
+def test_a_pilot_times_a_step_and_leaves_the_training_as_it_would_be(
+    folders: Path, pairs: Path, tmp_path: Path
+) -> None:
+    given = options(folders)
+    stage, out = FinetuneReads(pairs), tmp_path / "tuned"
+    plan = pilot_of(stage, given, out, engine=HereEngine(), progress=Quiet(), wait=False)
+    assert plan.seconds is not None
+    assert plan.seconds > 0
+    after = tuned(pairs, out, given)
+    assert after.manifest.sha256 == tuned(pairs, tmp_path / "alone", given).manifest.sha256
 
 
 def test_a_square_is_the_middle_of_a_picture(tmp_path: Path, pairs: Path) -> None:

@@ -1,6 +1,8 @@
 """What is refused before anything is loaded; torch is not needed."""
 
 import json
+import math
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,41 @@ def test_a_pipeline_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model_index.json").write_text('{"_class_name": "FluxPipeline"}')
     with pytest.raises(UsageError, match="cannot be trained here"):
         pipeline_of(TuningOptions(f"diffusers:{tmp_path}"))
+
+
+def saved(path: Path, shapes: dict[str, list[int]]) -> None:
+    """Write a safetensors file of zeros, by its format."""
+    entries, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * math.prod(shape)
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    header = json.dumps(entries).encode()
+    path.parent.mkdir()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(end))
+
+
+def test_the_plan_reads_headers_alone(tmp_path: Path) -> None:
+    index = {"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "U"], "vae": ["diffusers", "V"]}
+    (tmp_path / "model_index.json").write_text(json.dumps(index))
+    layers = {
+        "a.attn1.to_q.weight": [4, 6],
+        "a.attn2.to_out.0.weight": [4, 8],
+        "a.attn1.to_q.bias": [4],
+        "b.weight": [9],
+    }
+    saved(tmp_path / "unet/diffusion_pytorch_model.safetensors", layers)
+    saved(tmp_path / "vae/diffusion_pytorch_model.safetensors", {"d.attn.to_q.weight": [5, 5]})
+    (tmp_path / "metadata.jsonl").write_text('{"file_name": "a.png", "text": "a"}\n' * 4)
+    words = ["finetune", "--pairs", tmp_path, "--out", tmp_path / "tuned", "--rank", 3, "--steps", 10, "--batch", 2]
+    model = f"diffusers:{tmp_path}?dtype=float16"
+    done = CliRunner().invoke(app, [*map(str, words), "--model", model, "--plan", "--json"])
+    assert json.loads(done.stdout) == {
+        "steps": 10, "pairs": 4, "passes": 5.0, "learned": 3 * (10 + 12), "state_bytes": 16 * 66,
+        "weights_bytes": 2 * (24 + 32 + 4 + 9) + 4 * 25, "seconds": None, "peak_bytes": None,
+    }  # fmt: skip
+    done = CliRunner().invoke(app, [*map(str, words), "--model", model, "--plan"])
+    assert done.stdout.splitlines()[:2] == ["10 steps: 5 passes over 4 pairs", "66 numbers are learned"]
+    assert not (tmp_path / "tuned").exists()
 
 
 def test_sides_are_whole_eights(tmp_path: Path) -> None:

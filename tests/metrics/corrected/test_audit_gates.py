@@ -10,14 +10,8 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.metrics import audit_sample, vendi_corrected
 from culturekit.metrics.corrected.audit_design import drawing_of
-from culturekit.metrics.corrected.audit_gates import (
-    ANCHORED,
-    DESIGN_UNKNOWN,
-    ONE_RATER,
-    UNSEEN_LISTS,
-    anchoring_seen,
-    marks_of,
-)
+from culturekit.metrics.corrected.audit_gates import anchoring_seen
+from culturekit.metrics.corrected.audit_marks import ANCHORED, DESIGN_UNKNOWN, ONE_RATER, UNSEEN_LISTS, marks_of
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
 
@@ -194,6 +188,44 @@ def test_people_of_whom_nobody_knows_what_they_were_offered_are_marked() -> None
     assert told(again) == [UNSEEN_LISTS]
     assert told(listless(again).with_columns(offered_first=pl.lit(None, pl.Boolean))) == [UNSEEN_LISTS]
     assert told(listless(again)) == told(again.with_columns(pool=pl.lit("simulated"))) == []
+
+
+def test_a_few_images_with_a_second_rater_do_not_hold_the_first() -> None:
+    world = Audited()
+    told = partial(marks_of, world.matches, pool=None, design="drawn", column="country")
+
+    def again(images: pl.DataFrame) -> pl.DataFrame:
+        return listless(pl.concat([world.audit, images.with_columns(annotator=pl.lit("second"))]))
+
+    assert told(again(world.audit.head(1))) == [ONE_RATER]  # one image was enough
+    assert told(again(world.audit.head(9))) == [ONE_RATER]
+    assert told(again(world.audit.head(10))) == []
+    unsure = world.audit.head(10).with_columns(pl.lit(None, pl.String).alias("country"), none_of_these=False)
+    assert told(again(unsure)) == [ONE_RATER]  # of the level the second says nothing
+    alone = pl.when(pl.int_range(pl.len()) < 16).then(pl.lit("third")).otherwise("annotator")
+    third = again(world.audit.tail(20)).with_columns(annotator=alone)
+    assert told(third) == []  # 16 of 170 answers are of a third, whom nothing holds
+    more = pl.when(pl.int_range(pl.len()) < 18).then(pl.lit("third")).otherwise("annotator")
+    assert told(again(world.audit.tail(20)).with_columns(annotator=more)) == [ONE_RATER]
+
+
+def test_few_items_whose_list_is_known_do_not_tell_of_the_others() -> None:
+    world = Audited()
+    again = pl.concat([world.audit, world.audit.with_columns(annotator=pl.lit("second"))])
+    told = partial(marks_of, world.matches, pool=None, design="drawn", column="country")
+
+    def known(images: int, first: int = 0) -> pl.DataFrame:
+        place = pl.col("image_id").rank("dense")
+        return again.with_columns(
+            offered_first=pl.when(place <= images).then(place <= first), as_mapped=pl.lit(value=True)
+        )
+
+    assert told(known(1)) == told(known(134)) == [UNSEEN_LISTS]  # one was enough
+    assert told(known(135)) == []
+    assert told(known(150, first=14)) == []  # fewer than a tenth
+    assert told(known(150, first=16)) == []  # and then enough to compare
+    few = world.audit.head(30).with_columns(offered_first=pl.int_range(30) < 14, as_mapped=pl.lit(value=True))
+    assert UNSEEN_LISTS in told(few)
 
 
 def test_one_rater_is_held_by_ten_gold_items() -> None:

@@ -82,6 +82,13 @@ def test_where_people_marked_everything_the_judge_counts_for_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("size", [49, 119, 120])
+def test_the_trust_is_no_more_than_one_where_nobody_is_left(size: int) -> None:
+    """Whatever the weights of all units come to when they are added up: not to 1, of these sizes."""
+    people = np.random.default_rng(size).random(size)
+    assert judged_mean(0.3 * people + 0.1, people).trust <= 1
+
+
 def test_a_bias_of_the_judge_moves_nothing() -> None:
     judged, people = case("numbers")
     plain, biased = judged_mean(judged, people), judged_mean(judged + 0.3, people)

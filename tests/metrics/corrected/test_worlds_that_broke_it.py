@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.metrics import audit_sample, vendi_corrected
-from culturekit.metrics.corrected.audit_gates import ANCHORED, UNSEEN_LISTS, anchoring_seen, marks_of
+from culturekit.metrics.corrected.audit_gates import anchoring_seen
+from culturekit.metrics.corrected.audit_marks import ANCHORED, UNSEEN_LISTS, marks_of
 from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of

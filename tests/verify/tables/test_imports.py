@@ -11,22 +11,59 @@ import pytest
 from culturekit.annotate.quotas import Quotas
 from culturekit.pipeline.steps.annotate_stages import ExportFiles
 from culturekit.verify.verify_run import verify_run
-from tests.annotate.projects import export, image_row, import_files, labelled, studio_tasks, write_images
-from tests.annotate.test_audit_scheme import IMAGES, matches, space, truthful
+from tests.annotate.projects import (
+    Answers,
+    export,
+    image_row,
+    import_files,
+    key_of,
+    labelled,
+    studio_tasks,
+    write_images,
+)
+from tests.annotate.test_audit_scheme import IMAGES, PLACED, matches, space, truthful
 from tests.verify.forging import change_table, renew_inputs, reseal
+
+
+def handed_out(root: Path) -> Path:
+    """A project that two people are to answer."""
+    table = write_images(root / "images", [image_row(image, "m", "p") for image in IMAGES])
+    pl.read_parquet(table).with_columns(concept=pl.lit("cuisine")).write_parquet(table)
+    files = ExportFiles([table], cspace=space(root / "space", 20), matches=[matches(root / "matches")])
+    export(root / "project", files, "audit", quotas=Quotas(2))
+    return root
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project, what two people answered, and the tables it became."""
-    root = tmp_path_factory.mktemp("imported")
-    table = write_images(root / "images", [image_row(image, "m", "p") for image in IMAGES])
-    pl.read_parquet(table).with_columns(concept=pl.lit("cuisine")).write_parquet(table)
-    files = ExportFiles([table], cspace=space(root / "space", 20), matches=[matches(root / "matches")])
-    export(root / "project", files, "audit", quotas=Quotas(2))
+    root = handed_out(tmp_path_factory.mktemp("imported"))
     answers = labelled(studio_tasks(root / "project"), (1, 2), truthful(root / "project"))
     (root / "answers.json").write_bytes(orjson.dumps(answers))
     assert import_files(root / "rated", root / "project", root / "answers.json").manifest.counts["quarantine"] == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Answers that name countries outside the lists and all kinds of none; some careless, some set aside."""
+    root = handed_out(tmp_path_factory.mktemp("placed"))
+    right, key = truthful(root / "project"), key_of(root / "project")
+
+    def answer(data: dict[str, Any], person: int | str) -> Answers:
+        if key[data["task"]]["kind"] == "check":
+            return {"shows": "cannot_tell"} if person == 3 else dict(right(data, person))
+        place = PLACED.get(key[data["task"]]["item_id"])
+        return dict(right(data, person)) if place is None else place[0]
+
+    answers = labelled(studio_tasks(root / "project"), (1, "a@b.org", 3), answer)
+    of_items = [task for task in answers if key[task["data"]["task"]]["kind"] == "item"]
+    of_items[30]["annotations"][0]["lead_time"] = 0.5
+    of_items[31]["annotations"][0]["result"][0]["value"]["choices"] = ["nothing of these"]
+    of_items[32]["annotations"][0]["was_cancelled"] = True
+    (root / "answers.json").write_bytes(orjson.dumps(answers))
+    drops = import_files(root / "rated", root / "project", root / "answers.json").manifest.drops
+    assert set(drops) == {"flagged, and not in the audits", "in quarantine", "skipped by the annotator"}
     return root
 
 
@@ -43,6 +80,12 @@ def test_untouched_answers_are_those_of_the_exports(imported: Path) -> None:
     assert answer.exit_code == 0
     assert answer.checked["audited places compared with exports"] == 120
     assert answer.checked["answers compared with exports"] >= 120
+
+
+def test_careless_answers_and_typed_countries_are_those_of_the_exports(placed: Path) -> None:
+    answer = verify_run(placed / "rated")
+    assert [str(each) for each in answer.findings if each.severity == "broken"] == []
+    assert answer.checked["audited places compared with exports"] == 2 * len(IMAGES) - 3
 
 
 def test_fifty_edited_answers_are_found(imported: Path, tmp_path: Path) -> None:
@@ -77,3 +120,44 @@ def test_edited_tables_of_answers_are_found(
     change_table(root / f"rated/{table}.parquet", lambda frame: frame.with_columns(change))
     reseal(root / "rated")
     assert any(problem in line for line in found(root))
+
+
+COUNTRY, IMAGE = pl.col("country"), pl.col("image_id")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (COUNTRY.replace({"KE": "UG"}).alias("country"), "nobody named this place"),
+        (COUNTRY.replace({"sápmi": "gondor"}).alias("country"), "nobody named this place"),
+        (pl.when(IMAGE == "m-03").then(pl.lit("Europe")).otherwise("continent").alias("continent"), "this place"),
+        (pl.lit(value=False).alias("none_of_these"), "nobody answered so"),
+        ((pl.col("none_of_these") | (IMAGE == "m-11")).alias("none_of_these"), "nobody answered so"),
+        (pl.col("none_means").replace({"cannot tell": "no culture shown"}).alias("none_means"), "nobody answered so"),
+        (pl.lit(None, pl.String).alias("none_means"), "nobody answered so"),
+        ((~pl.col("offered_first")).alias("offered_first"), "nobody answered so"),
+        (pl.lit(value=True).alias("as_mapped"), "nobody answered so"),
+        (pl.col("annotator").replace({"1": "2"}), "an answer of the exports is missing"),
+    ],
+)
+def test_what_became_of_any_part_of_an_answer_is_found(
+    placed: Path, tmp_path: Path, change: pl.Expr, problem: str
+) -> None:
+    root = copied(placed, tmp_path)
+    change_table(root / "rated/audits.parquet", lambda frame: frame.with_columns(change))
+    reseal(root / "rated")
+    assert any(problem in line for line in found(root))  # of these only the first of places was found
+
+
+@pytest.mark.parametrize("table", ["audits", "annotations"])
+def test_answers_that_are_missing_are_found(placed: Path, tmp_path: Path, table: str) -> None:
+    root = copied(placed, tmp_path)
+    change_table(root / f"rated/{table}.parquet", lambda frame: frame.slice(1))
+    reseal(root / "rated")
+    assert [line for line in found(root) if "an answer of the exports is missing" in line]
+    change_table(
+        root / f"rated/{table}.parquet",
+        lambda frame: pl.concat([frame, frame.tail(1).with_columns(annotator=pl.lit("x"))]),
+    )
+    reseal(root / "rated")
+    assert [line for line in found(root) if "nobody answered so" in line]
