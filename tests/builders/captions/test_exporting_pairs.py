@@ -81,9 +81,7 @@ def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
 ) -> None:
     folder = tmp_path / "rights"
     folder.mkdir()
-    path = (
-        None if rights == "none" else rights_of(folder, ITEMS[1:2], licence=" ") if rights == "empty" else given.rights
-    )
+    path = None if rights == "none" else rights_of(folder, ITEMS[1:2], licence=" ")
     some = PairFiles(given.selected, given.captions, given.images, path)
     with pytest.raises(UsageError, match="3 of 3 without, such as 'c <b>'"):
         exported(some, tmp_path / "refused")
