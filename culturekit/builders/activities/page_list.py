@@ -39,6 +39,9 @@ __all__ = ["ListedPage", "PageOptions", "files_of", "read_list", "read_pages"]
 AGENT = "culturekit"
 WITHOUT_RULES = {404: b"", 410: b""} | dict.fromkeys((401, 403), b"User-agent: *\nDisallow: /")
 HTML = (".html", ".htm")
+MISSING = ("", "missingtitle", "nosuchrevid", "invalidtitle", "nosuchpageid")
+"""What the Action API calls a page that is not there; any other reason may pass."""
+
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 
 
@@ -144,7 +147,7 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
     else:
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
-        kind = ".json" if page.source == "wikipedia" else ".html"
+        kind = kind_of(page)
     read, revision = read_as(kind, text, page, where)
     wanted = wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
@@ -163,6 +166,11 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
                 "text": body,
                 "categories": list(page.categories),
             }
+
+
+def kind_of(page: ListedPage) -> str:
+    """Give the kind of a page that is fetched."""
+    return ".json" if page.source == "wikipedia" else ".html"
 
 
 def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
@@ -188,11 +196,15 @@ def read_as(kind: str, text: str, page: ListedPage, where: str) -> tuple[Page, s
             return read_wikitext(page.title or Path(where).stem, text, where=where), page.revision
         case ".json":
             try:
-                parsed = msgspec.json.decode(text, type=WikiReply).parse
+                reply = msgspec.json.decode(text, type=WikiReply)
             except msgspec.DecodeError as error:
                 raise UsageError("not a reply of the Action API", where=where, found=str(error)) from error
-            if parsed is None:
+            parsed, why = reply.parse, reply.error
+            if parsed is None and why.code in MISSING:
                 raise UsageError("the Action API knows no such page", where=where, found=page.title or "")
+            if parsed is None:
+                said = f"{why.code} {why.info}"[:300]
+                raise UpstreamUnavailable("the Action API gave no page", where=where, found=said, hint="Try it later.")
             revision = page.revision if parsed.revid is None else str(parsed.revid)
             return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
     raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
@@ -230,6 +242,7 @@ class Fetching:
             )
         check_contact(self.options.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
+        read_as(kind_of(page), text, page, url)  # what cannot be read is not kept
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1

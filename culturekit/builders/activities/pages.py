@@ -53,10 +53,18 @@ class WikiPage(msgspec.Struct, frozen=True):
     revid: int | None = None
 
 
+class WikiError(msgspec.Struct, frozen=True):
+    """Why the Action API gives no page."""
+
+    code: str = ""
+    info: str = ""
+
+
 class WikiReply(msgspec.Struct, frozen=True):
     """A reply to `action=parse&prop=wikitext|revid`, in format version 2."""
 
     parse: WikiPage | None = None
+    error: WikiError = WikiError()
 
 
 def html_charset(raw: bytes) -> str:
