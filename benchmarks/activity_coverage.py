@@ -1,8 +1,9 @@
 """How often corrected AHEaD holds what scenes truly show, with a judge that misses more in some countries.
 
 Each run is the part of the recipe `cultivate` from scenes on, with its own scenes, judge and people; the pictures are
-left out, because the simulated judge reads them without an error. The true value is that of the same images. What
-the judge alone says stands beside what people put right, for every group of countries and for the gap between them.
+left out, because the simulated judge reads them without an error. The true value is that of the same images, and
+intervals speak about these prompts. What the judge alone says stands beside what people put right, for every group of
+countries and for the gap between them.
 """
 
 import argparse
@@ -212,7 +213,7 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float
     texts = (root / "said/judgments.parquet", root / "true/judgments.parquet", root / "descriptors/descriptors.parquet")
     embed_stage(EmbedSource(texts=texts), EmbedOptions("letters")).run(work_in(root / "phrases"))
     vectors, ids = PhraseVectors(root / "phrases").vectors()
-    options = AheadOptions("real", TAU)
+    options = AheadOptions("real", TAU, target="these")
     scored = {
         kind: score_ahead(AheadInput(table, prompts, descriptors, rows, vectors, ids, rows), options=options).scored
         for kind, rows in (("judged", judgments), ("truth", truth))

@@ -14,13 +14,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities.categories import LOOKED_FOR
 from culturekit.builders.activities.pages import (
+    HTML,
     LARGEST_PAGE,
     Page,
-    WikiReply,
     decoded,
     html_charset,
-    read_html,
-    read_wikitext,
+    read_as,
 )
 from culturekit.builders.popularity_pageviews import KeptAnswers
 from culturekit.errors import UpstreamUnavailable, UsageError
@@ -38,10 +37,10 @@ __all__ = ["ListedPage", "PageOptions", "files_of", "read_list", "read_pages"]
 
 AGENT = "culturekit"
 WITHOUT_RULES = {404: b"", 410: b""} | dict.fromkeys((401, 403), b"User-agent: *\nDisallow: /")
-HTML = (".html", ".htm")
-MISSING = ("", "missingtitle", "nosuchrevid", "invalidtitle", "nosuchpageid")
-"""What the Action API calls a page that is not there; any other reason may pass."""
+LONGEST_DELAY = 60.0
+"""Seconds between two pages that a site may ask for."""
 
+BY_HAND = "Save the page by hand and name it with file: in the list."
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 
 
@@ -148,7 +147,7 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
         kind = kind_of(page)
-    read, revision = read_as(kind, text, page, where)
+    read, revision = read_as(kind, text, page.title, page.revision, where=where)
     wanted = wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
     for number, (section, body) in enumerate(read.sections, start=1):
@@ -187,29 +186,6 @@ def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
     return {name.casefold() for name in page.sections} or set(there)
 
 
-def read_as(kind: str, text: str, page: ListedPage, where: str) -> tuple[Page, str | None]:
-    """Read a page by the kind of its file, and say its revision."""
-    match kind:
-        case kind if kind in HTML:
-            return read_html(text, where=where), page.revision
-        case ".wikitext" | ".wiki":
-            return read_wikitext(page.title or Path(where).stem, text, where=where), page.revision
-        case ".json":
-            try:
-                reply = msgspec.json.decode(text, type=WikiReply)
-            except msgspec.DecodeError as error:
-                raise UsageError("not a reply of the Action API", where=where, found=str(error)) from error
-            parsed, why = reply.parse, reply.error
-            if parsed is None and why.code in MISSING:
-                raise UsageError("the Action API knows no such page", where=where, found=page.title or "")
-            if parsed is None:
-                said = f"{why.code} {why.info}"[:300]
-                raise UpstreamUnavailable("the Action API gave no page", where=where, found=said, hint="Try it later.")
-            revision = page.revision if parsed.revid is None else str(parsed.revid)
-            return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
-    raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
-
-
 @dataclass
 class Fetching:
     """Fetches pages, each once, one at a time; a page's own site is asked first what robots may read.
@@ -242,7 +218,7 @@ class Fetching:
             )
         check_contact(self.options.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
-        read_as(kind_of(page), text, page, url)  # what cannot be read is not kept
+        read_as(kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1
@@ -273,11 +249,19 @@ class Fetching:
             raise UpstreamUnavailable(
                 "robots.txt of this site asks programs not to read this page",
                 where=url,
-                hint="Save the page by hand and name it with file: in the list.",
+                hint=BY_HAND,
             )
-        delay = rules.crawl_delay(AGENT)
+        delay = float(rules.crawl_delay(AGENT) or 0)
+        if delay > LONGEST_DELAY:
+            raise UpstreamUnavailable(
+                "robots.txt of this site asks for more time between two pages than is waited",
+                where=url,
+                expected=f"up to {LONGEST_DELAY:.0f} s",
+                found=f"{delay:,.0f} s",
+                hint=BY_HAND,
+            )
         if delay:
-            source.per_second = min(source.per_second, 1 / float(delay))
+            source.per_second = min(source.per_second, 1 / delay)
 
     def rules(self, url: str) -> urllib.robotparser.RobotFileParser:
         """Read what a site lets robots read: all where it has no robots.txt, nothing where it hides it."""

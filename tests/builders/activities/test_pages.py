@@ -241,6 +241,15 @@ def test_a_site_without_robots_txt_lets_its_pages_be_read(work: Work, tmp_path: 
     assert "/iran" in server.paths()
 
 
+@pytest.mark.usefixtures("waits")
+def test_a_site_that_asks_for_days_between_pages_is_left_alone(work: Work, tmp_path: Path) -> None:
+    slow = Said(body=b"User-agent: *\nCrawl-delay: 1000000\n", headers={"Content-Type": "text/plain"})
+    with answering(lambda path: slow if path == "/robots.txt" else site(path)) as server:
+        with pytest.raises(UpstreamUnavailable, match=r"expected up to 60 s, found 1,000,000 s\. Save the page by"):
+            fetch(work, server, tmp_path, "/iran")
+        assert server.paths() == ["/robots.txt"]
+
+
 def moved(to: str) -> Said:
     return Said(302, b"", {"Location": to})
 

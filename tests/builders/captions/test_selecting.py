@@ -11,11 +11,13 @@ import pytest
 
 from culturekit.builders.captions.selecting import SelectOptions, Strategy, select_pairs
 from culturekit.errors import UsageError
+from culturekit.families.c3 import C3Options, score_c3
 from culturekit.pipeline.steps.pair_stages import SelectReads, select_stage
 from culturekit.records.schemas import SELECTED, VALUES
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, values_of
+from tests.families.test_c3 import drawn
 from tests.verify.forging import change_table, reseal
 
 SOME: Terms = {
@@ -90,6 +92,14 @@ def test_values_of_two_scorings_are_refused(tmp_path: Path) -> None:
         select_pairs(pl.concat([values, other]), SelectOptions(keep=1))
     with pytest.raises(UsageError, match="strategies"):
         select_stage(SelectReads(tmp_path), SelectOptions(keep=1, strategies=("best",)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strategy", ALL[1:])
+def test_what_is_kept_is_what_the_scoring_keeps(strategy: Any) -> None:
+    answer = score_c3(drawn(items=40), options=C3Options(keep=15, strategy=strategy))
+    table = select_pairs(answer.scored.values, SelectOptions(keep=15, strategies=(strategy,)))
+    ours = table.filter("kept").sort("rank").select("item", "value")
+    assert ours.rows() == answer.selection.select("item", "value").rows()
 
 
 def test_a_walk_of_another_kind_gives_the_same_order(tmp_path: Path) -> None:
