@@ -164,7 +164,7 @@ def test_simulated_raters_need_simulated_models_and_people_need_a_file(tmp_path:
 def test_a_recipe_is_found_by_path_or_by_name() -> None:
     assert find_recipe("cube").name == "cube.yaml"
     assert find_recipe(str(SMALL)) == SMALL
-    with pytest.raises(UsageError, match="or one of: cube"):
+    with pytest.raises(UsageError, match="or one of: c3, cube"):
         find_recipe("cub")
 
 
