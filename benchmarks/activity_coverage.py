@@ -1,8 +1,9 @@
 """How often corrected AHEaD holds what scenes truly show, with a judge that misses more in some countries.
 
 Each run is the part of the recipe `cultivate` from scenes on, with its own scenes, judge and people; the pictures are
-left out, because the simulated judge reads them without an error. The true value is that of the same images. What
-the judge alone says stands beside what people put right, for every group of countries and for the gap between them.
+left out, because the simulated judge reads them without an error. The true value is that of the same images, and
+intervals speak about these prompts. What the judge alone says stands beside what people put right, for every group of
+countries and for the gap between them.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from culturekit.builders.judging.yes_probability import vqa_request
 from culturekit.builders.simulated import looking
 from culturekit.builders.simulated.scene_answers import scene_answers
 from culturekit.builders.simulated.simulated_model import SimulatedModel, make
-from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, groups_of, score_ahead
+from culturekit.families.ahead import AheadInput, AheadOptions, PhraseVectors, score_ahead
+from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.judged import JudgedOptions, score_judged
 from culturekit.generation.simulated.scenes.scene import Scene, scene_of
 from culturekit.generation.simulated.scenes.scenes_backend import Options
@@ -78,7 +80,7 @@ class Hands:
 
 def prompts_table() -> pl.DataFrame:
     """Ask for one activity of each category in each country."""
-    groups = groups_of("cultivate")
+    groups = country_groups("cultivate")
     rows = [
         {"prompt_id": f"{iso} {category} {activity}", "text": f"A photorealistic photo of {activity}.",
          "benchmark": "cultivate", "kind": "activity", "concept": category, "country": iso, "group": groups[iso],
@@ -211,7 +213,7 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float
     texts = (root / "said/judgments.parquet", root / "true/judgments.parquet", root / "descriptors/descriptors.parquet")
     embed_stage(EmbedSource(texts=texts), EmbedOptions("letters")).run(work_in(root / "phrases"))
     vectors, ids = PhraseVectors(root / "phrases").vectors()
-    options = AheadOptions("real", TAU, groups=groups_of("cultivate"))
+    options = AheadOptions("real", TAU, target="these")
     scored = {
         kind: score_ahead(AheadInput(table, prompts, descriptors, rows, vectors, ids, rows), options=options).scored
         for kind, rows in (("judged", judgments), ("truth", truth))

@@ -11,6 +11,7 @@ LONG = (
     ("ahead_coverage.py",),
     ("judged_coverage.py",),
     ("realism_coverage.py",),
+    ("activity_coverage.py", "--runs", "48"),
     ("embedding.py",),
     ("interval_coverage.py",),
     ("prdc_speed.py",),

@@ -1,7 +1,7 @@
 """Rows put to a model, one question each: what it answered, and how each row ended that it did not answer."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -17,17 +17,36 @@ from culturekit.records.work import QUARANTINED, Outcome, Work
 from culturekit.storage.digests import digest
 from culturekit.storage.tables import write_table
 
-__all__ = ["AskedRows", "row_id"]
+__all__ = ["AskedRows", "row_id", "sifted"]
 
 ID_LETTERS = 16
 LONGEST_DETAIL = 2000
 
 Row = TypeVar("Row")
+Named = TypeVar("Named")
 
 
 def row_id(*about: str) -> str:
     """Make the id of a question from what it is about, so that equal questions are asked once."""
     return digest(list(about))[:ID_LETTERS]
+
+
+def sifted(
+    named: Iterable[Named],
+    *,
+    problem: Callable[[Named], str],
+    key: Callable[[Named], Hashable],
+    at_most: int | None = None,
+) -> Iterator[tuple[Named, str]]:
+    """Give each thing that a reply names with why it is not taken: it is none, it repeats another, there are enough."""
+    taken: set[Hashable] = set()
+    for each in named:
+        why = problem(each) or ("repeated" if key(each) in taken else "")
+        if not why and len(taken) == at_most:
+            why = f"more than {at_most}"
+        if not why:
+            taken.add(key(each))
+        yield each, why
 
 
 @dataclass

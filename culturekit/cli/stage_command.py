@@ -187,7 +187,7 @@ def values_of(each: Declared, typed: Any) -> dict[str, Any]:  # noqa: ANN401 - e
     if each.typed.gather:
         return {each.name: each.typed.gather(typed)}
     if each.typed.once and not is_handle(each):
-        return {each.name: tuple(typed.split(","))}
+        return {each.name: tuple(word.strip() for word in typed.split(",")) if typed else ()}
     read = each.typed.read or (lambda text: text)
     value = tuple(map(read, typed)) if isinstance(typed, list) else read(typed)
     if each.typed.others:

@@ -1,8 +1,7 @@
 """From descriptors and what was said of images to AHEaD: ALIGN, HAL, EXAG, FAITH, DDIV and SDIV."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +15,9 @@ from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
 from culturekit.families.family import Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
+from culturekit.families.handles.country_groups import GroupsGiven, country_groups
 from culturekit.families.handles.inputs import NamedVectors, Numbered, asked, roles_of
 from culturekit.families.handles.vector_files import vector_inputs
-from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.composite import Reduce, faithfulness
 from culturekit.metrics.ahead.descriptor_scores import Aggregate
 from culturekit.metrics.ahead.dimensions import DEFAULT_TAU, calibrate_tau, check_tau
@@ -98,9 +97,9 @@ class AheadOptions:
         Target | None,
         Field(description="What intervals speak about: these prompts, or others like them. [others, if 20 or more]"),
     ] = None
-    scheme: Annotated[str, Field(description="Scheme that groups countries.")] = "cultivate"
+    scheme: Annotated[str, Field(description="Scheme that groups countries, shipped or of --groups.")] = "cultivate"
     extractor_dimensions: tuple[str, ...] | None = None
-    groups: Mapping[str, str] = field(default_factory=dict)
+    groups: GroupsGiven = None
     encoder: str = ""
     confidence: float = CONFIDENCE
     benchmark: str = "cultivate"
@@ -118,7 +117,9 @@ class AheadOptions:
 
 def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None, name: str = "scores") -> Stage:
     """Score alignment, hallucination, exaggeration, faithfulness and diversity against cultural descriptors."""
-    known = replace(options, groups=groups_of(options.scheme), encoder=options.encoder or given.phrases.encoder)
+    known = replace(
+        options, groups=country_groups(options.scheme, options.groups), encoder=options.encoder or given.phrases.encoder
+    )
     if like is not None:  # the threshold of scores of the same images, which was found when these were made
         known = replace(known, tau=None, quantile=None)
 
@@ -132,7 +133,7 @@ def ahead(given: AheadReads, options: AheadOptions, *, like: Path | None = None,
 
     inputs = roles_of(given) if like is None else {**roles_of(given), "like": like}
     tau = known.threshold if like is None else None
-    return family_stage("ahead", inputs, {**kept(known), "tau": tau}, score, version=2, name=name)
+    return family_stage("ahead", inputs, {**kept(known), "tau": tau}, score, version=3, name=name)
 
 
 def how_scored(scores: Path) -> tuple[float, Aggregate]:
@@ -147,15 +148,6 @@ AHEAD = Family(
     example="--images images/images.parquet --prompts prompts/prompts.parquet --descriptors "
     "descriptors/descriptors.parquet --extracted judgments/judgments.parquet --phrases phrases --out scores",
 )
-
-
-def groups_of(scheme: str) -> Mapping[str, str]:
-    """Give the group of each country in a scheme, such as `cultivate`: GN or GS."""
-    every = countries().values()
-    known = sorted({name for country in every for name in country.groups})
-    if scheme not in known:
-        raise UsageError("unknown scheme of country groups", expected=" or ".join(known), found=repr(scheme))
-    return {country.iso: country.groups[scheme] for country in every if scheme in country.groups}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +219,8 @@ def score_ahead(tables: AheadInput, *, options: AheadOptions) -> AheadScores:
         params["faith"] = {**params["align"], **params["exag"]}
     countries = tables.prompts.select("prompt_id", "country")
     items = pl.concat([image_items(per_image, images), prompt_items(variety_of_prompts(cells, tau), countries)])
-    climb = Climb(
-        params, PER_PROMPT, options.groups, options.scheme, options.benchmark, options.confidence, options.target
-    )
+    groups = country_groups(options.scheme, options.groups)
+    climb = Climb(params, PER_PROMPT, groups, options.scheme, options.benchmark, options.confidence, options.target)
     return AheadScores(climbed(items, climb, left_out), descriptor_matches(cells, tau), exaggerations, tau)
 
 

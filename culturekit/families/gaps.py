@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import polars as pl
@@ -14,7 +13,7 @@ from culturekit.errors import UsageError
 from culturekit.families.compare import Found, correct_families
 from culturekit.families.family import Confidence, Correction, Family, check_options, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.country_groups import GroupsGiven, country_groups
 from culturekit.families.handles.inputs import ValueTables, roles_of
 from culturekit.metrics.scoring.score_rows import Scored, scored
 from culturekit.metrics.scoring.value_sets import known_values, own_generator, parsed
@@ -52,10 +51,7 @@ class GapOptions:
             "or group: the groups that stand in the values."
         ),
     ]
-    groups: Annotated[
-        Path | Mapping[str, str] | None,
-        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
-    ] = None
+    groups: GroupsGiven = None
     target: Annotated[
         GapTarget,
         Field(description="Speak about other prompts, about these only, or the first where 20 prompts allow it."),
@@ -67,8 +63,6 @@ class GapOptions:
     @property
     def sides(self) -> Mapping[str, str]:
         """The group of each country; none where the groups stand in the values."""
-        if isinstance(self.groups, Mapping):
-            return self.groups
         return {} if self.scheme == GROUP_COLUMN and self.groups is None else country_groups(self.scheme, self.groups)
 
 

@@ -18,7 +18,7 @@ from culturekit.families.qvs import samples_of
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.catalog import CATALOG
 from culturekit.metrics.corrected.audit_design import Design
-from culturekit.metrics.corrected.judged_gates import marked_items, marks_of_answers
+from culturekit.metrics.corrected.judged_gates import MOST_GRADES, marked_items, marks_of_answers
 from culturekit.metrics.corrected.judged_means import judged_mean
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.rating_pools import PoolsBy, pool_of
@@ -84,6 +84,12 @@ class JudgedOptions:
     ] = "drawn"
     confidence: Confidence = CONFIDENCE
 
+    @property
+    def step(self) -> float | None:
+        """From one grade of a stated scale to the next, on the judge's; None for yes and no, and for finer scales."""
+        grades = 0.0 if self.lowest is None or self.highest is None else self.highest - self.lowest
+        return 1 / grades if 2 <= grades < MOST_GRADES else None
+
     def __post_init__(self) -> None:
         """Refuse a scale with one end, one that is upside down, and one for words."""
         ends = (self.lowest, self.highest)
@@ -106,7 +112,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return family_stage("judged", roles_of(given), kept(options), score, version=2, name=name)
+    return family_stage("judged", roles_of(given), kept(options), score, version=3, name=name)
 
 
 JUDGED = Family(
@@ -240,7 +246,7 @@ def rows_of(
 ) -> Iterator[Row]:
     """Write one score twice: as the judge has it, and put right by a pool."""
     items = cell.select("prompt_id", "value", "weight", "unit_id", image_id="item", country="place")
-    told = marked_items(items, answers, sample=sample, design=options.design)
+    told = marked_items(items, answers, sample=sample, design=options.design, step=options.step)
     low, high = range_of(cell["metric"][0], told)
     population = about.get("target") == "population"
     prompts = told.drop_nulls("people")["unit_id"].n_unique()

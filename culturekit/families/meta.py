@@ -13,7 +13,7 @@ from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, check_choices, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.country_groups import GroupsGiven, country_groups
 from culturekit.families.handles.inputs import Numbered, ValueTables, roles_of
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.scoring.automatic_values import automatic_values
@@ -113,10 +113,7 @@ class MetaOptions:
     ] = CORRELATIONS
     by: Annotated[PoolsBy, Field(description="What makes a pool of annotators."), Typed("pools")] = "region"
     scheme: Annotated[str, Field(description="Rows for each group of countries too: a scheme as in `score gaps`.")] = ""
-    groups: Annotated[
-        Path | Mapping[str, str] | None,
-        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
-    ] = None
+    groups: GroupsGiven = None
     confidence: Confidence = CONFIDENCE
     resamples: Annotated[int, Field(ge=99, description="Resamples of each bootstrap.")] = RESAMPLES
     seed: Seed = 0
@@ -124,9 +121,7 @@ class MetaOptions:
     @property
     def sides(self) -> Mapping[str, str]:
         """The group of each country; none without a scheme."""
-        if isinstance(self.groups, Mapping):
-            return self.groups
-        return country_groups(self.scheme, self.groups) if self.scheme else {}
+        return country_groups(self.scheme, self.groups) if self.scheme or self.groups else {}
 
 
 def meta(given: MetaReads, options: MetaOptions, *, name: str = "scores") -> Stage:

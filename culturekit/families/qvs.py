@@ -87,7 +87,7 @@ def qvs(
     return Stage(
         name,
         "score-qvs",
-        18 if given.audits else 9,  # limits lie where scores can since 9 and 17
+        19 if given.audits else 9,  # limits lie where scores can since 9 and 17
         lambda work: score(work, given, correction, options),
         roles_of(given),
         settings,

@@ -6,8 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
+import polars as pl
+
+from culturekit.builders.judging.shown_images import AskedImages, requests_about
+from culturekit.builders.wordings import wording
+from culturekit.families.handles.inputs import roles_of
+from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
 from culturekit.llm.clients.clients import CLIENTS
@@ -16,15 +23,17 @@ from culturekit.llm.money.asking_price import check_asking
 from culturekit.llm.money.cost_plan import CostPlan, cost_plan_lines, plan_cost
 from culturekit.llm.money.shared_budget import journal_for
 from culturekit.llm.money.spending import read_spending
-from culturekit.records.work import Work
+from culturekit.records.work import Outcome, Work
 from culturekit.registry import parse_spec
 from culturekit.stages.asking import AskedPlan, Asking, Left, Tried
 from culturekit.stages.stage import Stage
+from culturekit.storage.digests import digest_bytes
 from culturekit.storage.manifest import JOURNAL
 
-__all__ = ["AskPlan", "asking_each", "asking_stage", "cost_of", "scratch"]
+__all__ = ["AskPlan", "asking_each", "asking_images", "asking_stage", "cost_of", "scratch"]
 
 REPLAY = "replay"
+NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
 def asking_stage(
@@ -51,23 +60,59 @@ def asking_stage(
 
 
 def asking_each(
+    kind: str,
+    given: object,
+    judge: str,
+    *,
+    task: str,
+    words: str,
+    unit: str,
+    requests: Callable[[str], Iterable[Request]],
+    run: Callable[[Work, Client | FreeClient], Outcome],
+    llm: LlmOptions,
+    name: str,
+    version: int = 1,
+    ahead: bool = False,
+    options: Mapping[str, object] = NO_OPTIONS,
+) -> Stage:
+    """Make a stage that asks one question about each unit, and leaves none out; `words` name its wording."""
+    client, instructions = CLIENTS.make(judge), wording(words)
+
+    def plan(out: Path, _: object) -> AskPlan:
+        every = list(requests(instructions))
+        cost = cost_of(client, every, out, batch=llm.batch)
+        return AskPlan(client.model, unit, len(every), 0, len(every), cost)
+
+    stage = Stage(
+        name,
+        kind,
+        version,
+        lambda work: run(work, client),
+        {**roles_of(given), **country_files()},
+        {"task": task, "wording": digest_bytes(instructions.encode()), **options},
+        packages=("msgspec", "polars"),
+    )
+    return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead)
+
+
+def asking_images(
     stage: Stage,
     judge: str,
     client: Client | FreeClient,
     *,
-    unit: str,
-    requests: Callable[[], Iterable[Request]],
+    images: Callable[[], tuple[pl.DataFrame, AskedImages[Any]]],
     llm: LlmOptions,
-    ahead: bool = False,
+    made: type["AskPlan"] | None = None,
 ) -> Stage:
-    """Give what `asking_stage` gives to a stage that asks one question about each unit, and leaves none out."""
+    """Give what `asking_stage` gives to a stage that asks about images, some of which cannot be shown."""
 
     def plan(out: Path, _: object) -> AskPlan:
-        every = list(requests())
-        cost = cost_of(client, every, out, batch=llm.batch)
-        return AskPlan(client.model, unit, len(every), 0, len(every), cost)
+        table, asked = images()
+        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
+        left_out = len(asked.shown.drops)
+        return (made or AskPlan)(client.model, "images", table.height, left_out, len(asked.open), cost)
 
-    return asking_stage(stage, judge, client, unit=unit, plan=plan, ahead=ahead)
+    return asking_stage(stage, judge, client, unit="images", plan=plan)
 
 
 def judge_options(spec: str, client: Client | FreeClient) -> Mapping[str, object]:

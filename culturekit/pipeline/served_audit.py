@@ -3,6 +3,7 @@
 Who asks to see it is told how its intervals narrow while people answer.
 """
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -200,7 +201,8 @@ class Narrowing:
         yield f"after {self.desk.answered:,} answers, corrected diversity ({HEADLINE_KERNEL} kernel):"
         for row in scores.iter_rows(named=True):
             about = f"{row['model']}, {row['concept'] or 'all concepts'}"
-            yield f"  {about:<32} {row['value']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+            marks = ", ".join(json.loads(row["params"]).get("marked", ()))
+            yield f"  {about:<32} {row['value']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]  {marks}".rstrip()
         for reason, count in found.left_out.items():
             yield f"  {reason} ({count})"
 

@@ -13,9 +13,10 @@ from culturekit.kg.countries import countries
 from culturekit.records.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, MENTIONS, PAGES, PROPOSED_DESCRIPTORS, STEREOTYPES
 from culturekit.storage.tables import read_table, write_table
 from tests.builders.descriptors.test_descriptor_proposals import prompts_table
+from tests.builders.judging.test_image_judge import png, table
 from tests.builders.spaces import rows_of
 from tests.command_line import culturekit
-from tests.llm.server import Question, RunningServer, running_server
+from tests.llm.server import Fault, Question, Rule, RunningServer, Script, When, running_server
 
 KEYS = {"OPENAI_API_KEY": "sk-of-nobody", "GEMINI_API_KEY": "key-of-nobody"}
 TEXT = "Bhangra is danced at harvest. Kabaddi is played in fields."
@@ -27,6 +28,10 @@ def answer(question: Question) -> str | None:
     if "id" not in data:
         return None
     reply: Mapping[str, object]
+    if "criterion" in data:
+        return json.dumps({"answer": "score is 4"})
+    if set(data) == {"id", "dimension"}:
+        return json.dumps({"descriptors": f"red rug, {data['dimension']} of {data['id'][:4]}"})
     if "candidates" in data:
         kept = [{"number": "1", "merges": ["3"]}, {"number": "2", "merges": []}]
         reply = {"kept": kept, "left_out": [{"number": "4", "reason": "wrong"}]}
@@ -108,6 +113,54 @@ def test_a_budget_stops_the_asking_and_a_larger_one_goes_on(folder: Path) -> Non
         asked(folder, *words, "--out", "other")
     tables = [(folder / name / "proposed_descriptors.parquet").read_bytes() for name in ("some", "other")]
     assert tables[0] == tables[1]
+
+
+REFUSALS = {"openai": ("refusal", "refused"), "google": ("content-filter", "blocked")}
+OUTAGES = (
+    Rule(Fault("busy", hint="retry-after-ms", wait=0.01), times=1),
+    Rule(Fault("server-error"), When(attempts=(1, 1), share=0.3, salt="error")),
+    Rule(Fault("drop-before"), When(attempts=(1, 1), share=0.3, salt="before")),
+    Rule(Fault("drop-inside"), When(attempts=(2, 2), share=0.3, salt="inside")),
+    Rule(Fault("broken-json"), When(attempts=(1, 1), share=0.5, salt="half")),
+)
+PROPOSED = ("--prompts", "prompts/prompts.parquet")
+SEEN = ("--images", "images/images.parquet")
+ASKING = {
+    "mentions": ("activities", "extract", "--pages", "sources/pages.parquet"),
+    "proposed_descriptors": ("descriptors", "propose", *PROPOSED),
+    "descriptors": ("descriptors", "refine", *PROPOSED, "--proposals", "given/proposed_descriptors.parquet"),
+    "stereotypes": ("descriptors", "stereotypes", *PROPOSED),
+    "judgments": ("judge", "extract", *SEEN),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("made", "provider"), [*((made, "openai") for made in ASKING), ("descriptors", "google")])
+def test_outages_change_no_byte_and_refusals_are_counted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, made: str, provider: str
+) -> None:
+    monkeypatch.setattr("culturekit.llm.pace.retry_waits.FIRST_WAIT", 0.01)
+    sources = pl.read_parquet(folder / "sources/pages.parquet")
+    more = pl.concat([sources.with_columns(number=pl.lit(number, pl.UInt16)) for number in range(1, 9)])
+    write_table(folder / "sources", PAGES, more)
+    prompts_table(folder / "prompts", *((iso, "wedding", "a wedding") for iso in ("IN", "NG", "FR", "BR", "IR", "JP")))
+    table(folder / "images", {colour: png(colour) for colour in ("red", "green", "blue", "black")}, prompt_id="ng")
+    with running_server(model=answer) as server:
+        asked(folder, *ASKING["proposed_descriptors"], "--llm", spec(server, "openai"), "--out", "given")
+    faults: dict[str, Mapping[str, Any]] = {}
+    kind, outcome = REFUSALS[provider]
+    refusing = Rule(Fault(kind), When(share=0.4, salt="no"))
+    for weather, rules in (("calm", (refusing,)), ("stormy", (*OUTAGES, refusing))):
+        with running_server(Script(rules=rules), model=answer) as server:
+            asked(folder, *ASKING[made], "--llm", spec(server, provider), "--out", weather, code=1)
+            faults[weather] = server.stats()
+    calm, stormy = ((folder / name / f"{made}.parquet").read_bytes() for name in ("calm", "stormy"))
+    assert calm == stormy
+    manifest = json.loads((folder / "stormy/manifest.json").read_text(encoding="utf-8"))
+    outcomes = manifest["notes"]["outcomes"]
+    assert set(outcomes) <= {"ok", "repaired", outcome}
+    assert manifest["counts"]["quarantined"] == outcomes[outcome] > 0
+    assert faults["stormy"]["requests"] >= faults["calm"]["requests"] + 3, "the weather was bad"
 
 
 def grid(folder: Path) -> None:

@@ -105,7 +105,7 @@ def test_an_encoder_that_the_manifest_names_stands_in_the_params(folder: Path, t
 
 WRONG = [
     (("--tau", "0.5", "--quantile", "0.5"), "Give one of the two"),
-    (("--scheme", "undp?"), "unknown scheme of country groups; expected cultivate"),
+    (("--scheme", "undp?"), "there is no scheme 'undp?' of country groups; expected cultivate or un-m49-region"),
     (("--quantile", "0.5"), "real must be the model whose images are real"),
 ]
 
@@ -115,6 +115,15 @@ def test_a_wrong_question_is_answered_with_what_to_do(folder: Path, options: Seq
     done = culturekit(*arguments("made"), *options, "--out", "wrong", cwd=folder)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+
+
+def test_countries_are_grouped_by_a_scheme_of_ones_own(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("coast:\n  north: [FR]\n  south: [IN, NG]\n", encoding="utf-8")
+    words = ("--scheme", "coast", "--groups", tmp_path / "own.yaml", "--out", tmp_path / "out")
+    assert culturekit(*arguments("made"), *words, cwd=folder).returncode == 0
+    groups = set(pl.read_parquet(tmp_path / "out/scores.parquet")["group"].drop_nulls())
+    assert groups <= {"north", "south"}
+    assert groups
 
 
 def test_a_phrase_without_a_vector_is_named(folder: Path, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def typed(*words: str) -> tuple[int, str]:
     [
         ((), Wall(Colours())),
         (("--names", "green", "--height", "2"), Wall(Colours(("green",)), 2)),
-        (("--names", "green,white", "--share", "0.25"), Wall(Colours(("green", "white"), 0.25))),
+        (("--names", "green, white", "--share", "0.25"), Wall(Colours(("green", "white"), 0.25))),
+        (("--names", ""), Wall(Colours(()))),
     ],
 )
 def test_a_command_by_hand_takes_a_dataclass(words: tuple[str, ...], wall: Wall) -> None:

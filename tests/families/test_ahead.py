@@ -364,6 +364,7 @@ def test_a_dimension_without_any_reference_refuses_the_score() -> None:
 
 def test_what_is_not_scored_is_counted_by_reason() -> None:
     drawn = world(seed=12)
+    silent = without(drawn.stereotypes, image_id="real/p0/2")
     drawn = replace(
         drawn,
         descriptors=[*drawn.descriptors, asked("p4", "spatial", "thing 5")],
@@ -380,7 +381,14 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
             judgment_row("refused", "", task="extract", dimension="attire", outcome="refused"),
             judgment_row("ann/p0/0", "thing 3", task="extract", dimension="spatial"),
         ],
-        stereotypes=without(drawn.stereotypes, image_id="ann/p0/0", item="beret"),
+        stereotypes=[
+            *without(without(silent, image_id="ann/p0/0", item="beret"), image_id="ann/p0/1"),
+            *(
+                judgment_row(name, item, task="stereotype", judge="vqa", outcome="refused")
+                for name in ("ann/p0/1", "real/p0/2")
+                for item in ("beret", "baguette")
+            ),
+        ],
     )
     people = len({(row["prompt_id"], row["token"]) for row in drawn.descriptors if row["dimension"] == "people"})
     answer = scored(drawn)
@@ -389,13 +397,14 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
         "images of no known prompt": 1,
         "images not described": 1,
         "images the extractor failed on": 1,
-        "images without a score of every stereotype": 1,
+        "images not asked about stereotypes": 2,
+        "images without a score of every stereotype": 3,
         "predictions in a dimension without references": 1,
         "references the extractor cannot see: people": people,
     }
     assert {"refused", "unread", "failed", "stray"}.isdisjoint(answer.scored.values["item"])
     assert "ann/p0/0" in items(answer, "align", "ann")
-    assert "ann/p0/0" not in items(answer, "faith", "ann")
+    assert {"ann/p0/0", "ann/p0/1"}.isdisjoint(items(answer, "faith", "ann"))
 
 
 def test_an_extractor_can_be_said_to_have_people() -> None:

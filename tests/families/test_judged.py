@@ -206,6 +206,20 @@ def test_shares_that_people_differ_in_a_little_are_no_disagreement() -> None:
         score_judged(together(one), far, one.sample, options=JudgedOptions("shown"))
 
 
+def test_ratings_one_grade_apart_agree_though_only_two_grades_are_met() -> None:
+    """Of 1 to 5; of 1 to 2 they are yes and no."""
+    one, rng = world(), np.random.default_rng(5)
+    shown = one.annotations["item_id"].replace_strict(one.truth, return_dtype=pl.Float64)
+    second = pl.Series(rng.integers(0, 2, one.annotations.height), dtype=pl.Float64)
+    rated = one.annotations.with_columns(
+        value=1 + pl.when(FIRST).then(shown).otherwise(second), choice=pl.lit(None, pl.String)
+    )
+    found = score_judged(one.values, rated, one.sample, options=JudgedOptions("shown", lowest=1, highest=5)).scores
+    assert rows_of(found)[None]["about"]["people"] == 120
+    with pytest.raises(UsageError, match="the raters disagree too often"):
+        score_judged(together(one), rated, one.sample, options=JudgedOptions("shown", lowest=1, highest=2))
+
+
 def test_countries_that_people_did_not_look_at_are_left_out_with_the_reason() -> None:
     one = world(seed=2, drawn=240)
     people = one.annotations.filter(~pl.col("item_id").str.starts_with("IN"))

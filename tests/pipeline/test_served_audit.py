@@ -128,6 +128,7 @@ def test_intervals_are_told_after_every_thirty_answers_and_name_no_model_to_thos
     run_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("culturekit.metrics.corrected.audit_gates.FEWEST_AUDITED", 20)
+    monkeypatch.setattr("culturekit.metrics.corrected.audit_gates.FEWEST_COMPARED", 1000)
     truth, told = truth_of(run_copy), list[str]()
     with desk_of(run_copy) as desk:
         narrowing = Narrowing(folders_of(run_copy), desk, HereEngine(), told.append)
@@ -139,6 +140,7 @@ def test_intervals_are_told_after_every_thirty_answers_and_name_no_model_to_thos
         narrowing.looking.acquire()
         assert told[0] == f"after {desk.wanted} answers, corrected diversity (country kernel):"
         assert [line.split(",")[0].strip() for line in told[1:4]] == ["broad", "empty", "narrow"]
+        assert all(re.search(r"0\.\d{3}\]  anchoring not known$", line) for line in told[1:4])
         assert re.search(r"answers by 1 person; the widest of 3 intervals is 0\.\d{3}$", desk.together)
 
 

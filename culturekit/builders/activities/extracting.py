@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id
+from culturekit.builders.asked_rows import AskedRows, row_id, sifted
 from culturekit.builders.folded_names import folded
 from culturekit.builders.wordings import wording
 from culturekit.kg.countries import country
@@ -30,7 +30,7 @@ REPLY_TOKENS = 2048
 AT_MOST = 20
 MOST_READ = 200
 LONGEST_TEXT = 8_000
-MOST_WORDS = 8
+MOST_WORDS, MOST_LETTERS = 8, 120
 MENTIONED = "ok"
 
 
@@ -80,38 +80,34 @@ class Section:
 
     def mentions(self, found: FoundActivities, reader: str) -> Iterator[dict[str, Any]]:
         """Write each activity that was found, and what is wrong with it where something is."""
-        taken: set[tuple[str, str]] = set()
-        for position, each in enumerate(found.activities, start=1):
-            name = " ".join(strip_hidden(each.name).split())
-            outcome = self.problem(name, each)
-            if not outcome and (each.category, folded(name)) in taken:
-                outcome = "repeated"
-            if not outcome:
-                taken.add((each.category, folded(name)))
+        named = [
+            msgspec.structs.replace(each, name=" ".join(strip_hidden(each.name).split())) for each in found.activities
+        ]
+        sorted_out = sifted(named, problem=self.problem, key=lambda each: (each.category, folded(each.name)))
+        for position, (each, why) in enumerate(sorted_out, start=1):
             yield {
                 "country": self.row["country"],
                 "category": each.category,
                 "page_id": self.row["page_id"],
                 "number": self.row["number"],
                 "position": position,
-                "name": name,
+                "name": each.name,
                 "quote": each.quote,
                 "reader": reader,
-                "outcome": outcome or MENTIONED,
+                "outcome": why or MENTIONED,
             }
 
-    def problem(self, name: str, each: FoundActivity) -> str:
+    def problem(self, each: FoundActivity) -> str:
         """Say why an activity is not taken; empty where it is."""
         if each.category not in self.row["categories"]:
             return "not a category that was asked for"
-        if not folded(name) or len(name.split()) > MOST_WORDS:
+        if not folded(each.name) or len(each.name.split()) > MOST_WORDS or len(each.name) > MOST_LETTERS:
             return "not a name"
         return "the quote is not in the text" if find_quote(self.row["text"], each.quote) is None else ""
 
 
-def extraction_requests(pages: Path) -> Iterator[Request]:
+def extraction_requests(pages: Path, instructions: str) -> Iterator[Request]:
     """Give the question about each section."""
-    instructions = wording("activities_extract")
     for row in read_table(pages, PAGES).sort(PAGES.key).iter_rows(named=True):
         yield Section(row).request(instructions)
 

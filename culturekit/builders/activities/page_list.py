@@ -14,13 +14,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.activities.categories import LOOKED_FOR
 from culturekit.builders.activities.pages import (
+    HTML,
     LARGEST_PAGE,
     Page,
-    WikiReply,
     decoded,
     html_charset,
-    read_html,
-    read_wikitext,
+    read_as,
 )
 from culturekit.builders.popularity_pageviews import KeptAnswers
 from culturekit.errors import UpstreamUnavailable, UsageError
@@ -38,7 +37,10 @@ __all__ = ["ListedPage", "PageOptions", "files_of", "read_list", "read_pages"]
 
 AGENT = "culturekit"
 WITHOUT_RULES = {404: b"", 410: b""} | dict.fromkeys((401, 403), b"User-agent: *\nDisallow: /")
-HTML = (".html", ".htm")
+LONGEST_DELAY = 60.0
+"""Seconds between two pages that a site may ask for."""
+
+BY_HAND = "Save the page by hand and name it with file: in the list."
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 
 
@@ -144,8 +146,8 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
     else:
         found = fetching.page(page)
         text, url, where = found.text, found.url, found.url
-        kind = ".json" if page.source == "wikipedia" else ".html"
-    read, revision = read_as(kind, text, page, where)
+        kind = kind_of(page)
+    read, revision = read_as(kind, text, page.title, page.revision, where=where)
     wanted = wanted_sections(page, read, where)
     sha256 = digest_bytes(text.encode())
     for number, (section, body) in enumerate(read.sections, start=1):
@@ -165,6 +167,11 @@ def sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterato
             }
 
 
+def kind_of(page: ListedPage) -> str:
+    """Give the kind of a page that is fetched."""
+    return ".json" if page.source == "wikipedia" else ".html"
+
+
 def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
     """Give the headings that are read, all where none is named; one that does not stand there is refused."""
     there = {section.casefold(): section for section, _ in read.sections}
@@ -177,25 +184,6 @@ def wanted_sections(page: ListedPage, read: Page, where: str) -> set[str]:
             hint="Mend `sections:` in the list of pages.",
         )
     return {name.casefold() for name in page.sections} or set(there)
-
-
-def read_as(kind: str, text: str, page: ListedPage, where: str) -> tuple[Page, str | None]:
-    """Read a page by the kind of its file, and say its revision."""
-    match kind:
-        case kind if kind in HTML:
-            return read_html(text, where=where), page.revision
-        case ".wikitext" | ".wiki":
-            return read_wikitext(page.title or Path(where).stem, text, where=where), page.revision
-        case ".json":
-            try:
-                parsed = msgspec.json.decode(text, type=WikiReply).parse
-            except msgspec.DecodeError as error:
-                raise UsageError("not a reply of the Action API", where=where, found=str(error)) from error
-            if parsed is None:
-                raise UsageError("the Action API knows no such page", where=where, found=page.title or "")
-            revision = page.revision if parsed.revid is None else str(parsed.revid)
-            return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
-    raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
 
 
 @dataclass
@@ -230,6 +218,7 @@ class Fetching:
             )
         check_contact(self.options.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)
+        read_as(kind_of(page), text, page.title, page.revision, where=url)  # what cannot be read is not kept
         fetched = FetchedPage(url, text, digest_bytes(text.encode()))
         self.kept.keep([url], fetched)
         self.fetched += 1
@@ -260,11 +249,19 @@ class Fetching:
             raise UpstreamUnavailable(
                 "robots.txt of this site asks programs not to read this page",
                 where=url,
-                hint="Save the page by hand and name it with file: in the list.",
+                hint=BY_HAND,
             )
-        delay = rules.crawl_delay(AGENT)
+        delay = float(rules.crawl_delay(AGENT) or 0)
+        if delay > LONGEST_DELAY:
+            raise UpstreamUnavailable(
+                "robots.txt of this site asks for more time between two pages than is waited",
+                where=url,
+                expected=f"up to {LONGEST_DELAY:.0f} s",
+                found=f"{delay:,.0f} s",
+                hint=BY_HAND,
+            )
         if delay:
-            source.per_second = min(source.per_second, 1 / float(delay))
+            source.per_second = min(source.per_second, 1 / delay)
 
     def rules(self, url: str) -> urllib.robotparser.RobotFileParser:
         """Read what a site lets robots read: all where it has no robots.txt, nothing where it hides it."""

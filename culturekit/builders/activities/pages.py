@@ -5,15 +5,16 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from culturekit.errors import UsageError
+from culturekit.errors import UpstreamUnavailable, UsageError
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.registry import needing
 
-__all__ = ["LARGEST_PAGE", "Page", "WikiReply", "decoded", "html_charset", "read_html", "read_wikitext"]
+__all__ = ["HTML", "LARGEST_PAGE", "Page", "decoded", "html_charset", "read_as", "read_html", "read_wikitext"]
 
 LARGEST_PAGE = 5_000_000
 LONGEST_SECTION = 6_000
@@ -24,6 +25,10 @@ UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE
 HEADINGS = {"h1", "h2", "h3", "h4"}
 BLOCKS = {"p", "li", "dt", "dd", "td", "th", "blockquote"}
 LEAD = "lead"
+HTML = (".html", ".htm")
+MISSING = ("", "missingtitle", "nosuchrevid", "invalidtitle", "nosuchpageid")
+"""What the Action API calls a page that is not there; any other reason may pass."""
+
 ENDS = {"references", "external links", "see also", "further reading", "notes", "bibliography"}
 
 DECLARES = re.compile(rb"""<meta\b[^>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
@@ -53,10 +58,18 @@ class WikiPage(msgspec.Struct, frozen=True):
     revid: int | None = None
 
 
+class WikiError(msgspec.Struct, frozen=True):
+    """Why the Action API gives no page."""
+
+    code: str = ""
+    info: str = ""
+
+
 class WikiReply(msgspec.Struct, frozen=True):
     """A reply to `action=parse&prop=wikitext|revid`, in format version 2."""
 
     parse: WikiPage | None = None
+    error: WikiError = WikiError()
 
 
 def html_charset(raw: bytes) -> str:
@@ -82,6 +95,29 @@ def decoded(raw: bytes, charset: str, *, where: str) -> str:
             found=str(error),
             hint="Save the page as UTF-8.",
         ) from error
+
+
+def read_as(kind: str, text: str, title: str | None, revision: str | None, *, where: str) -> tuple[Page, str | None]:
+    """Read a page by the kind of its file, and say its revision."""
+    match kind:
+        case kind if kind in HTML:
+            return read_html(text, where=where), revision
+        case ".wikitext" | ".wiki":
+            return read_wikitext(title or Path(where).stem, text, where=where), revision
+        case ".json":
+            try:
+                reply = msgspec.json.decode(text, type=WikiReply)
+            except msgspec.DecodeError as error:
+                raise UsageError("not a reply of the Action API", where=where, found=str(error)) from error
+            parsed, why = reply.parse, reply.error
+            if parsed is None and why.code in MISSING:
+                raise UsageError("the Action API knows no such page", where=where, found=title or "")
+            if parsed is None:
+                said = f"{why.code} {why.info}"[:300]
+                raise UpstreamUnavailable("the Action API gave no page", where=where, found=said, hint="Try it later.")
+            revision = revision if parsed.revid is None else str(parsed.revid)
+            return read_wikitext(parsed.title, parsed.wikitext, where=where), revision
+    raise UsageError("a saved page of an unknown kind", where=where, expected=".html, .wikitext or .json", found=kind)
 
 
 def read_html(html: str, *, where: str) -> Page:

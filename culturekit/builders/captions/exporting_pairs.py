@@ -105,7 +105,8 @@ def rights_in(path: Path) -> pl.DataFrame:
     if lacking:
         raise UsageError("a table of rights lacks columns", where=str(path), expected=", ".join(RIGHTS.columns),
                          found=", ".join(table.columns))  # fmt: skip
-    table = table.select(pl.col(name).cast(pl.String).str.strip_chars().replace("", None) for name in RIGHTS.columns)
+    words = pl.exclude("image_id").str.strip_chars().replace("", None)
+    table = table.select(pl.col(list(RIGHTS.columns)).cast(pl.String)).with_columns(words)
     if problems := RIGHTS.problems(table):
         raise UsageError("this is no table of rights", where=str(path), found="; ".join(problems))
     return table
@@ -114,7 +115,7 @@ def rights_in(path: Path) -> pl.DataFrame:
 def licensed(pairs: Sequence[dict[str, Any]], options: PairOptions) -> tuple[list[dict[str, Any]], int]:
     """Refuse, leave out or include the pairs without a licence, and count them."""
     without = [pair["item"] for pair in pairs if not pair["licence"]]
-    if without and options.unlicensed == "refuse":
+    if without and (options.unlicensed == "refuse" or (options.unlicensed != "include" and len(without) == len(pairs))):
         raise UsageError(
             "pairs have no licence, so nobody may pass them on", expected="a licence in --rights for each",
             found=f"{len(without):,} of {len(pairs):,} without, such as {without[0]!r}",

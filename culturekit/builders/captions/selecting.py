@@ -1,9 +1,9 @@
 """Strategies that choose pairs of captions and images: the alignments of C³, and chance."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -54,60 +54,53 @@ def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
         values: the VALUES of one scoring.
         options: how many to keep, and by what.
     """
-    found = alignments(values)
-    tables = [ranked(strategy, found, options) for strategy in dict.fromkeys(options.strategies)]
-    return pl.DataFrame([row for rows in tables for row in rows], schema=SELECTED.schema)
+    terms = terms_of(values)
+    found = [C3Alignment(*cells) for cells in terms.drop("item").fill_null(float("nan")).iter_rows()]
+    return pl.concat([ranked(strategy, terms, found, options) for strategy in dict.fromkeys(options.strategies)])
 
 
-def alignments(values: pl.DataFrame) -> dict[str, C3Alignment]:
-    """Read the terms of each item; null is a term that it lacks."""
+def terms_of(values: pl.DataFrame) -> pl.DataFrame:
+    """Give a row for each item, by its name, with text, image and object; null is a term that it lacks."""
     rows = values.filter(pl.col("metric").is_in([f"c3_{term}" for term in TERMS["c3"]]))
-    scorings = rows.select("model", "benchmark", "params").unique()
-    if scorings.height != 1:
+    scorings = rows.select("model", "benchmark", "params").unique().height
+    if scorings != 1:
         raise UsageError(
             "these are not the values of one scoring of captions",
-            expected="values.parquet of one `culturekit score c3`",
-            found=f"{scorings.height} scorings by C³",
+            expected="values.parquet of one `culturekit score c3`", found=f"{scorings} scorings by C³",
+        )  # fmt: skip
+    terms = rows.pivot("metric", index="item", values="value").sort("item")
+    return terms.select("item", *(pl.col(f"c3_{term}").alias(term) for term in TERMS["c3"]))
+
+
+def ranked(strategy: str, terms: pl.DataFrame, found: Sequence[C3Alignment], options: SelectOptions) -> pl.DataFrame:
+    """Rank every item under a strategy; chance draws in their order, so that fewer kept are among more kept."""
+    drawn = np.random.default_rng(options.seed).random(terms.height) if strategy == "random" else None
+    values = [STRATEGIES[strategy](one) for one in found] if drawn is None else drawn
+    lacks = [pl.when(pl.col(term).is_null()).then(pl.lit(term)) for term in TERMS[strategy]]
+    table = terms.select(
+        "item", pl.Series("value", values, pl.Float64),
+        missing=pl.concat_list(lacks).list.drop_nulls() if lacks else pl.lit([], dtype=pl.List(pl.String)),
+    )  # fmt: skip
+    left_out = (pl.col("missing").list.len() > 0) & (options.missing == "leave-out")
+    scores = table.select(pl.when(~left_out).then("value").fill_null(np.nan)).to_series()
+    order = pl.DataFrame({"item": keep_best(table["item"].to_list(), scores, n=terms.height)}, {"item": pl.String})
+    rank, value = pl.col("rank"), pl.col("value")
+    return (
+        table.join(order.with_row_index("rank", offset=1), on="item", how="left")
+        .with_columns(value.fill_nan(None), strategy=pl.lit(strategy), kept=(rank <= options.keep).fill_null(False))
+        .with_columns(
+            reason=pl.when("kept").then(None).when(rank.is_not_null()).then(pl.lit(BELOW))
+            .when(value.is_null()).then(pl.lit(UNKNOWN)).otherwise(pl.lit(INCOMPLETE))
         )
-    terms = rows.pivot("metric", index="item", values="value").sort("item").fill_null(float("nan"))
-    return {
-        item: C3Alignment(*cells) for item, *cells in terms.select("item", "c3_text", "c3_image", "c3_object").rows()
-    }
-
-
-def ranked(strategy: str, found: Mapping[str, C3Alignment], options: SelectOptions) -> Iterator[dict[str, Any]]:
-    """Give the row of each item under a strategy."""
-    items = list(found)
-    lacks = {item: [term for term in TERMS[strategy] if term in found[item].missing] for item in items}
-    out = {item for item in items if lacks[item] and options.missing == "leave-out"}
-    values = (
-        drawn(items, options.seed) if strategy == "random" else [STRATEGIES[strategy](found[item]) for item in items]
-    )
-    order = keep_best(items, [np.nan if item in out else value for item, value in zip(items, values, strict=True)],
-                      n=len(items))  # fmt: skip
-    ranks = {item: rank for rank, item in enumerate(order, start=1)}
-    for item, value in zip(items, values, strict=True):
-        rank = ranks.get(item)
-        kept = rank is not None and rank <= options.keep
-        why = BELOW if rank else UNKNOWN if np.isnan(value) else INCOMPLETE
-        yield {
-            "strategy": strategy, "item": item, "rank": rank, "value": None if np.isnan(value) else value,
-            "kept": kept, "missing": lacks[item], "reason": None if kept else why,
-        }  # fmt: skip
-
-
-def drawn(items: Sequence[str], seed: int) -> list[float]:
-    """Draw a number for each item, in their order: what chance keeps of fewer is among what it keeps of more."""
-    return list(map(float, np.random.default_rng(seed).random(len(items))))
+        .select(list(SELECTED.columns))
+    )  # fmt: skip
 
 
 def counted(selected: pl.DataFrame, options: SelectOptions) -> Outcome:
     """Count what each strategy keeps, with terms missing and in all, and why it leaves out the rest."""
     kept = selected.filter("kept")
     counts, incomplete = Counter(kept["strategy"]), Counter(kept.filter(pl.col("missing").list.len() > 0)["strategy"])
-    drops = Counter(
-        f"{row['strategy']}: {row['reason']}" for row in selected.filter(~pl.col("kept")).iter_rows(named=True)
-    )
+    drops = Counter(selected.filter(~pl.col("kept")).select(pl.format("{}: {}", "strategy", "reason")).to_series())
     short = [f"{name} keeps {counts[name]:,} of {options.keep:,}" for name in options.strategies
              if counts[name] < options.keep]  # fmt: skip
     return Outcome(

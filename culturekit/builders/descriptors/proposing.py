@@ -9,9 +9,9 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows
+from culturekit.builders.asked_rows import AskedRows, sifted
 from culturekit.builders.descriptors.activity_rows import ActivityDimension, activities_of, dimensions_of
-from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
+from culturekit.builders.descriptors.tokens import LONGEST, read_descriptor, token_problem
 from culturekit.builders.wordings import wording
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Request
@@ -32,7 +32,7 @@ MOST_READ = 200
 class AskedDescriptor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A descriptor as a model is asked for it."""
 
-    token: Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
     style: Literal["traditional", "modern", "neutral"]
     necessity: Literal["necessary", "optional"]
 
@@ -109,25 +109,19 @@ def proposed_rows(
     row: ActivityDimension, proposer: str, value: ProposedDescriptors, *, at_most: int
 ) -> Iterator[dict[str, Any]]:
     """Write each proposal of a reply with what came of it: proposed, or why not."""
-    taken: set[str] = set()
-    for position, each in enumerate(value.descriptors, start=1):
-        read = read_descriptor(each.token, each.style, each.necessity)
-        phrase = normalise_phrase(read.token)
-        outcome = token_problem(read.token)
-        if not outcome and phrase in taken:
-            outcome = "repeated"
-        if not outcome and len(taken) == at_most:
-            outcome = f"more than {at_most}"
-        if not outcome:
-            taken.add(phrase)
+    read = (read_descriptor(each.token, each.style, each.necessity) for each in value.descriptors)
+    sorted_out = sifted(
+        read, problem=lambda one: token_problem(one.token), key=lambda one: normalise_phrase(one.token), at_most=at_most
+    )
+    for position, (each, why) in enumerate(sorted_out, start=1):
         yield {
             "prompt_id": row.prompt_id,
             "dimension": row.dimension,
             "proposer": proposer,
             "position": position,
-            "token": read.token,
-            "style": read.style,
-            "necessity": read.necessity,
-            "outcome": outcome or PROPOSED,
-            "detail": read.note or None,
+            "token": each.token,
+            "style": each.style,
+            "necessity": each.necessity,
+            "outcome": why or PROPOSED,
+            "detail": each.note or None,
         }

@@ -8,7 +8,7 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.asked_rows import AskedRows, row_id
+from culturekit.builders.asked_rows import AskedRows, row_id, sifted
 from culturekit.builders.descriptors.activity_rows import activities_of, countries_of
 from culturekit.builders.descriptors.tokens import read_descriptor, token_problem
 from culturekit.builders.wordings import wording
@@ -68,16 +68,11 @@ def name_stereotypes(
 
     for (iso, _), value in asked.ask(work, [(iso, "") for iso in isos], request, unit="countries"):
         assert isinstance(value, Stereotypes)
-        taken: set[str] = set()
-        for said in value.stereotypes:
-            token = read_descriptor(said, "neutral", "optional").token
-            problem = token_problem(token) or ("repeated" if normalise_phrase(token) in taken else "")
-            if not problem and len(taken) == options.at_most:
-                problem = f"more than {options.at_most}"
-            if problem:
-                asked.drop((iso, token[:80]), problem)
-                continue
-            taken.add(normalise_phrase(token))
-            kept.append((iso, token))
+        tokens = (read_descriptor(said, "neutral", "optional").token for said in value.stereotypes)
+        for token, why in sifted(tokens, problem=token_problem, key=normalise_phrase, at_most=options.at_most):
+            if why:
+                asked.drop((iso, token[:80]), why)
+            else:
+                kept.append((iso, token))
     write_table(work.out, STEREOTYPES, pl.DataFrame(kept, schema=STEREOTYPES.schema, orient="row"))
     return asked.outcome(work, {"countries": len(isos), "stereotypes": len(kept)})

@@ -6,13 +6,25 @@ from dataclasses import dataclass
 
 from culturekit.llm.untrusted.untrusted import strip_hidden
 
-__all__ = ["MOST_WORDS", "NECESSITIES", "STYLES", "Descriptor", "joined_styles", "read_descriptor", "token_problem"]
+__all__ = [
+    "LONGEST",
+    "MOST_WORDS",
+    "NECESSITIES",
+    "STYLES",
+    "Descriptor",
+    "joined_styles",
+    "read_descriptor",
+    "token_problem",
+]
 
 STYLES = ("traditional", "modern", "neutral")
 NECESSITIES = ("necessary", "optional")
 
 MOST_WORDS = 7
 """Models are asked for one to four words; published descriptors have up to seven."""
+
+LONGEST = 80
+"""Letters of a descriptor: the published ones have half as many."""
 
 BETWEEN_STYLES = re.compile(r"\s*(?:[|/,]|\bor\b|\band\b)\s*")
 
@@ -57,6 +69,8 @@ def token_problem(token: str) -> str:
         return "nothing said"
     if len(token.split()) > MOST_WORDS:
         return f"more than {MOST_WORDS} words"
+    if len(token) > LONGEST:
+        return f"more than {LONGEST} letters"
     if not all(unicodedata.name(letter, "").startswith("LATIN") for letter in token if letter.isalpha()):
         return "not in Latin letters"
     return ""

@@ -1,7 +1,7 @@
 """A vision model says what each image shows: the alternative to mapping by nearest vectors."""
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +14,10 @@ from culturekit.builders.country_names import country_code
 from culturekit.builders.folded_names import folded
 from culturekit.builders.judging.geo_tag_question import TASK, GeoTag, NamedArtifact, geo_tag_request, geo_tag_wording
 from culturekit.builders.judging.image_sample import EVERY_IMAGE, ImageSample, drawn, sample_note
-from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, judged
+from culturekit.builders.judging.shown_images import AskedImages, ImagesToShow, ShownImages, Verdict, judged
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.outcomes import Answered
 from culturekit.records.schemas import IMAGES, MATCHES
 from culturekit.records.work import Outcome, Work
@@ -93,42 +93,34 @@ def image_rows(images_path: Path) -> pl.DataFrame:
 
 
 @dataclass
-class TaggedImages:
-    """Images go out in their order; the answers come back in the same order and become rows."""
+class TaggedImages(AskedImages[str]):
+    """One question about each image: which artifact it shows."""
 
-    shown: ShownImages
-    judge: str
     space: KnownArtifacts | None
-    open: deque[dict[str, Any]] = field(default_factory=deque)
-    matches: list[dict[str, Any]] = field(default_factory=list)
-    rows: list[tuple[object, ...]] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    said: Counter[str] = field(default_factory=Counter)
-    reconciling: Counter[str] = field(default_factory=Counter)
-    instructions: str = field(default_factory=geo_tag_wording)
+    matches: list[dict[str, Any]] = field(init=False, default_factory=list)
+    answers: Counter[str] = field(init=False, default_factory=Counter)
+    reconciling: Counter[str] = field(init=False, default_factory=Counter)
+    instructions: str = field(init=False, default_factory=geo_tag_wording)
 
-    def about(self, row: dict[str, Any]) -> Iterator[Request]:
-        """Give the question about one image; none, and the reason kept, where it cannot be shown."""
-        picture = self.shown.picture(row)
-        if picture is not None:
-            self.open.append(row)
-            yield geo_tag_request(picture, instructions=self.instructions)
+    def questions(self, row: dict[str, Any]) -> Sequence[str]:
+        """Ask it of every image."""
+        return ("artifact",)
 
-    def take(self, answered: Answered) -> None:
-        """Write down the answer about the first image that is still open."""
-        image = self.open.popleft()
+    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
+        """Ask it."""
+        return geo_tag_request(picture, instructions=self.instructions)
+
+    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+        """Give what the model says that it sees, and how sure it says it is; what it named becomes matches."""
         tag = answered.value if isinstance(answered.value, GeoTag) else None
-        shown = [] if tag is None else reconciled(image, tag, self.space)
+        shown = [] if tag is None else reconciled(row, tag, self.space)
         abstained = tag is None or tag.shown != "yes" or not shown
-        self.matches += tag_rows(image, shown, abstained=abstained)
+        self.matches += tag_rows(row, shown, abstained=abstained)
         self.reconciling.update(one.how for one in shown)
-        self.outcomes[answered.outcome] += 1
         if tag is not None:
-            self.said[tag.shown] += 1
-        raw = answered.raw.encode("utf-8", "replace").decode()
-        place = (image["image_id"], image["prompt_id"], self.judge, TASK, "artifact", None)
+            self.answers[tag.shown] += 1
         sure = 100 * shown[0].sure if shown else None
-        self.rows.append((*place, sure, None if tag is None else tag.shown, raw, answered.outcome))
+        return [Verdict(TASK, question, value=sure, choice=None if tag is None else tag.shown)]
 
     def notes(self, caveat: str) -> dict[str, object]:
         """Say who tagged, how it went, and what a reader must know."""
@@ -137,7 +129,7 @@ class TaggedImages:
             "judge": self.judge,
             "caveat": " ".join(filter(None, words)),
             "outcomes": dict(sorted(self.outcomes.items())),
-            "shown": dict(sorted(self.said.items())),
+            "shown": dict(sorted(self.answers.items())),
             "reconciling": dict(sorted(self.reconciling.items())),
         }
 

@@ -3,8 +3,7 @@
 The latter is VQAScore. There is one row per image and question, whatever came of it.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, image_request, number_and_choice
-from culturekit.builders.judging.shown_images import ImagesToShow, PerPrompt, ShownImages, judged, prompted_images
+from culturekit.builders.judging.shown_images import (
+    AskedImages,
+    ImagesToShow,
+    PerPrompt,
+    ShownImages,
+    Verdict,
+    judged,
+    prompted_images,
+)
 from culturekit.builders.judging.yes_probability import (
     TASK,
     probability_of_yes,
@@ -22,7 +29,7 @@ from culturekit.builders.judging.yes_probability import (
 )
 from culturekit.builders.wordings import wording
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.client import Client, FreeClient, Request
+from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.token_listing import TokenListing
 from culturekit.llm.outcomes import Answered
 from culturekit.metrics.questions.yes_probabilities import Share
@@ -32,7 +39,7 @@ from culturekit.stages.stage_command import Typed
 from culturekit.storage.tables import read_table
 
 __all__ = [
-    "AskedImages",
+    "JudgedImages",
     "WeighOptions",
     "WeighReads",
     "WeighedImages",
@@ -41,6 +48,7 @@ __all__ = [
     "judge_wording",
     "texts_of",
     "weigh_images",
+    "weighed",
 ]
 
 ITEM = "prompt"
@@ -64,51 +72,36 @@ def judge_images(
     """Put questions about images to a judge; images that cannot be shown to it are dropped with a reason."""
     check_questions(questions)
     images = prompted_images(images_path, None)
-    asked = AskedImages(ShownImages(images_path.parent, "judge"), questions, judge=client.model)
+    asked = JudgedImages(ShownImages(images_path.parent, "judge"), client.model, questions)
     notes: dict[str, object] = {"judge": client.model, "caveat": client.caveat}
     return judged(work, images, asked, client, llm=llm, notes=notes)
 
 
-class AskedImages:
-    """Questions go out image by image; their answers come back in the same order and become rows."""
+@dataclass
+class JudgedImages(AskedImages[ImageQuestion]):
+    """Questions of one's own about each image, or about those of one prompt."""
 
-    def __init__(self, shown: ShownImages, questions: Sequence[ImageQuestion], *, judge: str) -> None:
+    every: Sequence[ImageQuestion]
+    instructions: str = field(init=False, default_factory=judge_wording)
+    of_prompt: dict[str | None, list[ImageQuestion]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
         """Sort the questions by the prompt whose images they are about."""
-        self.shown = shown
-        self.judge = judge
-        self.instructions = judge_wording()
-        self.of_prompt: dict[str | None, list[ImageQuestion]] = {}
-        for question in questions:
+        for question in self.every:
             self.of_prompt.setdefault(question.prompt_id, []).append(question)
-        self.open: deque[tuple[str, str | None, ImageQuestion]] = deque()
-        self.rows: list[tuple[object, ...]] = []
-        self.outcomes: Counter[str] = Counter()
 
-    def about(self, row: dict[str, Any]) -> Iterator[Request]:
-        """Give the questions about one image; it is read once for all of them."""
-        questions = self.questions(row["prompt_id"])
-        if not questions:
-            return
-        picture = self.shown.picture(row)
-        if picture is None:
-            return
-        for question in questions:
-            self.open.append((row["image_id"], row["prompt_id"], question))
-            yield image_request(question, row["image_id"], picture, instructions=self.instructions)
-
-    def questions(self, prompt_id: str | None) -> list[ImageQuestion]:
+    def questions(self, row: dict[str, Any]) -> Sequence[ImageQuestion]:
         """List what is asked about the images of a prompt."""
-        own = [] if prompt_id is None else self.of_prompt.get(prompt_id, [])
+        own = [] if row["prompt_id"] is None else self.of_prompt.get(row["prompt_id"], [])
         return [*self.of_prompt.get(None, []), *own]
 
-    def take(self, answered: Answered) -> None:
-        """Write down the answer to the first question that is still open."""
-        image_id, prompt_id, question = self.open.popleft()
-        value, choice = number_and_choice(answered.value)
-        raw = answered.raw.encode("utf-8", "replace").decode()
-        place = (image_id, prompt_id, self.judge, question.task, question.item, question.dimension)
-        self.rows.append((*place, value, choice, raw, answered.outcome))
-        self.outcomes[answered.outcome] += 1
+    def request(self, picture: Image, row: dict[str, Any], question: ImageQuestion) -> Request:
+        """Ask a question."""
+        return image_request(question, row["image_id"], picture, instructions=self.instructions)
+
+    def said(self, row: dict[str, Any], question: ImageQuestion, answered: Answered) -> Sequence[Verdict]:
+        """Give the number, the choice or both."""
+        return [Verdict(question.task, question.item, question.dimension, *number_and_choice(answered.value))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,44 +154,43 @@ def weigh_images(
 ) -> Outcome:
     """Ask of each image whether it shows its prompt, and keep the probability of yes; every listing is kept."""
     images = prompted_images(given.images, options.per_prompt)
-    weighed = WeighedImages(ShownImages(given.images.parent, "vqascore"), texts_of(given))
-    weighed.judge, weighed.of = judge_name(client.model, options.of), options.of
-    notes: dict[str, object] = {"judge": weighed.judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
-    return judged(work, images, weighed, client, llm=llm, notes=notes)
+    shown, judge = ShownImages(given.images.parent, "vqascore"), judge_name(client.model, options.of)
+    asked = WeighedImages(shown, judge, texts_of(given), options.of)
+    notes: dict[str, object] = {"judge": judge, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
+    return judged(work, images, asked, client, llm=llm, notes=notes)
 
 
 @dataclass
-class WeighedImages:
-    """Images go out in their order; the probabilities come back in the same order and become rows."""
+class WeighedImages(AskedImages[str]):
+    """How probable it is that each image shows its prompt."""
 
-    shown: ShownImages
     texts: Mapping[str, str]
-    judge: str = ""
     of: Share = "yes-no"
-    open: deque[tuple[str, str | None]] = field(default_factory=deque)
-    rows: list[tuple[object, ...]] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    instructions: str = field(default_factory=vqa_wording)
+    instructions: str = field(init=False, default_factory=vqa_wording)
 
-    def about(self, row: dict[str, Any]) -> Iterator[Request]:
-        """Give the question about one image, where it can be shown and its prompt is known."""
+    def questions(self, row: dict[str, Any]) -> Sequence[str]:
+        """Give the text of the prompt, where it is known."""
         text = self.texts.get(row["image_id"])
-        if text is None:
-            self.shown.drop(row, NO_TEXT)
-            return
-        picture = self.shown.picture(row)
-        if picture is not None:
-            self.open.append((row["image_id"], row["prompt_id"]))
-            yield vqa_request(picture, text, instructions=self.instructions)
+        return () if text is None else (text,)
 
-    def take(self, answered: Answered) -> None:
-        """Write down the probability for the first image that is still open."""
-        image_id, prompt_id = self.open.popleft()
-        value, outcome = None, str(answered.outcome)
-        if isinstance(answered.value, TokenListing):
-            value = probability_of_yes(answered.value.tokens, of=self.of)
-            outcome = outcome if value is not None else "invalid"
-        choice = NEITHER if isinstance(answered.value, TokenListing) and value is None else None
-        raw = answered.raw.encode("utf-8", "replace").decode()
-        self.rows.append((image_id, prompt_id, self.judge, TASK, ITEM, None, value, choice, raw, outcome))
-        self.outcomes[outcome] += 1
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Say that it is not known."""
+        return NO_TEXT
+
+    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
+        """Ask whether it is shown."""
+        return vqa_request(picture, question, instructions=self.instructions)
+
+    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
+        """Give the probability."""
+        return [weighed(TASK, ITEM, answered, of=self.of)]
+
+
+def weighed(task: str, item: str, answered: Answered, *, of: Share) -> Verdict:
+    """Read the probability of yes; a listing without yes and no is no answer."""
+    if not isinstance(answered.value, TokenListing):
+        return Verdict(task, item)
+    yes = probability_of_yes(answered.value.tokens, of=of)
+    if yes is None:
+        return Verdict(task, item, choice=NEITHER, outcome="invalid")
+    return Verdict(task, item, value=yes)

@@ -1,7 +1,7 @@
 """A vision model answers the questions of each image's prompt: one row per image and question, whatever came of it."""
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,9 +11,11 @@ from pydantic import Field
 
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
+    AskedImages,
     ImagesToShow,
     PerPrompt,
     ShownImages,
+    Verdict,
     judged,
     prompted_images,
 )
@@ -32,7 +34,7 @@ __all__ = [
     "TASK",
     "AnswerOptions",
     "AnswerReads",
-    "AskedImages",
+    "AnsweredImages",
     "answer_questions",
     "answer_wording",
     "questions_by_prompt",
@@ -91,10 +93,10 @@ def answer_questions(
 ) -> Outcome:
     """Put the questions of its prompt to each image; images that cannot be shown are dropped with a reason."""
     images = prompted_images(given.images, per_prompt)
-    asked = AskedImages(ShownImages(given.images.parent, "ask"), questions_by_prompt(given.questions), client.model)
+    asked = AnsweredImages(ShownImages(given.images.parent, "ask"), client.model, questions_by_prompt(given.questions))
     notes: dict[str, object] = {"judge": client.model, "caveat": " ".join(filter(None, (client.caveat, CAVEAT)))}
     outcome = judged(work, images, asked, client, llm=llm, notes=notes)
-    return replace(outcome, notes={**outcome.notes, "answers": dict(sorted(asked.said.items()))})
+    return replace(outcome, notes={**outcome.notes, "answers": dict(sorted(asked.answers.items()))})
 
 
 def questions_by_prompt(path: Path) -> Questions:
@@ -109,42 +111,32 @@ def questions_by_prompt(path: Path) -> Questions:
 
 
 @dataclass
-class AskedImages:
-    """Questions go out image by image; their answers come back in the same order and become rows."""
+class AnsweredImages(AskedImages[tuple[str, str]]):
+    """The questions about what each image's prompt asks for."""
 
-    shown: ShownImages
-    questions: Questions
-    judge: str
-    open: deque[tuple[str, str, str]] = field(default_factory=deque)
-    rows: list[tuple[object, ...]] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    said: Counter[str] = field(default_factory=Counter)
-    instructions: str = field(default_factory=answer_wording)
+    of_prompt: Questions
+    answers: Counter[str] = field(init=False, default_factory=Counter)
+    instructions: str = field(init=False, default_factory=answer_wording)
 
-    def about(self, row: dict[str, Any]) -> Iterator[Request]:
-        """Give the questions about one image; it is read once for all of them."""
-        prompt = row["prompt_id"]
-        own = self.questions.get(prompt or "", ())
-        if not own:
-            self.shown.drop(row, NO_PROMPT if prompt is None else NO_QUESTIONS)
-            return
-        picture = self.shown.picture(row)
-        if picture is None:
-            return
-        for question, text in own:
-            self.open.append((row["image_id"], prompt, question))
-            yield answer_request(picture, text, instructions=self.instructions)
+    def questions(self, row: dict[str, Any]) -> Sequence[tuple[str, str]]:
+        """List the questions of its prompt."""
+        return self.of_prompt.get(row["prompt_id"] or "", ())
 
-    def take(self, answered: Answered) -> None:
-        """Write down the answer to the first question that is still open."""
-        image_id, prompt_id, question = self.open.popleft()
-        choice = answered.value.answer if isinstance(answered.value, YesOrNo) else None
-        value = None if choice is None else float(choice == "yes")
-        raw = answered.raw.encode("utf-8", "replace").decode()
-        self.rows.append((image_id, prompt_id, self.judge, TASK, question, None, value, choice, raw, answered.outcome))
-        self.outcomes[answered.outcome] += 1
-        if choice is not None:
-            self.said[choice] += 1
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Tell an image without a prompt from a prompt without questions."""
+        return NO_PROMPT if row["prompt_id"] is None else NO_QUESTIONS
+
+    def request(self, picture: Image, row: dict[str, Any], question: tuple[str, str]) -> Request:
+        """Ask one."""
+        return answer_request(picture, question[1], instructions=self.instructions)
+
+    def said(self, row: dict[str, Any], question: tuple[str, str], answered: Answered) -> Sequence[Verdict]:
+        """Give yes or no, and the number for it."""
+        if not isinstance(answered.value, YesOrNo):
+            return [Verdict(TASK, question[0])]
+        choice = answered.value.answer
+        self.answers[choice] += 1
+        return [Verdict(TASK, question[0], value=float(choice == "yes"), choice=choice)]
 
 
 def answer_request(picture: Image, question: str, *, instructions: str) -> Request:

@@ -3,31 +3,32 @@
 Every question leaves a row, whatever came of it, with the reply as it came; without an answer, `choice` says why not.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_judge import judge_name
+from culturekit.builders.judging.image_judge import judge_name, weighed
 from culturekit.builders.judging.shown_images import (
     ID_LETTERS,
+    AskedImages,
     ImagesToShow,
     PerPrompt,
     ShownImages,
+    Verdict,
     judged,
     prompted_images,
 )
-from culturekit.builders.judging.yes_probability import probability_of_yes, vqa_request, vqa_wording, wording_digest
+from culturekit.builders.judging.yes_probability import vqa_request, vqa_wording, wording_digest
 from culturekit.builders.wordings import wording
+from culturekit.errors import UsageError
 from culturekit.kg.countries import countries
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Client, FreeClient, Image, Request
-from culturekit.llm.clients.token_listing import TokenListing
 from culturekit.llm.outcomes import Answered
 from culturekit.llm.untrusted.untrusted import strip_hidden
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
@@ -45,7 +46,6 @@ __all__ = [
     "ExtractReads",
     "RateReads",
     "RatedScenes",
-    "SceneAsking",
     "SceneOptions",
     "StereotypeReads",
     "StereotypedScenes",
@@ -62,11 +62,9 @@ MOST_PHRASES, LONGEST_PHRASE = 8, 7
 
 REPLY_TOKENS = 64
 MOST_STEREOTYPES = 15
-Said: TypeAlias = tuple[str, str | None, float | None, str | None]
-"""Item, dimension, number and choice of a row."""
 
 NOTHING = frozenset({"", "none", "nothing", "n/a"})
-NEITHER, NO_ONE = "neither yes nor no", "the country of its prompt is not known"
+NO_ONE, NOT_OVERDONE = "the country of its prompt is not known", "no stereotype of its country is listed"
 CAVEAT = "What a picture shows, and how well, is a model's word: it may know some countries better than others."
 
 
@@ -135,73 +133,12 @@ class StereotypeReads:
 
 
 @dataclass
-class SceneAsking:
-    """Images go out in their order, a request for each question; the answers come back so and become rows."""
-
-    task: ClassVar[str]
-    shown: ShownImages
-    judge: str
-    open: deque[tuple[dict[str, Any], str]] = field(default_factory=deque)
-    rows: list[tuple[object, ...]] = field(default_factory=list)
-    outcomes: Counter[str] = field(default_factory=Counter)
-
-    def about(self, row: dict[str, Any]) -> Iterator[Request]:
-        """Give the requests about one image; it is read once for all of them."""
-        asked = self.questions(row)
-        if not asked:
-            self.shown.drop(row, NO_ONE)
-            return
-        picture = self.shown.picture(row)
-        if picture is None:
-            return
-        for question in asked:
-            self.open.append((row, question))
-            yield self.request(picture, row, question)
-
-    def take(self, answered: Answered) -> None:
-        """Write down the answer to the first question that is still open."""
-        image, question = self.open.popleft()
-        raw, outcome = answered.raw.encode("utf-8", "replace").decode(), str(answered.outcome)
-        if answered.value is None:
-            said: list[Said] = [(*self.place(question), None, answered.detail or None)]
-        else:
-            said = list(self.said(question, answered.value))
-            outcome = "invalid" if said[0][3] == NEITHER else outcome
-        for item, dimension, value, choice in said:
-            place = (image["image_id"], image["prompt_id"], self.judge, self.task, item, dimension)
-            self.rows.append((*place, value, choice, raw, outcome))
-        self.outcomes[outcome] += 1
-
-    def questions(self, row: dict[str, Any]) -> Sequence[str]:
-        """List what is asked about an image."""
-        raise NotImplementedError
-
-    def place(self, question: str) -> tuple[str, str | None]:
-        """Say under which item and dimension a question stands that has no answer."""
-        return question, None
-
-    def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
-        """Ask one question."""
-        raise NotImplementedError
-
-    def said(self, question: str, value: Any) -> Iterator[Said]:  # noqa: ANN401 - the struct of the reply
-        """Give item, dimension, number and choice of each row that an answer makes."""
-        raise NotImplementedError
-
-
-@dataclass
-class DescribedScenes(SceneAsking):
+class DescribedScenes(AskedImages[str]):
     """What each image shows, dimension by dimension; nothing that is expected of it goes along."""
-
-    task = "extract"
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """List the dimensions."""
         return DIMENSIONS
-
-    def place(self, question: str) -> tuple[str, str | None]:
-        """Give no phrase."""
-        return "", question
 
     def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
         """Ask for phrases."""
@@ -209,17 +146,27 @@ class DescribedScenes(SceneAsking):
         words = wording("descriptor_extract")
         return Request("image.extract", words, data, Descriptors, images=(picture,), max_tokens=REPLY_TOKENS)
 
-    def said(self, question: str, value: Descriptors) -> Iterator[Said]:
+    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give a row for each phrase, and one without where there is none."""
-        return ((phrase, question, None, None) for phrase in value.phrases or ("",))
+        value = answered.value
+        phrases = value.phrases if isinstance(value, Descriptors) else ()
+        return [Verdict("extract", phrase, question, choice=problem(answered)) for phrase in phrases or ("",)]
 
 
 @dataclass
-class RatedScenes(SceneAsking):
-    """How well each image shows its prompt, by the published scales."""
+class CountryScenes(AskedImages[str]):
+    """Scenes of which it is known what prompt asked for them, and in which country: prompt -> text, country."""
 
-    task = "likert"
-    prompts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    prompts: Mapping[str, tuple[str, str]]
+
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Say that it is not known."""
+        return NO_ONE
+
+
+@dataclass
+class RatedScenes(CountryScenes):
+    """How well each image shows its prompt, by the published scales."""
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """List the scales, where the prompt is known."""
@@ -232,35 +179,44 @@ class RatedScenes(SceneAsking):
         data = {"id": picture.sha256[:ID_LETTERS], "criterion": question, "prompt": text, "country": name}
         return Request("image.likert", wording("likert"), data, Rating, images=(picture,), max_tokens=REPLY_TOKENS)
 
-    def said(self, question: str, value: Rating) -> Iterator[Said]:
+    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the rating."""
-        yield question, None, value.number, value.answer
+        if not isinstance(answered.value, Rating):
+            return [Verdict("likert", question, choice=problem(answered))]
+        return [Verdict("likert", question, value=answered.value.number, choice=answered.value.answer)]
 
 
 @dataclass
-class StereotypedScenes(SceneAsking):
+class StereotypedScenes(CountryScenes):
     """How probable it is that each image shows what pictures of its country overdo, one by one."""
 
-    task = "stereotype"
-    prompts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    tokens: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tokens: Mapping[str, Sequence[str]]
 
     def questions(self, row: dict[str, Any]) -> Sequence[str]:
         """List what pictures of the country overdo."""
         _, country = self.prompts.get(row["prompt_id"] or "", ("", ""))
         return self.tokens.get(country, ())
 
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Tell a country without stereotypes from one that is not known."""
+        return NOT_OVERDONE if row["prompt_id"] in self.prompts else NO_ONE
+
     def request(self, picture: Image, row: dict[str, Any], question: str) -> Request:
         """Ask whether one of them is shown, for the probability of yes."""
         return vqa_request(picture, question, instructions=vqa_wording())
 
-    def said(self, question: str, value: TokenListing) -> Iterator[Said]:
+    def said(self, row: dict[str, Any], question: str, answered: Answered) -> Sequence[Verdict]:
         """Give the probability."""
-        yes = probability_of_yes(value.tokens, of="yes-no")
-        yield question, None, yes, NEITHER if yes is None else None
+        verdict = weighed("stereotype", question, answered, of="yes-no")
+        return [verdict if answered.value is not None else verdict._replace(choice=problem(answered))]
 
 
-def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> SceneAsking:
+def problem(answered: Answered) -> str | None:
+    """Say why there is no answer, where there is none."""
+    return answered.detail or None if answered.value is None else None
+
+
+def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> AskedImages[str]:
     """Prepare what is asked of images, by what there is to read."""
     shown = ShownImages(given.images.parent, "judge")
     if isinstance(given, ExtractReads):
@@ -270,6 +226,12 @@ def scenes_of(given: ExtractReads | RateReads | StereotypeReads, judge: str) -> 
     if isinstance(given, RateReads):
         return RatedScenes(shown, judge, prompts=known)
     table = read_table(given.stereotypes, STEREOTYPES).group_by("country").agg(pl.col("token").sort())
+    if table.is_empty():
+        raise UsageError(
+            "there is no stereotype to ask about",
+            where=str(given.stereotypes),
+            expected="rows of country and token, as `descriptors stereotypes` writes them",
+        )
     return StereotypedScenes(shown, judge_name(judge, "yes-no"), prompts=known, tokens=dict(table.iter_rows()))
 
 

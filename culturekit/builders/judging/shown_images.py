@@ -1,11 +1,12 @@
 """Images that are put before a model with their prompts: which ones, and why others are not."""
 
+from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 from pydantic import Field
@@ -23,10 +24,11 @@ from culturekit.storage.tables import read_table, write_table
 
 __all__ = [
     "ID_LETTERS",
-    "Asking",
+    "AskedImages",
     "ImagesToShow",
     "PerPrompt",
     "ShownImages",
+    "Verdict",
     "judged",
     "prompted_images",
     "read_picture",
@@ -36,6 +38,8 @@ __all__ = [
 ID_LETTERS = 16
 """Letters of a picture's hash by which a model knows it: file names and ids could tell what it should show."""
 
+
+Question = TypeVar("Question")
 
 ImagesToShow: TypeAlias = Annotated[Path, Field(description="Images table; its pictures lie beside it.")]
 PerPrompt: TypeAlias = Annotated[
@@ -85,20 +89,65 @@ class ShownImages:
         return dict(sorted(Counter(reason for _, _, _, reason, _ in self.drops).items()))
 
 
-class Asking(Protocol):
-    """Images that go out as requests; the answers come back in the same order and become rows of judgments."""
+class Verdict(NamedTuple):
+    """What a row of judgments says; `outcome` where it is another than that of the reply."""
+
+    task: str
+    item: str
+    dimension: str | None = None
+    value: float | None = None
+    choice: str | None = None
+    outcome: str | None = None
+
+
+@dataclass
+class AskedImages(ABC, Generic[Question]):
+    """Images go out in their order, a request for each question; the answers come back so and become rows."""
 
     shown: ShownImages
-    rows: list[tuple[object, ...]]
-    outcomes: Counter[str]
+    judge: str
+    open: deque[tuple[dict[str, Any], Question]] = field(init=False, default_factory=deque)
+    rows: list[tuple[object, ...]] = field(init=False, default_factory=list)
+    outcomes: Counter[str] = field(init=False, default_factory=Counter)
+
+    @abstractmethod
+    def questions(self, row: dict[str, Any]) -> Sequence[Question]:
+        """List what is asked about an image."""
+
+    @abstractmethod
+    def request(self, picture: Image, row: dict[str, Any], question: Question) -> Request:
+        """Ask one question."""
+
+    @abstractmethod
+    def said(self, row: dict[str, Any], question: Question, answered: Answered) -> Sequence[Verdict]:
+        """Read the answer to a question, whatever came of it: at least one verdict."""
+
+    def why_not(self, row: dict[str, Any]) -> str:
+        """Say why nothing is asked about an image; it is not dropped where this is empty."""
+        return ""
 
     def about(self, row: dict[str, Any]) -> Iterator[Request]:
-        """Give the requests about one image; none, and the reason kept, where it cannot be shown."""
-        ...
+        """Give the requests about one image, read once; none, and the reason kept, where it cannot be shown."""
+        asked = self.questions(row)
+        if not asked:
+            if reason := self.why_not(row):
+                self.shown.drop(row, reason)
+            return
+        picture = self.shown.picture(row)
+        if picture is None:
+            return
+        for question in asked:
+            self.open.append((row, question))
+            yield self.request(picture, row, question)
 
     def take(self, answered: Answered) -> None:
-        """Write down the answer to the first request that is still open."""
-        ...
+        """Write down the answer to the first question that is still open."""
+        image, question = self.open.popleft()
+        raw, outcome = answered.raw.encode("utf-8", "replace").decode(), str(answered.outcome)
+        for verdict in self.said(image, question, answered):
+            outcome = verdict.outcome or outcome
+            self.rows.append((image["image_id"], image["prompt_id"], self.judge, *verdict[:5], raw, outcome))
+        self.outcomes[outcome] += 1
 
 
 @dataclass
@@ -123,7 +172,9 @@ class ImagesSettled:
             self.work.progress.advance(1)
 
 
-def requests_about(images: pl.DataFrame, asked: Asking, settled: ImagesSettled | None = None) -> Iterator[Request]:
+def requests_about(
+    images: pl.DataFrame, asked: AskedImages[Any], settled: ImagesSettled | None = None
+) -> Iterator[Request]:
     """Give the requests about all images that can be shown; each picture is read once."""
     for row in images.iter_rows(named=True):
         requests = list(asked.about(row))
@@ -135,7 +186,7 @@ def requests_about(images: pl.DataFrame, asked: Asking, settled: ImagesSettled |
 def judged(
     work: Work,
     images: pl.DataFrame,
-    asked: Asking,
+    asked: AskedImages[Any],
     client: Client | FreeClient,
     *,
     llm: LlmOptions,

@@ -3,6 +3,9 @@
 import csv
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from culturekit.errors import ConfigError, Problem, UsageError
 from culturekit.kg.countries import countries
@@ -10,10 +13,14 @@ from culturekit.kg.un_regions import UN_REGIONS
 from culturekit.storage.spreadsheet_cells import unguarded
 from culturekit.storage.yaml_source import read_yaml
 
-__all__ = ["SHIPPED", "country_groups", "read_groups"]
+__all__ = ["SHIPPED", "GroupsGiven", "country_groups", "read_groups"]
 
 Groups = Mapping[str, str]
 """Country, as ISO 3166-1 alpha-2, -> group."""
+
+GroupsGiven: TypeAlias = Annotated[
+    Path | Groups | None, Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country).")
+]
 
 
 def shipped_schemes() -> dict[str, Groups]:
@@ -31,15 +38,17 @@ SHIPPED = ("cultivate", "un-m49-region", "un-m49-subregion")
 """CULTIVate's Global North and South (16 countries), and the UN's regions and sub-regions."""
 
 
-def country_groups(scheme: str, path: Path | None = None) -> Groups:
-    """Find a scheme among a user's own, where a file is given, or among the shipped ones."""
-    schemes = shipped_schemes() if path is None else read_groups(path)
+def country_groups(scheme: str, given: Path | Groups | None = None) -> Groups:
+    """Find a scheme among a user's own, where a file is given, or among the shipped ones; groups stay what they are."""
+    if isinstance(given, Mapping):
+        return given
+    schemes = shipped_schemes() if given is None else read_groups(given)
     if scheme not in schemes:
         raise UsageError(
             f"there is no scheme {scheme!r} of country groups",
-            where="" if path is None else str(path),
+            where="" if given is None else str(given),
             expected=" or ".join(sorted(schemes)),
-            hint="Give a file with --groups." if path is None else "",
+            hint="A scheme of your own comes from a file: --groups of `culturekit score`." if given is None else "",
         )
     return schemes[scheme]
 

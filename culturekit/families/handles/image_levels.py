@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Self, TypeAlias
 
 import polars as pl
@@ -11,7 +10,7 @@ from pydantic import Field
 
 from culturekit.defaults import CONFIDENCE
 from culturekit.errors import UsageError
-from culturekit.families.handles.country_groups import country_groups
+from culturekit.families.handles.country_groups import GroupsGiven, country_groups
 from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.realism.image_means import mean_interval, share_interval
 from culturekit.metrics.scoring.score_rows import Row, statistic_row, value_rows
@@ -65,10 +64,7 @@ class MeanOptions:
     scheme: Annotated[str, Field(description="Scheme that groups countries into regions, shipped or of --groups.")] = (
         "un-m49-subregion"
     )
-    groups: Annotated[
-        Path | Mapping[str, str] | None,
-        Field(description="YAML (scheme: group: [countries]) or CSV (scheme,group,country)."),
-    ] = None
+    groups: GroupsGiven = None
     target: Annotated[
         Target | None,
         Field(
@@ -86,7 +82,7 @@ class MeanOptions:
     @property
     def regions(self) -> Mapping[str, str]:
         """The region of each country."""
-        return self.groups if isinstance(self.groups, Mapping) else country_groups(self.scheme, self.groups)
+        return country_groups(self.scheme, self.groups)
 
     def known(self) -> Self:
         """Give them as a manifest keeps them: the regions, not the name of their file."""

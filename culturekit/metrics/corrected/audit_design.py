@@ -20,7 +20,8 @@ FEWEST_ANSWERED = 0.8
 """Share of the drawn images of a prompt or mapped label that is to be answered where it matters."""
 
 MATTERS = 0.05
-"""A prompt or mapped label matters if it has so much of the drawn images, and at least FEWEST_DRAWN of them."""
+"""A prompt or mapped label matters if it has so much of the drawn images, and at least FEWEST_DRAWN of them; and if it
+has these and not one was answered, which chance does not do."""
 
 FEWEST_DRAWN = 5
 
@@ -73,7 +74,8 @@ def check_response(nearest: pl.DataFrame, answers: pl.DataFrame, sample: pl.Data
     told = drawn.with_columns(answered=pl.col("image_id").is_in(answered.implode()))
     for column, name in (("prompt_id", "prompt"), ("stratum", "mapped label")):
         parts = told.group_by(column).agg(drawn=pl.len(), share=pl.col("answered").mean()).sort("share", column)
-        matter = parts.filter(pl.col("drawn") >= max(FEWEST_DRAWN, MATTERS * drawn.height))
+        much = (pl.col("drawn") >= MATTERS * drawn.height) | (pl.col("share") == 0)
+        matter = parts.filter(pl.col("drawn") >= FEWEST_DRAWN, much)
         low = matter.filter(pl.col("share") < FEWEST_ANSWERED)
         if low.height or told["answered"].sum() < FEWEST_ANSWERED * drawn.height:
             share = low["share"][0] if low.height else told["answered"].sum() / drawn.height

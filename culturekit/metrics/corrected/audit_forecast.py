@@ -4,6 +4,7 @@ What each image shows is drawn, from an assumed accuracy of the mapping or from 
 drawn as `audit_sample` draws them, and the estimator is asked for its interval.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ from culturekit.metrics.corrected.rectified import parted, rectified
 from culturekit.metrics.diversity.kernels import Weights, check_weights
 from culturekit.records.schemas import AUDITS
 
-__all__ = ["AuditForecast", "audit_forecast", "images_for"]
+__all__ = ["REACHED", "AuditForecast", "audit_forecast", "images_for"]
 
 TIMES = 4
 """Audits that are simulated for one width: their widths scatter by about a tenth."""
@@ -41,6 +42,9 @@ NEAR = 0.5
 """Part of the wrong labels that are taken to be of the same continent."""
 
 ROUNDS = 300
+
+REACHED, MORE = 1.1, 1.15
+"""Above a width by so much it is not reached; then so many times as many images are tried."""
 
 Array = NDArray[np.float64]
 
@@ -204,11 +208,16 @@ def assumed_chances(images: NDArray[np.int64], parents: NDArray[np.int64], none:
 
 
 def images_for(width_at: Callable[[int], float], width: float, *, least: int, most: int, start: int = 150) -> int:
-    """Say how many images give an interval of a width: the width falls about with the root of their number."""
+    """Say how many images give an interval of a width: the width falls about with the root of their number.
+
+    Simulated widths scatter: of what seems enough, more are taken until it is.
+    """
     n = min(max(start, least), most)
     for _ in range(3):
         found = width_at(n)
         if abs(found - width) <= 0.02 * width:
             break
         n = int(np.clip(round(n * (found / width) ** 2), least, most))
+    while n < most and width_at(n) > REACHED * width:
+        n = min(math.ceil(n * MORE), most)
     return n

@@ -15,7 +15,7 @@ from culturekit.metrics.corrected.audit_design import (
 from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED, refuse_disagreement
 from culturekit.metrics.corrected.audit_marks import DESIGN_UNKNOWN, ONE_RATER, rest_on_one
 
-__all__ = ["FEWEST_OTHERWISE", "marked_items", "marks_of_answers"]
+__all__ = ["FEWEST_OTHERWISE", "MOST_GRADES", "marked_items", "marks_of_answers"]
 
 FEWEST_OTHERWISE = 5
 """Items of which people say something else than of most: with fewer the limits of a mean are not known to hold."""
@@ -27,7 +27,12 @@ LABEL = "countries asked for"
 
 
 def marked_items(
-    items: pl.DataFrame, answers: pl.DataFrame, *, sample: pl.DataFrame | None, design: Design = "drawn"
+    items: pl.DataFrame,
+    answers: pl.DataFrame,
+    *,
+    sample: pl.DataFrame | None,
+    design: Design = "drawn",
+    step: float | None = None,
 ) -> pl.DataFrame:
     """Put beside each item what people say of it on average, and the chance with which it was drawn for them.
 
@@ -36,6 +41,7 @@ def marked_items(
         answers: image_id, annotator, value: of one pool; those about other items are not looked at.
         sample: AUDIT_SAMPLE: which items people were asked about, where that is known.
         design: `unknown` looks at no draw; what comes of it is to be marked.
+        step: from one grade of the scale to the next, where it is known.
 
     Returns:
         The items in their order with `people` and `chance`, null where nobody was asked; without a sample all chances
@@ -50,7 +56,7 @@ def marked_items(
         raise UsageError(
             "people marked too few items", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(said.height)
         )
-    refuse_disagreement(*agreeing_pairs(own))
+    refuse_disagreement(*agreeing_pairs(own, step))
     refuse_one_sided(said["people"])
     told = items.join(said, on="image_id", how="left", maintain_order="left")
     chances = None if sample is None else chances_of(items, sample)
@@ -71,16 +77,18 @@ def marks_of_answers(answers: pl.DataFrame, design: Design) -> list[str]:
     return [ONE_RATER] * rest_on_one(answers, no_gold) + [DESIGN_UNKNOWN] * (design == "unknown")
 
 
-def agreeing_pairs(answers: pl.DataFrame) -> tuple[int, int]:
+def agreeing_pairs(answers: pl.DataFrame, step: float | None = None) -> tuple[int, int]:
     """Count the pairs of answers to one item that agree, and all.
 
     Ratings on a scale agree where they are the same or one step apart: people who see the same differ by that much.
     What has more values than a scale, such as a share of things that are ticked, has steps of a quarter of its range.
+    Without a known step it is the smallest that was met, and two answers are yes and no.
     """
     known = np.unique(answers["value"].to_numpy())
-    step = float(np.diff(known).min()) if len(known) > 2 else 0.0
-    if len(known) > MOST_GRADES:
-        step = float(known[-1] - known[0]) / 4
+    if step is None:
+        step = float(np.diff(known).min()) if len(known) > 2 else 0.0
+        if len(known) > MOST_GRADES:
+            step = float(known[-1] - known[0]) / 4
     pairs = answers.join(answers, on="image_id", suffix="_b").filter(pl.col("annotator") < pl.col("annotator_b"))
     return int(((pairs["value"] - pairs["value_b"]).abs() <= step * (1 + 1e-9)).sum()), pairs.height
 

@@ -196,12 +196,14 @@ def excess_of_images(
         left_out: counts to add to.
     """
     rows, scorer = judged(judgments, STEREOTYPE)
+    placed_images = images.filter(pl.col("country").is_not_null()).select("image_id", "model", "country")
+    asked = placed_images.join(rows, on="image_id", how="semi")
+    left_out["images not asked about stereotypes"] += placed_images.height - asked.height
     usable = rows.filter(pl.col("outcome").is_in(ANSWERED), pl.col("value").is_finite()).select(
         "image_id", "item", "value"
     )
-    placed = normalised(usable, "item").join(
-        images.filter(pl.col("country").is_not_null()).select("image_id", "model", "country"), on="image_id"
-    )
+    placed = normalised(usable, "item").join(asked, on="image_id")
+    silent = asked.join(placed, on="image_id", how="anti")
     scores = placed.group_by("model", "country", "image_id", "phrase").agg(pl.col("value").sort().mean())
     usual = (
         scores.filter(model=real)
@@ -219,7 +221,8 @@ def excess_of_images(
     left_out["stereotype scores without real images to compare"] += made.height - compared.height
     per_image = list(complete_images(compared, usual, reduce))
     answer = pl.concat(per_image) if per_image else pl.DataFrame(schema=PER_IMAGE)
-    left_out["images without a score of every stereotype"] += made["image_id"].n_unique() - answer.height
+    incomplete = made["image_id"].n_unique() - answer.height
+    left_out["images without a score of every stereotype"] += silent.height + incomplete
     return Excess(answer, per_candidate(compared.join(answer, on="image_id", how="semi")), scorer)
 
 

@@ -12,8 +12,9 @@ from culturekit.config.checks import checked_spec, existing_file, unique_names
 from culturekit.config.kinds import AnyRecipe
 from culturekit.config.recipe_parts import BackendSpec, Llm, Model
 from culturekit.defaults import CONFIDENCE, RESAMPLES
-from culturekit.families.ahead import AheadOptions, groups_of
+from culturekit.families.ahead import AheadOptions
 from culturekit.families.family import Confidence, rules_of
+from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.meta import ALL
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.encoders import ENCODERS
@@ -32,7 +33,7 @@ __all__ = ["Cultivate", "People", "Scores", "Tables"]
 
 def known_scheme(name: str) -> str:
     """Accept a scheme that groups countries."""
-    groups_of(name)
+    country_groups(name)
     return name
 
 
@@ -157,7 +158,7 @@ class Cultivate(AnyRecipe):
             named = pl.read_parquet(self.tables.prompts, columns=["country"])["country"].to_list()
         else:
             named = [] if self.ground is None else [*self.ground.countries]
-        return len({group for iso, group in groups_of(self.scheme).items() if iso in named}) > 1
+        return len({group for iso, group in country_groups(self.scheme).items() if iso in named}) > 1
 
     @property
     def prompts(self) -> int:

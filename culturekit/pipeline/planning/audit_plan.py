@@ -12,7 +12,7 @@ from pydantic import Field
 
 from culturekit.defaults import RATERS
 from culturekit.errors import UsageError
-from culturekit.metrics.corrected.audit_forecast import audit_forecast, images_for
+from culturekit.metrics.corrected.audit_forecast import REACHED, audit_forecast, images_for
 from culturekit.metrics.diversity.kernels import STANDARD_KERNELS
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import AUDITS
@@ -90,7 +90,7 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
         half, twice = (width_at(n) if least <= n <= most else None for n in (images // 2, images * 2))
         hours = images * wish.people / wish.per_hour
         width = width_at(images)
-        plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= 1.1 * wish.width))
+        plans.append(AuditPlan(model, images, most, width, half, twice, hours, width <= REACHED * wish.width))
     return plans, source
 
 

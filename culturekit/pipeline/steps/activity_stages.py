@@ -11,16 +11,13 @@ from culturekit.builders.activities.activity_prompts import TEMPLATE, prompt_act
 from culturekit.builders.activities.extracting import EXTRACT, ExtractOptions, extract_activities, extraction_requests
 from culturekit.builders.activities.merging import MergeOptions, merge_activities
 from culturekit.builders.activities.page_list import PageOptions, files_of, read_list, read_pages
-from culturekit.builders.wordings import wording
 from culturekit.families.handles.inputs import roles_of
 from culturekit.index.encoders import ENCODERS
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, StageCommand
-from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "EXTRACT_ACTIVITIES",
@@ -82,18 +79,19 @@ def extract_stage(
     given: SectionsRead, options: ExtractOptions, llm: LlmOptions = DEFAULTS, *, name: str = "mentions"
 ) -> Stage:
     """Have a model find activities on pages; what it quotes must stand there."""
-    client, instructions = CLIENTS.make(options.reader), wording("activities_extract")
-    stage = Stage(
-        name,
+    return asking_each(
         "extract-activities",
-        1,
-        lambda work: extract_activities(work, given.pages, client, llm),
-        {**roles_of(given), **country_files()},
-        {"task": EXTRACT, "wording": digest_bytes(instructions.encode())},
-        packages=("msgspec", "polars"),
+        given,
+        options.reader,
+        task=EXTRACT,
+        words="activities_extract",
+        unit="sections",
+        requests=partial(extraction_requests, given.pages),
+        run=lambda work, client: extract_activities(work, given.pages, client, llm),
+        llm=llm,
+        name=name,
+        version=2,
     )
-    requests = partial(extraction_requests, given.pages)
-    return asking_each(stage, options.reader, client, unit="sections", requests=requests, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,16 +26,12 @@ from culturekit.builders.descriptors.stereotypes import (
     name_stereotypes,
     stereotype_request,
 )
-from culturekit.builders.wordings import wording
-from culturekit.families.handles.inputs import Numbered, roles_of
-from culturekit.kg.countries import country_files
+from culturekit.families.handles.inputs import Numbered
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.pipeline.asking_stage import asking_each
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
-from culturekit.storage.digests import digest_bytes
 
 __all__ = [
     "PROPOSE_DESCRIPTORS",
@@ -47,8 +43,6 @@ __all__ = [
     "refine_stage",
     "stereotypes_stage",
 ]
-
-PACKAGES = ("msgspec", "polars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +80,25 @@ def propose_stage(
     given: PromptsRead, options: ProposeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "proposals"
 ) -> Stage:
     """Have a model propose what pictures of each activity should show, dimension by dimension."""
-    client, instructions = CLIENTS.make(options.proposer), wording("descriptors_propose")
 
-    def requests() -> Iterator[Request]:
+    def requests(instructions: str) -> Iterator[Request]:
         for row in dimensions_of(given.activities()):
             yield proposal_request(row, at_most=options.at_most, instructions=instructions)
 
-    stage = Stage(
-        name,
-        "propose-descriptors",
-        1,
-        lambda work: propose_descriptors(work, given.prompts, client, options, llm),
-        {**roles_of(given), **country_files()},
-        {"task": PROPOSE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
-        packages=PACKAGES,
-    )
     return asking_each(
-        stage,
+        "propose-descriptors",
+        given,
         options.proposer,
-        client,
+        task=PROPOSE,
+        words="descriptors_propose",
         unit="dimensions of prompts",
         requests=requests,
+        run=lambda work, client: propose_descriptors(work, given.prompts, client, options, llm),
         llm=llm,
+        name=name,
+        version=2,
         ahead=bool(given.grid),
+        options={"at_most": options.at_most},
     )
 
 
@@ -116,24 +106,25 @@ def refine_stage(
     given: ProposalReads, options: RefineOptions, llm: LlmOptions = DEFAULTS, *, name: str = "descriptors"
 ) -> Stage:
     """Have a model choose among what several proposed, and merge what says the same; it can add nothing."""
-    client, instructions = CLIENTS.make(options.refiner), wording("descriptors_refine")
 
-    def requests() -> Iterator[Request]:
+    def requests(instructions: str) -> Iterator[Request]:
         for cell in given.cells(options.at_most):
             if cell.candidates:
                 yield refinement_request(cell, at_most=options.at_most, instructions=instructions)
 
-    stage = Stage(
-        name,
-        "refine-descriptors",
-        1,
-        lambda work: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
-        {**roles_of(given), **country_files()},
-        {"task": REFINE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
-        packages=PACKAGES,
-    )
     return asking_each(
-        stage, options.refiner, client, unit="dimensions of prompts", requests=requests, llm=llm, ahead=bool(given.grid)
+        "refine-descriptors",
+        given,
+        options.refiner,
+        task=REFINE,
+        words="descriptors_refine",
+        unit="dimensions of prompts",
+        requests=requests,
+        run=lambda work, client: refine_descriptors(work, given.prompts, given.proposals.places, client, options, llm),
+        llm=llm,
+        name=name,
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
     )
 
 
@@ -141,23 +132,25 @@ def stereotypes_stage(
     given: PromptsRead, options: StereotypeOptions, llm: LlmOptions = DEFAULTS, *, name: str = "stereotypes"
 ) -> Stage:
     """Have a model name what pictures of each country overdo."""
-    client, instructions = CLIENTS.make(options.proposer), wording("stereotypes_propose")
 
-    def requests() -> Iterator[Request]:
+    def requests(instructions: str) -> Iterator[Request]:
         for iso in countries_of(given.activities()):
             yield stereotype_request(iso, at_most=options.at_most, instructions=instructions)
 
-    stage = Stage(
-        name,
-        "name-stereotypes",
-        1,
-        lambda work: name_stereotypes(work, given.prompts, client, options, llm),
-        {**roles_of(given), **country_files()},
-        {"task": STEREOTYPE, "wording": digest_bytes(instructions.encode()), "at_most": options.at_most},
-        packages=PACKAGES,
-    )
     return asking_each(
-        stage, options.proposer, client, unit="countries", requests=requests, llm=llm, ahead=bool(given.grid)
+        "name-stereotypes",
+        given,
+        options.proposer,
+        task=STEREOTYPE,
+        words="stereotypes_propose",
+        unit="countries",
+        requests=requests,
+        run=lambda work, client: name_stereotypes(work, given.prompts, client, options, llm),
+        llm=llm,
+        name=name,
+        version=2,
+        ahead=bool(given.grid),
+        options={"at_most": options.at_most},
     )
 
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from pydantic import Field
 
-from culturekit.builders.judging.image_judge import AskedImages, judge_images, judge_wording
+from culturekit.builders.judging.image_judge import JudgedImages, judge_images, judge_wording
 from culturekit.builders.judging.image_questions import ImageQuestion, check_questions, load_questions
-from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, prompted_images, requests_about
+from culturekit.builders.judging.shown_images import ImagesToShow, ShownImages, prompted_images
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import asking_images
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand, Typed
 from culturekit.storage.digests import digest_bytes
@@ -57,11 +57,9 @@ def judge_stage(
     """Ask a vision model questions of your own about each image; `score agreement` holds its answers against people."""
     client, questions = CLIENTS.make(options.judge), options.questions
 
-    def plan(out: Path, _: object) -> AskPlan:
-        table = prompted_images(given.images, None)
-        asked = AskedImages(ShownImages(given.images.parent, "judge"), questions, judge=client.model)
-        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
-        return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
+    def images() -> tuple[pl.DataFrame, JudgedImages]:
+        asked = JudgedImages(ShownImages(given.images.parent, "judge"), client.model, questions)
+        return prompted_images(given.images, None), asked
 
     stage = Stage(
         name,
@@ -75,7 +73,7 @@ def judge_stage(
         },
         packages=("msgspec", "pillow", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    return asking_images(stage, options.judge, client, images=images, llm=llm)
 
 
 JUDGE = AskingCommand(

@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from pydantic import Field
 
 from culturekit.builders.judging import question_answers, question_graph, yes_probability
 from culturekit.builders.judging.image_judge import WeighedImages, WeighOptions, WeighReads, texts_of, weigh_images
 from culturekit.builders.judging.question_answers import (
+    AnsweredImages,
     AnswerOptions,
     AnswerReads,
-    AskedImages,
     answer_questions,
     answer_wording,
     questions_by_prompt,
@@ -23,12 +24,12 @@ from culturekit.builders.judging.question_graph import (
     graph_wording,
     prompts_of_kinds,
 )
-from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
+from culturekit.builders.judging.shown_images import ShownImages, prompted_images
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import prompts_table
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of, scratch
+from culturekit.pipeline.asking_stage import AskPlan, asking_images, asking_stage, cost_of, scratch
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 from culturekit.storage.digests import digest_bytes
@@ -83,11 +84,10 @@ def answers_stage(
     """Ask a vision model the questions of each image's prompt; `score questions` makes DSG of the answers."""
     client, limit = CLIENTS.make(options.judge), options.per_prompt
 
-    def plan(out: Path, _: object) -> AskPlan:
-        table = prompted_images(given.images, limit)
-        asked = AskedImages(ShownImages(given.images.parent, "ask"), questions_by_prompt(given.questions), client.model)
-        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
-        return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
+    def images() -> tuple[pl.DataFrame, AnsweredImages]:
+        shown = ShownImages(given.images.parent, "ask")
+        asked = AnsweredImages(shown, client.model, questions_by_prompt(given.questions))
+        return prompted_images(given.images, limit), asked
 
     stage = Stage(
         name,
@@ -102,7 +102,7 @@ def answers_stage(
         },
         packages=("msgspec", "pillow", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    return asking_images(stage, options.judge, client, images=images, llm=llm)
 
 
 ASK = AskingCommand(
@@ -121,12 +121,10 @@ def vqascore_stage(
     def read(folder: Path) -> WeighReads:
         return given if given.prompts is None else replace(given, prompts=prompts_table(given.prompts, folder))
 
-    def plan(out: Path, _: object) -> AskPlan:
-        table = prompted_images(given.images, limit)
+    def images() -> tuple[pl.DataFrame, WeighedImages]:
         with scratch() as folder:
-            weighed = WeighedImages(ShownImages(given.images.parent, "vqascore"), texts_of(read(folder)))
-        cost = cost_of(client, requests_about(table, weighed), out, batch=llm.batch)
-        return AskPlan(client.model, "images", table.height, len(weighed.shown.drops), len(weighed.open), cost)
+            weighed = WeighedImages(ShownImages(given.images.parent, "vqascore"), "", texts_of(read(folder)))
+        return prompted_images(given.images, limit), weighed
 
     stage = Stage(
         name,
@@ -142,7 +140,7 @@ def vqascore_stage(
         },
         packages=("msgspec", "numpy", "pillow", "polars"),
     )
-    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    return asking_images(stage, options.judge, client, images=images, llm=llm)
 
 
 VQASCORE = AskingCommand(

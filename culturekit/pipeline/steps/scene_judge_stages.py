@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from culturekit.builders.judging.scene_judge import (
     MOST_STEREOTYPES,
@@ -11,7 +12,6 @@ from culturekit.builders.judging.scene_judge import (
     ExtractReads,
     RatedScenes,
     RateReads,
-    SceneAsking,
     SceneOptions,
     StereotypedScenes,
     StereotypeReads,
@@ -19,13 +19,13 @@ from culturekit.builders.judging.scene_judge import (
     scenes_of,
     wording_digest_of,
 )
-from culturekit.builders.judging.shown_images import ShownImages, prompted_images, requests_about
+from culturekit.builders.judging.shown_images import AskedImages, ShownImages, prompted_images
 from culturekit.families.handles.inputs import roles_of
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Image, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.images import image_of
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import asking_images, cost_of
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
 
@@ -42,7 +42,7 @@ def questions_of_one(given: ExtractReads | RateReads | StereotypeReads, picture:
     """Give the requests about one image of a usual prompt, for a plan before there are any."""
     row, prompts = {"prompt_id": USUAL}, {USUAL: (USUAL_PROMPT, "US")}
     shown = ShownImages(Path(), "judge")
-    asked: SceneAsking = DescribedScenes(shown, "")
+    asked: AskedImages[str] = DescribedScenes(shown, "")
     if isinstance(given, RateReads):
         asked = RatedScenes(shown, "", prompts=prompts)
     elif isinstance(given, StereotypeReads):
@@ -56,10 +56,8 @@ def scene_stage(
     """Make the stage of one kind of question."""
     client, limit = CLIENTS.make(options.judge), options.per_prompt
 
-    def plan(out: Path, _: object) -> AskPlan:
-        table, asked = prompted_images(given.images, limit), scenes_of(given, client.model)
-        cost = cost_of(client, requests_about(table, asked), out, batch=llm.batch)
-        return AskPlan(client.model, "images", table.height, len(asked.shown.drops), len(asked.open), cost)
+    def images() -> tuple[pl.DataFrame, AskedImages[str]]:
+        return prompted_images(given.images, limit), scenes_of(given, client.model)
 
     def each() -> float:
         cost = cost_of(client, questions_of_one(given, image_of(SQUARE)), Path("nowhere"), batch=llm.batch)
@@ -74,7 +72,7 @@ def scene_stage(
         {"wording": wording_digest_of(given), "per_prompt": limit},
         packages=("msgspec", "pillow", "polars"),
     )
-    made = asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    made = asking_images(stage, options.judge, client, images=images, llm=llm)
     return made if made.asking is None else replace(made, asking=replace(made.asking, each=each))
 
 

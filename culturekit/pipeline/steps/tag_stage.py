@@ -1,20 +1,21 @@
 """The stage from images to what a vision model says they show, and what it would cost."""
 
 from dataclasses import asdict
-from pathlib import Path
+
+import polars as pl
 
 from culturekit.builders.country_names import NAMES
 from culturekit.builders.judging.geo_tag import STAGE, TaggedImages, TagOptions, TagReads, image_rows, tag_images
 from culturekit.builders.judging.geo_tag_question import TASK, geo_tag_wording
 from culturekit.builders.judging.image_sample import drawn
-from culturekit.builders.judging.shown_images import ShownImages, requests_about
+from culturekit.builders.judging.shown_images import ShownImages
 from culturekit.families.handles.inputs import roles_of
 from culturekit.families.handles.public_files import space_table
 from culturekit.kg.countries import country_files
 from culturekit.kg.world import WORLD
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.pipeline.asking_stage import AskPlan, asking_stage, cost_of
+from culturekit.pipeline.asking_stage import AskPlan, asking_images
 from culturekit.records.work import Outcome, Work
 from culturekit.stages.stage import Stage
 from culturekit.stages.stage_command import AskingCommand
@@ -42,11 +43,9 @@ def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, 
         cspace = None if given.cspace is None else space_table(given.cspace, work.scratch)
         return tag_images(work, TagReads(given.images, cspace), client, sample, llm)
 
-    def plan(out: Path, _: object) -> AskPlan:
-        rows = drawn(image_rows(given.images), sample)
+    def images() -> tuple[pl.DataFrame, TaggedImages]:
         tagged = TaggedImages(ShownImages(given.images.parent, STAGE), client.model, None)
-        cost = cost_of(client, requests_about(rows, tagged), out, batch=llm.batch)
-        return TagPlan(client.model, "images", rows.height, len(tagged.shown.drops), len(tagged.open), cost)
+        return drawn(image_rows(given.images), sample), tagged
 
     stage = Stage(
         name,
@@ -61,7 +60,7 @@ def tag_stage(given: TagReads, options: TagOptions, llm: LlmOptions = DEFAULTS, 
         },
         packages=("babel", "msgspec", "pillow", "polars", "pycountry"),
     )
-    return asking_stage(stage, options.judge, client, unit="images", plan=plan)
+    return asking_images(stage, options.judge, client, images=images, llm=llm, made=TagPlan)
 
 
 TAG = AskingCommand(

@@ -135,11 +135,11 @@ def raters_of(answers: Answers, gold: Gold, labels: Sequence[str]) -> Raters:
 def doubt_of(right: float, seen: float) -> float:
     """Say how far below what is seen so many answers may be right, in standard errors of a normal law.
 
-    That is never less than for answers that are all right: so many are, TAIL of the time, where TAIL = right^seen.
+    Half an answer more is right, and half one wrong.
     """
-    low, high = 0.0, math.exp(math.log(TAIL) / seen)
+    low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
-        tail = beta_share(right * seen, max((1 - right) * seen, 1e-9), middle)
+        tail = beta_share(right * seen + 0.5, (1 - right) * seen + 0.5, middle)
         low, high = (middle, high) if tail < TAIL else (low, middle)
     return (right - high) / statistics.NormalDist().inv_cdf(1 - TAIL)
 

@@ -241,6 +241,15 @@ def test_a_site_without_robots_txt_lets_its_pages_be_read(work: Work, tmp_path: 
     assert "/iran" in server.paths()
 
 
+@pytest.mark.usefixtures("waits")
+def test_a_site_that_asks_for_days_between_pages_is_left_alone(work: Work, tmp_path: Path) -> None:
+    slow = Said(body=b"User-agent: *\nCrawl-delay: 1000000\n", headers={"Content-Type": "text/plain"})
+    with answering(lambda path: slow if path == "/robots.txt" else site(path)) as server:
+        with pytest.raises(UpstreamUnavailable, match=r"expected up to 60 s, found 1,000,000 s\. Save the page by"):
+            fetch(work, server, tmp_path, "/iran")
+        assert server.paths() == ["/robots.txt"]
+
+
 def moved(to: str) -> Said:
     return Said(302, b"", {"Location": to})
 
@@ -306,6 +315,23 @@ def test_a_fetched_page_is_read_in_the_letters_that_its_server_declares(work: Wo
         pytest.raises(UsageError, match="the letters of this page cannot be read"),
     ):
         fetch(work, server, other, "/iran")
+
+
+@pytest.mark.usefixtures("waits")
+def test_what_is_no_page_is_not_kept_as_one(work: Work, tmp_path: Path) -> None:
+    lagging = json.dumps({"error": {"code": "maxlag", "info": "Waiting for a database: 9 seconds lagged"}}).encode()
+    nothing = Said(200, b"<html><body></body></html>", {"Content-Type": "text/html"})
+    with answering(lambda path: Said(body=lagging) if path.startswith("/w/") else site(path)) as server:
+        with pytest.raises(UpstreamUnavailable, match="gave no page; found maxlag Waiting for a database"):
+            fetch(work, server, tmp_path, "/iran")
+        server.answer = lambda path: nothing if path == "/other" else site(path)
+        with pytest.raises(UsageError, match="nothing on this page can be read"):
+            fetch(work, server, tmp_path, "/other")
+        server.answer = site
+        fetch(work, server, tmp_path, "/other")
+    assert read_table(work.out / "pages.parquet", PAGES)["title"].unique().sort().to_list() == [
+        "Games of India", "Iranian Culture",
+    ]  # fmt: skip
 
 
 def test_nothing_is_fetched_unless_somebody_says_who_asks(work: Work, tmp_path: Path) -> None:

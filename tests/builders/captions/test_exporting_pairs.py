@@ -6,6 +6,7 @@ import json
 import shutil
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, images_of, rights_of, texts_of, values_of
 from tests.verify.forging import change_table, reseal
 
-ITEMS = ["../../etc/passwd", "b", "c <b>", "d", "e"]
-BEST = ["c <b>", "b", "../../etc/passwd"]
+ITEMS = ["../../etc/passwd", "b\u2028", "c <b>", "d", "e"]
+BEST = ["c <b>", "b\u2028", "../../etc/passwd"]
 BOTH: Any = ("imagefolder", "webdataset")
 
 
@@ -47,7 +48,7 @@ def test_pairs_stand_best_first_with_captions_licences_and_the_bytes_of_their_pi
     run = exported(given, tmp_path / "pairs", forms=BOTH, per_shard=2)
     table = read_table(run.folder / "exported.parquet", EXPORTED)
     assert run.manifest.counts == {"exported": 6, "pairs": 3}
-    lines = [json.loads(line) for line in (run.folder / "imagefolder/metadata.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (run.folder / "imagefolder/metadata.jsonl").read_text().split("\n")[:-1]]
     assert [line["item"] for line in lines] == BEST
     assert lines[0] == {
         "file_name": "000001.png", "item": "c <b>", "rank": 1, "text": "a colour called c <b>",
@@ -80,16 +81,18 @@ def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
 ) -> None:
     folder = tmp_path / "rights"
     folder.mkdir()
-    path = None if rights == "none" else rights_of(folder, ["b"], licence=" ") if rights == "empty" else given.rights
+    path = None if rights == "none" else rights_of(folder, ITEMS[1:2], licence=" ")
     some = PairFiles(given.selected, given.captions, given.images, path)
     with pytest.raises(UsageError, match="3 of 3 without, such as 'c <b>'"):
         exported(some, tmp_path / "refused")
+    with pytest.raises(UsageError, match="3 of 3 without"):
+        exported(some, tmp_path / "none left", unlicensed="leave-out")
     run = exported(some, tmp_path / "taken", unlicensed="include")
     assert run.manifest.counts["pairs without a licence"] == 3
     assert verify_run(run.folder).exit_code == 0
     folder = tmp_path / "one"
     folder.mkdir()
-    some = PairFiles(given.selected, given.captions, given.images, rights_of(folder, ["b"]))
+    some = PairFiles(given.selected, given.captions, given.images, rights_of(folder, ITEMS[1:2]))
     run = exported(some, tmp_path / "left out", unlicensed="leave-out")
     assert (run.manifest.counts["pairs"], run.manifest.drops) == (1, {"pairs without a licence": 2})
     assert verify_run(run.folder).exit_code == 0
@@ -119,7 +122,7 @@ def picture_changed(folder: Path) -> None:
 
 def caption_changed(folder: Path) -> None:
     path = folder / "imagefolder/metadata.jsonl"
-    path.write_text(path.read_text().replace("a colour called b", "something else"))
+    path.write_text(path.read_text().replace("a colour called b", "another"))
 
 
 def licence_changed(folder: Path) -> None:
@@ -127,14 +130,28 @@ def licence_changed(folder: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"licence": "CC0"', b'"licence": "CC1"', 1))
 
 
+def author_changed(folder: Path) -> None:
+    """Everywhere in the export, so that only the table of rights knows."""
+    path = folder / "imagefolder/metadata.jsonl"
+    path.write_text(path.read_text().replace("somebody", "everybody"))
+    shard = folder / "webdataset/pairs-00000.tar"
+    shard.write_bytes(shard.read_bytes().replace(b"somebody", b"anybody."))
+    path.write_text(path.read_text().replace("everybody", "anybody."))
+    change_table(folder / "exported.parquet", lambda table: table.with_columns(author=pl.lit("anybody.")))
+
+
 def pair_removed(folder: Path) -> None:
     change_table(folder / "exported.parquet", lambda table: table.filter(pl.col("rank") != 2))
 
 
-@pytest.mark.parametrize("forge", [picture_changed, caption_changed, licence_changed, pair_removed])
+@pytest.mark.parametrize("forge", [picture_changed, caption_changed, licence_changed, author_changed, pair_removed])
 def test_a_verification_hashes_every_picture_and_reads_what_goes_with_it(
     given: PairFiles, tmp_path: Path, forge: Callable[[Path], None]
 ) -> None:
+    assert given.rights is not None
+    rights = pl.read_csv(given.rights)
+    rights.write_parquet(tmp_path / "rights.parquet")
+    given = replace(given, rights=tmp_path / "rights.parquet")
     run = exported(given, tmp_path / "pairs", forms=BOTH)
     verified = verify_run(run.folder)
     assert (verified.exit_code, verified.checked["exported pictures hashed"]) == (0, 6)
@@ -153,7 +170,7 @@ def test_datasets_reads_the_folder(given: PairFiles, tmp_path: Path) -> None:
     )
     assert loaded["item"][:] == BEST
     assert loaded["licence"][:] == ["CC0"] * 3
-    assert loaded[1]["text"] == "a colour called b"
+    assert loaded[1]["text"] == "a colour called b\u2028"
     assert loaded[1]["image"].getpixel((0, 0)) == (40, 90, 170)
 
 

@@ -11,11 +11,13 @@ import pytest
 
 from culturekit.builders.captions.selecting import SelectOptions, Strategy, select_pairs
 from culturekit.errors import UsageError
+from culturekit.families.c3 import C3Options, score_c3
 from culturekit.pipeline.steps.pair_stages import SelectReads, select_stage
 from culturekit.records.schemas import SELECTED, VALUES
 from culturekit.storage.tables import read_table
 from culturekit.verify.verify_run import verify_run
 from tests.builders.captions.pair_worlds import Terms, done, values_of
+from tests.families.test_c3 import drawn
 from tests.verify.forging import change_table, reseal
 
 SOME: Terms = {
@@ -92,6 +94,14 @@ def test_values_of_two_scorings_are_refused(tmp_path: Path) -> None:
         select_stage(SelectReads(tmp_path), SelectOptions(keep=1, strategies=("best",)))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("strategy", ALL[1:])
+def test_what_is_kept_is_what_the_scoring_keeps(strategy: Any) -> None:
+    answer = score_c3(drawn(items=40), options=C3Options(keep=15, strategy=strategy))
+    table = select_pairs(answer.scored.values, SelectOptions(keep=15, strategies=(strategy,)))
+    ours = table.filter("kept").sort("rank").select("item", "value")
+    assert ours.rows() == answer.selection.select("item", "value").rows()
+
+
 def test_a_walk_of_another_kind_gives_the_same_order(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     terms: Terms = {
@@ -105,7 +115,7 @@ def test_a_walk_of_another_kind_gives_the_same_order(tmp_path: Path) -> None:
         assert table.filter(kept=True, strategy=strategy).sort("rank")["item"].to_list() == best
 
 
-@pytest.mark.parametrize("how", ["rank", "value", "kept", "missing", "row"])
+@pytest.mark.parametrize("how", ["rank", "value", "kept", "missing", "reason", "row"])
 def test_a_verification_ranks_anew(tmp_path: Path, how: str) -> None:
     stage = select_stage(SelectReads(values_of(tmp_path, SOME)), SelectOptions(keep=2, strategies=ALL))
     run = done(stage, tmp_path / "selected")
@@ -116,6 +126,7 @@ def test_a_verification_ranks_anew(tmp_path: Path, how: str) -> None:
         "rank": pl.when(first).then(pl.col("rank") + 40).otherwise("rank").alias("rank"),
         "value": (pl.col("value") + pl.when(first).then(1e-9).otherwise(0)).alias("value"),
         "kept": pl.when(first).then(~pl.col("kept")).otherwise("kept").alias("kept"),
+        "reason": pl.lit(None, pl.String).alias("reason"),
         "missing": pl.when(first).then(pl.lit(["image"])).otherwise("missing").alias("missing"),
     }
     change_table(

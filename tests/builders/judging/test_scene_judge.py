@@ -1,6 +1,7 @@
 """What a vision model says of scenes: every question a row, and what is no answer a row with the reason."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.builders.judging.scene_judge import ExtractReads, RateReads, StereotypeReads, judge_scenes
+from culturekit.errors import UsageError
 from culturekit.llm.client import Reply, Request
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.records.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
@@ -97,6 +99,26 @@ def test_each_stereotype_of_the_country_is_a_row_with_the_probability_of_yes(wor
     assert set(found) == {"camel", "carpet"}
     assert found["carpet"] > 0.9
     assert found["camel"] < 0.1
+
+
+def test_a_country_without_stereotypes_is_told_from_one_that_is_not_known(work: Work, tmp_path: Path) -> None:
+    reads = StereotypeReads(
+        table(tmp_path / "images", {"a": png()}),
+        prompts(tmp_path),
+        write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES, STEREOTYPED[2])),
+    )
+    assert judge_scenes(work, reads, Scripted(sure)).drops == {"no stereotype of its country is listed": 1}
+    strange = replace(reads, images=table(tmp_path / "others", {"a": png()}, prompt_id="other"))
+    assert judge_scenes(work, strange, Scripted(sure)).drops == {"the country of its prompt is not known": 1}
+
+
+def test_an_empty_table_of_stereotypes_is_refused_before_anything_is_asked(work: Work, tmp_path: Path) -> None:
+    nothing = write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES))
+    client = Scripted(sure)
+    reads = StereotypeReads(table(tmp_path / "images", {"a": png()}), prompts(tmp_path), nothing)
+    with pytest.raises(UsageError, match=r"stereotypes\.parquet: there is no stereotype to ask about; expected rows"):
+        judge_scenes(work, reads, client)
+    assert client.seen == []
 
 
 def test_an_image_of_no_known_country_is_dropped_with_the_reason(work: Work, tmp_path: Path) -> None:

@@ -188,6 +188,28 @@ def test_a_training_that_was_cut_goes_on_to_the_same_bytes(
     assert again.manifest.sha256 == whole.manifest.sha256
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_mixed_precision_learns_and_goes_on_with_its_scale(
+    folders: Path, pairs: Path, tmp_path: Path, dtype: str
+) -> None:
+    from culturekit.generation.finetuning.lora_training import LoraTraining
+
+    given = TuningOptions(f"{options(folders).model}&dtype={dtype}", rank=2, rate=1e-2, batch=2, size=SIDE)
+    whole, early = (LoraTraining(pipeline_of(given), pairs_in(pairs), given) for _ in range(2))
+    assert next(whole.unet.parameters()).dtype == getattr(torch, dtype)
+    assert {one.dtype for one in whole.learned.values()} == {torch.float32}
+    whole.curve = [(np.nan, np.nan, whole.probe())]
+    for number in range(1, 13):
+        whole.step(number)
+        if number == 6:
+            whole.save(tmp_path / "checkpoint")
+    assert early.go_on(tmp_path / "checkpoint") == 6
+    for number in range(7, 13):
+        early.step(number)
+    assert all(torch.equal(whole.learned[name], one) for name, one in early.learned.items())
+    assert whole.probe() < whole.curve[0][2]
+
+
 def test_a_loss_that_is_no_number_stops_the_training(folders: Path, pairs: Path) -> None:
     from culturekit.generation.finetuning.lora_training import LoraTraining
 

@@ -1,7 +1,7 @@
 """Widths that are forecast, held against the widths that audits then have, in simulated worlds."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
@@ -111,6 +111,13 @@ def falling(n: int) -> float:
 def test_the_number_of_images_for_a_width_is_found_within_what_there_is(width: float, images: int) -> None:
     ask: Callable[[int], float] = falling
     assert images_for(ask, width, least=30, most=900) == pytest.approx(images, rel=0.03)
+
+
+def test_widths_that_scatter_are_asked_for_more_images_until_they_are_reached() -> None:
+    rng = np.random.default_rng(3)
+    scattering = cache(lambda n: falling(n) * float(rng.uniform(0.7, 1.4)))
+    found = [images_for(scattering, width, least=30, most=5000) for width in np.linspace(0.05, 0.3, 40)]
+    assert all(scattering(n) <= 1.1 * width for n, width in zip(found, np.linspace(0.05, 0.3, 40), strict=True))
 
 
 def test_an_accuracy_or_a_first_audit_is_needed() -> None:

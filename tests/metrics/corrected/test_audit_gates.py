@@ -140,6 +140,20 @@ def test_hard_images_without_an_answer_are_missed_where_the_sample_is_known(
         world.corrected(answered, weights, sample=world.sample)
 
 
+def test_a_prompt_of_many_without_any_answer_is_missed_where_the_sample_is_known() -> None:
+    world = Audited()
+    many = pl.format("q{}", pl.col("image_id").rank("dense") % 24)
+    matches, sample = (table.with_columns(prompt_id=many) for table in (world.matches, world.sample))
+    of_image = dict(matches.select("image_id", "prompt_id").iter_rows())
+    sample = sample.with_columns(prompt_id=pl.col("image_id").replace(of_image))
+    drawn = sample.group_by("prompt_id").len().filter(pl.col("len").is_between(5, 7)).sort("prompt_id")
+    silent = sample.filter(prompt_id=drawn["prompt_id"][0])["image_id"]
+    ask = partial(vendi_corrected, matches, weights=KERNELS[0], sample=sample, rng=np.random.default_rng(0))
+    with pytest.raises(UsageError, match=r"too few of the drawn images were answered.*found 0%"):
+        ask(world.audit.filter(~pl.col("image_id").is_in(silent.implode())))  # 4 in 100 of the sample: it was taken
+    assert ask(world.audit.filter(~pl.col("image_id").is_in(silent[1:].implode()))).n > 140
+
+
 @pytest.mark.parametrize("weights", KERNELS)
 def test_answers_outside_the_sample_are_refused(weights: tuple[float, float, float]) -> None:
     world = Audited()

@@ -48,20 +48,21 @@ def test_gold_items_tell_how_often_one_rater_is_right() -> None:
     model = rater_model(image, rater, said, labels=6, gold=np.array([[200, 160]]))
     assert model.accuracy[0] == pytest.approx(169 / 210)
     assert model.right == pytest.approx((said == truth).mean(), abs=0.02)
-    low = stats.beta(model.right * 210, (1 - model.right) * 210).ppf(0.025)
+    low = stats.beta(model.right * 210 + 0.5, (1 - model.right) * 210 + 0.5).ppf(0.025)
     assert model.doubt == pytest.approx((model.right - low) / 1.959964, rel=1e-6)
     assert model.doubt == pytest.approx((model.right * (1 - model.right) / 211) ** 0.5, rel=0.1)
 
 
 def test_ten_gold_items_that_are_right_do_not_say_that_all_are() -> None:
     model = rater_model(np.arange(40), np.zeros(40, int), np.arange(40) % 4, labels=4, gold=np.array([[10, 10]]))
-    assert model.right - 1.96 * model.doubt == pytest.approx(0.025 ** (1 / 19), abs=0.01)
+    assert model.right - 1.96 * model.doubt == pytest.approx(stats.beta(19.5, 1.5).ppf(0.025), abs=0.01)
+    assert model.right - 1.96 * model.doubt < 0.8  # who is right in 80 of 100 meets that in one of nine cases
 
 
 @pytest.mark.parametrize("seen", [12, 130, 460])
 @pytest.mark.parametrize("right", [1.0, 0.99999, 0.999, 0.99])
 def test_few_errors_leave_as_much_doubt_as_none(right: float, seen: int) -> None:
-    none_seen = 1 - 0.025 ** (1 / seen)  # so often raters err of whom so many answers hold no error, 25 times in 1,000
+    none_seen = 1 - stats.beta(seen + 0.5, 0.5).ppf(0.025)
     assert doubt_of(right, seen) > 0  # it was below 0, or 0
     assert doubt_of(right, seen) * 1.959964 >= none_seen - (1 - right) - 1e-9
 

@@ -28,7 +28,7 @@ def cultivate(*stated: str) -> AnyRecipe:
         ("models=[{name: all, backend: simulated-scenes}]", "no model can be called all"),
         ("models=[{name: real, backend: simulated-scenes}]", "no model can be called real"),
         ("scores.confidence=95", "less than or equal to 0.9999"),
-        ("scheme=nope", "unknown scheme of country groups"),
+        ("scheme=nope", "there is no scheme 'nope' of country groups"),
     ],
 )
 def test_names_stand_for_one_thing_and_a_confidence_is_a_share(stated: str, said: str) -> None:

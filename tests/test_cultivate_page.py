@@ -1,0 +1,75 @@
+"""The pages about activities and descriptors, typed."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.pipeline.run_stage import run_stage
+from culturekit.pipeline.steps.scene_stages import simulated_pages_stage
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from tests.command_line import culturekit
+
+ROOT = Path(__file__).parents[1]
+CULTIVATE, DESCRIPTORS = (ROOT / "docs" / name for name in ("cultivate.md", "descriptors.md"))
+
+
+def typed(page: Path) -> list[list[str]]:
+    """Give the commands of a page."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    return [shlex.split(line) for line in re.findall(r"^\$ culturekit (.*)$", text, re.MULTILINE)]
+
+
+@pytest.mark.slow
+def test_the_grid_of_the_paper_is_planned_as_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    demo, plan = typed(CULTIVATE)
+    assert demo == ["demo", "cultivate"]
+    answer = culturekit(*plan, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert re.search(r"^images-showy +to do +1,440 images", answer.stdout, re.MULTILINE), "4 countries × 36 × 10"
+    assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
+
+
+def test_each_setting_of_the_page_can_be_set() -> None:
+    settings = re.findall(
+        r"`(?:--set )?((?:scores|ground)\.[\w.]+)(?:=|: )([^`]+)`", CULTIVATE.read_text(encoding="utf-8")
+    )
+    assert {key for key, _ in settings} == {"scores.tau", "scores.quantile", "scores.aggregate", "scores.reduce"}
+    for key, value in settings:
+        more = ["scores.tau=null"] if key == "scores.quantile" else []
+        load_any_recipe(find_recipe("cultivate"), [*more, f"{key}={value}"])
+
+
+@pytest.mark.endtoend
+def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
+    answer = culturekit(*typed(CULTIVATE)[0], cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    report = answer.stdout.splitlines()[-1].removeprefix("report: ")
+    assert "social activities" in (tmp_path / report).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_pages_become_descriptors_as_the_page_says(tmp_path: Path) -> None:
+    """The simulated model answers in place of the paid ones."""
+    stage = simulated_pages_stage(("IR",))
+    with LocalEngine(1) as engine:
+        run_stage(stage, tmp_path / "written", engine=engine)
+    for file in (tmp_path / "written").iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    token = [{"token": "samovar", "style": "traditional", "necessity": "necessary"}]
+    layout = {"eating": {"eating at home": {"setting": [], "objects": token}}}
+    (tmp_path / "iran.json").write_text(json.dumps(layout, indent=1), encoding="utf-8")
+    for words in typed(DESCRIPTORS):
+        answer = culturekit(*(re.sub("^openai:.*", "simulated", word) for word in words), cwd=tmp_path)
+        assert answer.returncode == 0, (words, answer.stderr)
+    assert pl.read_parquet(tmp_path / "prompts/prompts.parquet").height == 36
+    assert pl.read_parquet(tmp_path / "stereotypes/stereotypes.parquet").height > 0
+    assert pl.read_parquet(tmp_path / "published/descriptors.parquet")["token"].to_list() == ["samovar"]
+    assert list(json.loads((tmp_path / "files/iran.json").read_text(encoding="utf-8"))) == sorted(
+        {row["concept"] for row in pl.read_parquet(tmp_path / "prompts/prompts.parquet").to_dicts()}
+    )
