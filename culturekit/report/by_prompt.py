@@ -1,16 +1,23 @@
-"""The scores prompt by prompt: where models differ most."""
+"""The scores prompt by prompt, where models differ most, and one level below them the images of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from culturekit.report.looks import Tile, tile
 from culturekit.report.run_folders import RunFolders
 
-__all__ = ["PROMPTS_SHOWN", "PromptLine", "prompt_lines"]
+__all__ = ["PER_MODEL", "PROMPTS_SHOWN", "PromptImages", "PromptLine", "prompt_images", "prompt_lines"]
 
 PROMPTS_SHOWN = 200
 """The others stand in `values.parquet`."""
+
+PER_MODEL = 8
+"""Images of one prompt that are shown of each model: its first repeat."""
+
+IMAGES_SHOWN = 10_000
+"""Images shown in all; prompts beyond have their scores only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +51,32 @@ def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iter
             model: (mean, n) for model, mean, n in means.filter(prompt_id=prompt).select("model", "value", "n").rows()
         }
         yield PromptLine(prompt, texts.get(prompt, prompt), concept, tuple(own.get(model) for model in models))
+
+
+@dataclass(frozen=True, slots=True)
+class PromptImages:
+    """The images of a prompt that are shown, by model, and how many there are of each."""
+
+    prompt_id: str
+    text: str
+    concept: str | None
+    models: tuple[tuple[str, tuple[Tile, ...], int], ...]
+
+
+def prompt_images(
+    prompts: Sequence[PromptLine], looks: Mapping[str, pl.DataFrame], thumbnails: dict[str, str]
+) -> Iterator[PromptImages]:
+    """Give the images of the prompts on the page; `thumbnails` learns which pictures to copy under which names."""
+    shown = prompts[: IMAGES_SHOWN // (PER_MODEL * max(len(looks), 1))]
+    chosen: dict[tuple[str, str], tuple[tuple[Tile, ...], int]] = {}
+    names = [prompt.prompt_id for prompt in shown]
+    for model, table in looks.items():
+        made = table.filter(pl.col("status") == "ok", pl.col("prompt_id").is_in(names))
+        ordered = made.sort("prompt_id", "repeat", "slot", "image_id")
+        for (prompt_id,), own in ordered.group_by("prompt_id", maintain_order=True):
+            first = own.head(PER_MODEL).to_dicts()
+            chosen[str(prompt_id), model] = (tuple(tile(model, row, thumbnails) for row in first), own.height)
+    for prompt in shown:
+        models = tuple((model, *chosen[key]) for model in looks if (key := (prompt.prompt_id, model)) in chosen)
+        if models:
+            yield PromptImages(prompt.prompt_id, prompt.text, prompt.concept, models)

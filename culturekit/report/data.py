@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from culturekit.report.by_prompt import PromptLine
+from culturekit.report.by_prompt import PromptImages, PromptLine
 from culturekit.report.countries import CountryShares
 from culturekit.report.differences import DifferenceLine
-from culturekit.report.drill import PromptImages
 from culturekit.report.extremes import Extremes
 from culturekit.report.faithfulness import Faithfulness
 from culturekit.report.gaps import GapLine

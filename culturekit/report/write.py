@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
-from culturekit.report.by_prompt import prompt_lines
+from culturekit.report.by_prompt import prompt_images, prompt_lines
 from culturekit.report.countries import shares_in
 from culturekit.report.data import ReportData
 from culturekit.report.differences import difference_lines
-from culturekit.report.drill import prompt_images
 from culturekit.report.extremes import extremes_in
 from culturekit.report.faithfulness import faithfulness_in
 from culturekit.report.gaps import GapLine, gap_lines

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from culturekit.report.by_prompt import PROMPTS_SHOWN, PromptLine
+from culturekit.report.by_prompt import PER_MODEL, PROMPTS_SHOWN, PromptImages, PromptLine
 from culturekit.report.data import ReportData
-from culturekit.report.drill import PER_MODEL, PromptImages
 from culturekit.report.looks import Tile
 from culturekit.report.mosaic import ARTIFACTS, TILES, Mosaic, MosaicModel
 from culturekit.report.shots import SHOTS

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from culturekit.report.by_prompt import PromptLine
+from culturekit.report.by_prompt import PromptImages, PromptLine
 from culturekit.report.countries import CountryShares, Share
 from culturekit.report.data import ReportData
 from culturekit.report.differences import DifferenceLine
-from culturekit.report.drill import PromptImages
 from culturekit.report.extremes import ArtifactShares, Extremes
 from culturekit.report.figures import Figure
 from culturekit.report.gaps import GapLine
