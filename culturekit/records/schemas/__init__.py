@@ -14,7 +14,11 @@ from culturekit.records.schemas.captions import (
     CAPTION_PROPOSALS,
     CAPTION_STATS,
     CAPTIONS,
+    EXPORTED,
     OBJECTS,
+    RIGHTS,
+    SELECTED,
+    TRAINING,
     TRANSLATIONS,
 )
 from culturekit.records.schemas.ground_truth import (
@@ -52,7 +56,6 @@ from culturekit.records.schemas.images import (
     TOMBSTONES,
     VECTOR_IDS,
 )
-from culturekit.records.schemas.pairs import EXPORTED, RIGHTS, SELECTED, TRAINING
 from culturekit.records.schemas.people import (
     ANNOTATION_CHECKS,
     ANNOTATION_KEY,

@@ -1,8 +1,18 @@
-"""The tables of captions: those that a model proposes for a culture, their translations, and objects in pictures."""
+"""The tables of captions: what models propose, translations, objects in pictures, and pairs to train on."""
 
 from culturekit.records.tables import declare
 
-__all__ = ["CAPTIONS", "CAPTION_PROPOSALS", "CAPTION_STATS", "OBJECTS", "TRANSLATIONS"]
+__all__ = [
+    "CAPTIONS",
+    "CAPTION_PROPOSALS",
+    "CAPTION_STATS",
+    "EXPORTED",
+    "OBJECTS",
+    "RIGHTS",
+    "SELECTED",
+    "TRAINING",
+    "TRANSLATIONS",
+]
 
 CAPTIONS = declare(
     "captions",
@@ -46,3 +56,28 @@ OBJECTS = declare(
 )
 """Objects of pictures, or of captions: `id` is ITEM#k for object k of an item, which is how `score c3` finds them in
 a folder of vectors of the column `text`."""
+
+SELECTED = declare(
+    "selected",
+    key="strategy item",
+    columns="strategy str, item str, rank u32?, value f64?, kept bool, missing list[str], reason str?",
+)
+"""Every item under every strategy, kept or not. `value` is what it was ranked by, for `random` its draw; equal values
+stand in order of the items, and one without has no rank. `missing` are those of the strategy's terms (text, image,
+object) that the item lacks; `reason` says why it is not kept."""
+
+RIGHTS = declare("rights", key="image_id", columns="image_id str, licence str?, source str?, author str?")
+"""Under which licence an image may be passed on, where it is from, and whose it is."""
+
+EXPORTED = declare(
+    "exported",
+    key="form path",
+    columns="""
+    form str, path str, item str, rank u32, text str, sha256 str, licence str?, source str?, author str?
+    """,
+)
+"""Every picture that was exported, with its caption; `path` is that in the folder, or in the shard `a.tar/b`."""
+
+TRAINING = declare("training", key="step", columns="step u32, loss f64?, gradient f64?, probe f64?")
+"""Every step of a training: the loss of its batch, and the length of its gradient before that was cut. `probe` is the
+loss on the same pairs with the same noise, before the first step and at checkpoints."""
