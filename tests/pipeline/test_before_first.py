@@ -85,7 +85,9 @@ LISTED = "name,concept,country,continent\ncarillon,instruments,BE,Europe\ncajón
 OF_A_LIST = {
     "no en template for prompts of the kind cube about instruments; expected `prompts: {en:": [],
     "cspace has artifacts of BE, which no file of countries has: name one with countries_file": ["translations"],
-    "a: favour names US, and the space is made of BE, BR": ["models=[{name: a, backend: 'simulated?favour=US'}]"],
+    "a: favour names US, and the space is made of BE, BR": [
+        "models=[{name: a, backend: 'simulated?favour=US&favour_strength=.9'}]"
+    ],
 }
 
 

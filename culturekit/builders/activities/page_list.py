@@ -214,7 +214,7 @@ class Fetching:
             raise UsageError(
                 "a page has no file, and nothing is fetched unless that is asked for",
                 where=url,
-                expected="a file: in the list, or --contact YOU@EXAMPLE.ORG",
+                expected="a file: in the list, or --contact YOU@EXAMPLE.ORG (in a recipe: ground.contact)",
             )
         check_contact(self.options.contact)
         text = self.text(url) if page.source == "cultural-atlas" else self.answer(url)

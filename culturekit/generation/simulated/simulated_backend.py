@@ -56,7 +56,7 @@ class Options:
 
     temperature: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1.0
     favour: str = ""
-    favour_strength: Share = 0.0
+    favour_strength: Share | None = None
     collapse: Share = 0.0
     modes: Annotated[int, msgspec.Meta(ge=1)] = 2
     error: Share = 0.0
@@ -70,14 +70,16 @@ class Options:
     cspace: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a strength that has nothing to favour."""
-        if self.favour_strength > 0 and not self.favour:
+        """Refuse a strength that has nothing to favour, and a favourite without strength."""
+        if self.favour_strength and not self.favour:
             raise ValueError("favour_strength needs favour, the ISO code of a country")
+        if self.favour and self.favour_strength is None:
+            raise ValueError("favour needs favour_strength, from 0 to 1: without it nothing is favoured")
 
     @property
     def bias(self) -> Bias:
         """What bears on the choice of an artifact."""
-        return Bias(self.temperature, self.favour, self.favour_strength, self.collapse, self.modes, self.error)
+        return Bias(self.temperature, self.favour, self.favour_strength or 0.0, self.collapse, self.modes, self.error)
 
     @property
     def drawing(self) -> Drawing:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.activities.categories import FIXED, LOOKED_FOR
 from culturekit.builders.activities.extracting import ExtractOptions
 from culturekit.builders.activities.merging import MergeOptions
+from culturekit.builders.activities.page_list import PageOptions
 from culturekit.builders.descriptors.proposing import ProposeOptions
 from culturekit.builders.descriptors.refining import RefineOptions
 from culturekit.builders.descriptors.stereotypes import StereotypeOptions
@@ -77,6 +78,7 @@ class Ground(StrictModel):
         Annotated[str, AfterValidator(existing_file)] | None,
         Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),
     ] = None
+    contact: Annotated[str, rules_of(PageOptions, "contact")] = ""
     countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=every_country)
     per_category: Annotated[int, rules_of(MergeOptions, "per_category")] = MergeOptions().per_category
     encoder: Annotated[
@@ -130,7 +132,7 @@ def wire_ground(
 def read_stage(run: Run, ground: Ground) -> Stage:
     """Give the stage that reads pages; those about the simulated world are written by one before it."""
     if ground.pages is not None:
-        return pages_stage(PagesRead(Path(ground.pages)))
+        return pages_stage(PagesRead(Path(ground.pages)), PageOptions(contact=ground.contact))
     run.add(simulated_pages_stage(ground.countries), PAGES)
     folder = run.folder(PAGES)
     stage = pages_stage(PagesRead(folder / "pages.yaml"))

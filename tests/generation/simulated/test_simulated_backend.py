@@ -145,7 +145,8 @@ def test_the_option_goes_before_the_table_of_the_run(tmp_path: Path) -> None:
         ("modes=0", "modes"),
         ("collapse=much", "collapse"),
         ("favour_strength=0.5", "favour_strength needs favour"),
-        ("favour=ZZ", "favoured country 'ZZ'"),
+        ("favour=US", "favour needs favour_strength"),
+        ("favour=ZZ&favour_strength=1", "favoured country 'ZZ'"),
         ("favor=US", "no option favor"),
     ],
 )

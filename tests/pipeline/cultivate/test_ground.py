@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from culturekit.errors import UsageError
 from culturekit.llm.answers import DEFAULTS
 from culturekit.pipeline.cultivate.ground import AUTHORS, Ground, wire_ground
 from culturekit.pipeline.planning.slots import asks
@@ -100,3 +101,12 @@ def test_a_smaller_grid_is_planned_as_small_as_it_is(tmp_path: Path) -> None:
 def test_a_ground_without_a_refiner_is_refused() -> None:
     with pytest.raises(ValidationError, match="refiner"):
         Ground.model_validate({name: value for name, value in SIMULATED.items() if name != "refiner"})
+
+
+@pytest.mark.parametrize(("contact", "words"), [("", "ground.contact"), ("me", "mail address")])
+def test_pages_of_a_recipe_are_fetched_where_it_says_who_asks(tmp_path: Path, contact: str, words: str) -> None:
+    pages = tmp_path / "pages.yaml"
+    pages.write_text("pages: [{source: wikipedia, country: IR, title: Nowruz, url: https://en.wikipedia.org/wiki/N}]")
+    ground = Ground.model_validate({**SIMULATED, "countries": ["IR"], "pages": str(pages), "contact": contact})
+    with LocalEngine(1) as engine, pytest.raises(UsageError, match=words):
+        run_stage(wired(tmp_path, ground).steps[0].stage, tmp_path / "sources", engine=engine)
