@@ -208,9 +208,9 @@ def test_shares_that_people_differ_in_a_little_are_no_disagreement() -> None:
 
 
 def test_items_that_are_alike_are_no_disagreement() -> None:
-    """People who say .5 to .6 of every item, a little apart, agree: a quarter of what a share can be counts as alike."""
+    """People who say .5 to .6 of every item, a little apart, agree: less than a quarter of a share."""
     items = pl.DataFrame({"image_id": [f"i{n}" for n in range(60)], "prompt_id": "p", "country": "FR", "value": 0.5})
-    said = [(f"i{n}", f"a{who}", 0.5 + 0.005 * ((n * 7 + who * 11) % 21)) for n in range(60) for who in range(2)]
+    said = [(f"i{n}", f"a{who}", 0.5 + 0.005 * ((n * 5 + who * 11) % 21)) for n in range(60) for who in range(2)]
     answers = pl.DataFrame(said, schema=["image_id", "annotator", "value"], orient="row")
     assert marked_items(items, answers, sample=None, span=1.0)["people"].null_count() == 0
     with pytest.raises(UsageError, match="the raters disagree too often"):
