@@ -264,11 +264,9 @@ def rows_of(
     own = answers.join(items.select("image_id"), on="image_id", how="semi")
     marks = marks_of_answers(own, options.design)
     told_of = {**about, "target": found.corrected.target, "confidence": options.confidence, "alike": options.alike}
-    people: dict[str, object] = {
-        "criterion": options.criterion, "pool": pool, "pools_by": options.by, "people": found.alone.n,
-        "trust": found.trust, **({"choice": options.choice} if options.choice else {}),
-        **({"marked": marks} if marks else {}),
-    }  # fmt: skip
+    people: dict[str, object] = {"criterion": options.criterion, "pool": pool, "pools_by": options.by,
+                                 "people": found.alone.n, "trust": found.trust}  # fmt: skip
+    people |= ({"choice": options.choice} if options.choice else {}) | ({"marked": marks} if marks else {})
     place = {name: cell[name][0] for name in KEY if name != "params"}
     yield statistic_row(**place, answer=within(found.judged, low, high), params={**told_of, "labels": "judged"})
     corrected = within(found.corrected, low, high)
@@ -288,11 +286,10 @@ def check_range(told: pl.DataFrame, low: float, high: float) -> None:
         said = told[column].drop_nulls().to_numpy()
         if said.min() < low - ROUNDING or said.max() > high + ROUNDING:
             raise UsageError(
-                f"{who} not on the scale of the metric",
-                expected=f"from {low:g} to {high:g}",
+                f"{who} not on the scale of the metric", expected=f"from {low:g} to {high:g}",
                 found=f"from {said.min():g} to {said.max():g}",
                 hint="Say which ratings people could give: lowest and highest.",
-            )
+            )  # fmt: skip
 
 
 def within(answer: Interval, low: float, high: float) -> Interval:
