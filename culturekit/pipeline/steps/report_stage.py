@@ -43,7 +43,7 @@ def scene_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
 
 def caption_report_stage(run: RunFolders, *, name: str = "report") -> Stage:
     """Write the report of a run of the kind `c3`."""
-    return sections_stage(run, "caption-report", 1, caption_page, name=name)
+    return sections_stage(run, "caption-report", 2, caption_page, name=name)
 
 
 def sections_stage(
