@@ -30,6 +30,7 @@ __all__ = [
     "found_artifacts",
     "means_of_images",
     "pair_diversity",
+    "u_statistic",
 ]
 
 COLUMNS = (("continent", "continent"), ("country", "country"), ("artifact", "artifact_id"))
