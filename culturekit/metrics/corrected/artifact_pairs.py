@@ -45,7 +45,7 @@ UNSEEN = 3.06
 by twice its part. Over 1.96 this is the least standard error: no audit is without any. As much of 1 in n is left open
 where no pair is alike: a mean of 6 in n² is missed as often."""
 
-CAUTION = 1.05
+CAUTION = 1.1
 """By how much the error of a helping mapping is larger than it seems: how far to trust it these images say."""
 
 

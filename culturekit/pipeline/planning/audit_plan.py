@@ -87,8 +87,8 @@ def audit_plan(root: Path, wish: AuditWish, *, pilot: Path | None = None) -> tup
             run.matches(model), weights=weights, size=size, accuracy=accuracy, pilot=first, rng=rng
         )
         if first is not None:
-            images = run.matches(model).filter(pl.col("rank") == 1)
-            marks |= set(marks_of(images, first, None, "drawn", closest_level(weights)[1]))
+            nearest = run.matches(model).filter(pl.col("rank") == 1)
+            marks |= set(marks_of(nearest, first, None, "drawn", closest_level(weights)[1]))
         width_at = cache(forecast.width)
         least, most = forecast.least(), forecast.images
         images = images_for(width_at, wish.width, least=least, most=most)

@@ -21,7 +21,7 @@ from culturekit.verify.scores.student import t_quantile
 
 __all__ = ["corrected_pairs"]
 
-UNSEEN, CAUTION = 3.06, 1.05
+UNSEEN, CAUTION = 3.06, 1.1
 """Over the number of audited images: the least standard error, in parts of the mean, or of one image where that is
 less. And how many times as large as it seems the error is where the mapping helps."""
 
