@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.config.checks import existing_file, existing_project
+from culturekit.config.checks import existing_project
+from culturekit.config.recipe_parts import File
 from culturekit.defaults import CONFIDENCE, RATERS, RESAMPLES
 from culturekit.families.family import rules_of
 from culturekit.families.judged import JudgedOptions
@@ -34,7 +35,7 @@ class Annotations(StrictModel):
     prompts: Annotated[int, Field(ge=1, le=1_000_000)] = 120
     in_region: InRegion = RATERS
     out_of_region: OutOfRegion = 0
-    files: tuple[Annotated[str, AfterValidator(existing_file)], ...] = ()
+    files: tuple[File, ...] = ()
     project: Annotated[str, AfterValidator(existing_project)] | None = None
     simulated: SimulatedPeople | None = None
     pools: Annotated[PoolsBy, rules_of(MetaOptions, "by")] = "region"

@@ -6,10 +6,10 @@ from pydantic import AfterValidator, model_validator
 
 from culturekit.builders.judging.image_judge import WeighOptions
 from culturekit.config.checks import BLIND, checked_spec, seeing
+from culturekit.config.recipe_parts import JudgeSpec
 from culturekit.families.family import rules_of
 from culturekit.families.questions import QuestionOptions
 from culturekit.index.scorers import SCORERS
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.registry import parse_spec
 from culturekit.storage.yaml_model import StrictModel
 
@@ -23,9 +23,6 @@ def writing(spec: str) -> str:
     return spec
 
 
-ClientSpec = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
-
-
 class Faithfulness(StrictModel):
     """Whether images show what their prompts ask for; every part is optional, and at least one is named.
 
@@ -34,9 +31,9 @@ class Faithfulness(StrictModel):
     of each model and prompt the models look at; `denominator` and `of` are those of `score questions` and `vqascore`.
     """
 
-    questions: Annotated[ClientSpec, AfterValidator(writing)] | None = None
-    answers: Annotated[ClientSpec, AfterValidator(seeing)] | None = None
-    vqascore: Annotated[ClientSpec, AfterValidator(seeing)] | None = None
+    questions: Annotated[JudgeSpec, AfterValidator(writing)] | None = None
+    answers: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
+    vqascore: Annotated[JudgeSpec, AfterValidator(seeing)] | None = None
     scorers: tuple[Annotated[str, AfterValidator(checked_spec(SCORERS))], ...] = ()
     per_prompt: Annotated[int | None, rules_of(WeighOptions, "per_prompt")] = None
     denominator: Annotated[Literal["all", "valid"], rules_of(QuestionOptions, "denominator")] = "all"

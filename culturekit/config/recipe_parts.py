@@ -1,6 +1,6 @@
 """The parts of a recipe that are more than one value: models, references, audit, and how answers are bought."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -10,7 +10,9 @@ from culturekit.config.checks import (
     existing_folder,
     existing_project,
     seeing,
+    unique_names,
 )
+from culturekit.config.kinds import AnyRecipe
 from culturekit.families.corrected import Correction
 from culturekit.families.family import rules_of
 from culturekit.families.gaps import GapOptions
@@ -28,12 +30,16 @@ from culturekit.records.choices import ChannelsName
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = [
+    "AskingRecipe",
     "Audit",
     "BackendSpec",
     "Buying",
     "Diagnosis",
+    "EncoderSpec",
+    "File",
     "Gaps",
     "Instrument",
+    "JudgeSpec",
     "Llm",
     "Model",
     "References",
@@ -43,6 +49,9 @@ __all__ = [
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 BackendSpec = Annotated[str, AfterValidator(checked_spec(BACKENDS)), AfterValidator(existing_folder)]
+EncoderSpec = Annotated[str, AfterValidator(checked_spec(ENCODERS))]
+JudgeSpec = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
+File = Annotated[str, AfterValidator(existing_file)]
 
 
 class Buying(StrictModel):
@@ -91,7 +100,7 @@ class Review(StrictModel):
     `by` and `on` say who decided, and on which day, where a sheet or an export does not.
     """
 
-    files: Annotated[tuple[Annotated[str, AfterValidator(existing_file)], ...], AfterValidator(not_empty)]
+    files: Annotated[tuple[File, ...], AfterValidator(not_empty)]
     project: Annotated[str, AfterValidator(existing_project)] | None = None
     by: str | None = None
     on: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
@@ -127,9 +136,9 @@ class Audit(StrictModel):
 
     images: Annotated[int, Field(ge=10, le=100_000)] = 50
     raters: SimulatedRaters = SimulatedRaters()
-    file: Annotated[str, AfterValidator(existing_file)] | None = None
+    file: File | None = None
     pool: Annotated[str | None, rules_of(Correction, "pool")] = None
-    sample: Annotated[str, AfterValidator(existing_file)] | None = None
+    sample: File | None = None
     design: Annotated[Design, rules_of(Correction, "design")] = "drawn"
 
     @model_validator(mode="after")
@@ -157,7 +166,7 @@ class Instrument(StrictModel):
     """Another encoder or channel that maps the same images, to see whether it ranks the models alike."""
 
     name: ModelName
-    encoder: Annotated[str, AfterValidator(checked_spec(ENCODERS)), rules_of(IndexOptions, "encoder")]
+    encoder: Annotated[EncoderSpec, rules_of(IndexOptions, "encoder")]
     channel: ChannelsName = "image"
 
 
@@ -168,7 +177,7 @@ class Tags(Asking):
     models together.
     """
 
-    judge: Annotated[str, AfterValidator(checked_spec(CLIENTS)), AfterValidator(seeing)]
+    judge: Annotated[JudgeSpec, AfterValidator(seeing)]
     images: Literal["all"] | Annotated[int, Field(ge=1)] = "all"
 
 
@@ -186,4 +195,15 @@ class Gaps(StrictModel):
     """
 
     scheme: Annotated[str, Field(min_length=1)] = "cultivate"
-    file: Annotated[Annotated[str, AfterValidator(existing_file)] | None, rules_of(GapOptions, "groups")] = None
+    file: Annotated[File | None, rules_of(GapOptions, "groups")] = None
+
+
+class AskingRecipe(AnyRecipe):
+    """What recipes say whose stages ask models about images of `models`: all of them share one budget."""
+
+    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    llm: Llm = Llm()
+
+    def going_on(self, wanted: bool) -> Self:
+        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
+        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self

@@ -15,25 +15,18 @@ from culturekit.builders.captions.sampling import SampleOptions
 from culturekit.builders.captions.selecting import SelectOptions, Strategy
 from culturekit.builders.judging.scene_judge import ExtractReads
 from culturekit.builders.judging.simulated_people import SimulatedPeople
-from culturekit.config.checks import checked_spec, existing_file, unique_names
-from culturekit.config.kinds import AnyRecipe
-from culturekit.config.recipe_parts import BackendSpec, Llm, Model
+from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec
 from culturekit.defaults import RATERS, RESAMPLES
 from culturekit.families.family import rules_of
 from culturekit.families.meta import MetaOptions
 from culturekit.generation.runner import ImagePlan
 from culturekit.generation.simulated.scenes.vocabulary import world
-from culturekit.index.encoders import ENCODERS
-from culturekit.llm.clients.clients import CLIENTS
 from culturekit.registry import parse_spec
 from culturekit.stages.caption_roles import PAIRS
 from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["C3", "Captions", "Pairs", "People"]
 
-File = Annotated[str, AfterValidator(existing_file)]
-Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
-EncoderSpec = Annotated[str, AfterValidator(checked_spec(ENCODERS))]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 SCENES = "simulated-scenes"
@@ -45,7 +38,7 @@ EVERY: tuple[Strategy, ...] = ("random", "labse", "clip", "objects", "no-objects
 class Captions(StrictModel):
     """How captions grow from the seeds of a culture, and how many of them models draw; or `file` with captions."""
 
-    proposer: Annotated[Judge | None, Field(description="Who proposes captions, as a SPEC.")] = None
+    proposer: Annotated[JudgeSpec | None, Field(description="Who proposes captions, as a SPEC.")] = None
     count: Annotated[int, rules_of(ExpandOptions, "captions")] = ExpandOptions("").captions
     per_round: Annotated[int, rules_of(ExpandOptions, "per_round")] = ExpandOptions("").per_round
     encoder: Annotated[EncoderSpec | None, rules_of(ExpandOptions, "encoder")] = None
@@ -68,7 +61,7 @@ class Captions(StrictModel):
 class Objects(StrictModel):
     """Who lists the objects that captions name and pictures show; a detector may look at pictures instead."""
 
-    lister: Judge
+    lister: JudgeSpec
     dimensions: Annotated[tuple[str, ...], rules_of(ExtractReads, "dimensions")] = ("objects",)
     detector: Annotated[str | None, rules_of(ObjectsOptions, "detector")] = None
     labels: Annotated[File | None, rules_of(ObjectsReads, "labels")] = None
@@ -109,7 +102,7 @@ class Pairs(StrictModel):
     captions: File | None = None
     rights: Annotated[File | None, Field(description="Licence and source by image_id.")] = None
     simulated: SimulatedPairs | None = None
-    translator: Annotated[Judge, Field(description="Who translates captions into English, as a SPEC.")]
+    translator: Annotated[JudgeSpec, Field(description="Who translates captions into English, as a SPEC.")]
     keep: Annotated[int, rules_of(SelectOptions, "keep")] = 300_000
     strategies: Annotated[tuple[Strategy, ...], AfterValidator(not_empty)] = EVERY
     missing: Annotated[Literal["sum", "leave-out"], rules_of(SelectOptions, "missing")] = SelectOptions(1).missing
@@ -159,22 +152,20 @@ class People(StrictModel):
         return self
 
 
-class C3(AnyRecipe):
+class C3(AskingRecipe):
     """How well models draw what is hard about a culture, and which captioned pictures would teach them."""
 
     recipe: Literal["c3"]
     culture: Annotated[str, AfterValidator(lambda said: str(culture_file(said)) and said)] = "chinese"
     captions: Captions
-    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan()
     judge: Annotated[
-        Judge, Field(description="Who says how probable it is that an image shows its caption, as a SPEC.")
+        JudgeSpec, Field(description="Who says how probable it is that an image shows its caption, as a SPEC.")
     ]
     objects: Objects
     encoders: Encoders
     pairs: Pairs | None = None
     people: People | None = None
-    llm: Llm = Llm()
 
     def images_of(self, name: str) -> int:
         """Count the images of a model, or the pairs."""
@@ -186,10 +177,6 @@ class C3(AnyRecipe):
     def truthful(self) -> bool:
         """Whether it is known what all images truly show."""
         return all(parse_spec(model.backend).name == SCENES for model in self.models)
-
-    def going_on(self, wanted: bool) -> Self:
-        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
-        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self
 
     @model_validator(mode="after")
     def names_and_truth(self) -> Self:

@@ -1,8 +1,6 @@
 """The `c3` recipe as stages: captions grow, models draw them, strategies choose pairs, people rate both."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from culturekit.annotate.export import ExportOptions
@@ -27,8 +25,8 @@ from culturekit.families.questions import QuestionOptions, QuestionReads, questi
 from culturekit.families.ratings import RatingOptions, RatingReads, ratings
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource, TextColumns
-from culturekit.llm.answers import LlmOptions
 from culturekit.pipeline.c3.recipe import C3, Pairs, People, SimulatedPairs
+from culturekit.pipeline.parts.buying import asked, bought
 from culturekit.pipeline.parts.model_images import model_images
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.annotate_stages import (
@@ -73,8 +71,6 @@ from culturekit.report.run_folders import RunFolders
 from culturekit.stages import caption_roles as own
 from culturekit.stages import roles
 from culturekit.stages.caption_roles import PAIRS
-from culturekit.stages.planned import Slot
-from culturekit.stages.roles import Role
 from culturekit.stages.run import Run
 
 __all__ = ["C3_KIND"]
@@ -108,16 +104,6 @@ def headline(run: Run) -> Iterable[str]:
     return caption_page(read).verdict if run.has(roles.REPORT) else ()
 
 
-def asking(recipe: C3, run: Run, role: Role, model: str = "", variant: str = "") -> LlmOptions:
-    """Say how a stage asks a model; all that do share one budget."""
-    return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model, variant)))
-
-
-def asked(count: int | None, *, each: int = 1) -> Slot:
-    """Plan a stage that asks about so many captions or images, as far as that is known, so many times about each."""
-    return asks() if count is None else asks(count=partial(int, count), requests=partial(int, count * each))
-
-
 def wire_captions(recipe: C3, run: Run) -> None:
     """Expand the seeds of a culture, or take captions in; draw the sample; count words and objects of each set."""
     wanted = recipe.captions
@@ -125,14 +111,16 @@ def wire_captions(recipe: C3, run: Run) -> None:
         options = ExpandOptions(wanted.proposer, wanted.count, wanted.per_round, wanted.encoder, wanted.similarity,
                                 recipe.seed)  # fmt: skip
         given = CultureRead(culture_file(recipe.culture))
-        captions = run.add(expand_stage(given, options, asking(recipe, run, own.CAPTIONS)), own.CAPTIONS, plan=asks())
+        captions = run.add(
+            expand_stage(given, options, bought(run, recipe.llm, own.CAPTIONS)), own.CAPTIONS, plan=asks()
+        )
     else:
         captions = run.add(table_stage(Path(str(wanted.file)), CAPTIONS), own.CAPTIONS)
     run.add(sample_stage(CaptionsRead(captions), SampleOptions(wanted.sample, recipe.seed)), roles.PROMPTS)
     sample = run.table(roles.PROMPTS, file="captions.parquet")
     sets = {"expanded": captions, "sample": sample, **{name: Path(file) for name, file in wanted.beside.items()}}
     for name, file in sets.items():
-        llm = asking(recipe, run, own.NAMED_OBJECTS, variant=name)
+        llm = bought(run, recipe.llm, own.NAMED_OBJECTS, variant=name)
         listed = objects_stage(ObjectsReads(captions=file), ObjectsOptions(recipe.objects.lister), llm)
         count = {"expanded": wanted.count, "sample": wanted.sample}.get(name)
         objects = run.add(listed, own.NAMED_OBJECTS, variant=name, plan=asked(count))
@@ -143,7 +131,7 @@ def wire_model(recipe: C3, run: Run, model: str, images: Path) -> None:
     """Have the images of a model judged, and aligned with their captions."""
     prompts = run.table(roles.PROMPTS)
     judging = vqascore_stage(
-        WeighReads(images, prompts), WeighOptions(recipe.judge), asking(recipe, run, roles.VQASCORE, model)
+        WeighReads(images, prompts), WeighOptions(recipe.judge), bought(run, recipe.llm, roles.VQASCORE, model)
     )
     run.add(judging, roles.VQASCORE, model, plan=asked(recipe.images_of(model)))
     captions = run.add(captioned_images_stage(images, prompts), own.CAPTIONED, model)
@@ -177,7 +165,7 @@ def seen_by(recipe: C3, run: Run, name: str, images: Path) -> tuple[ObjectsReads
     if looking.detector is not None and looking.labels is not None:
         reads = ObjectsReads(images=images, labels=Path(looking.labels))
         return reads, ObjectsOptions(None, looking.detector, looking.threshold)
-    llm = asking(recipe, run, own.SEEN, name)
+    llm = bought(run, recipe.llm, own.SEEN, name)
     stage = extract_stage(ExtractReads(images, looking.dimensions), SceneOptions(looking.lister), llm)
     return ObjectsReads(
         judgments=run.add(stage, own.SEEN, name, plan=asked(recipe.images_of(name), each=len(looking.dimensions)))
@@ -189,7 +177,7 @@ def wire_pairs(recipe: C3, run: Run, wanted: Pairs) -> None:
     images, captions, rights = (
         wanted.given() if wanted.simulated is None else simulated_pairs(recipe, run, wanted.simulated)
     )
-    llm = asking(recipe, run, own.TRANSLATED)
+    llm = bought(run, recipe.llm, own.TRANSLATED)
     translating = translate_stage(TranslateReads(captions), TranslateOptions(wanted.translator), llm)
     translated = run.add(translating, own.TRANSLATED, plan=asked(wanted.count))
     values = align(recipe, run, PAIRS, images, translated, source="source")

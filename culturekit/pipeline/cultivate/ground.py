@@ -1,6 +1,6 @@
 """The ground of a `cultivate` run: from pages about countries to prompts, descriptors and stereotypes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,13 +14,11 @@ from culturekit.builders.activities.page_list import PageOptions
 from culturekit.builders.descriptors.proposing import ProposeOptions
 from culturekit.builders.descriptors.refining import RefineOptions
 from culturekit.builders.descriptors.stereotypes import StereotypeOptions
-from culturekit.config.checks import checked_spec, existing_file
+from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm
 from culturekit.families.family import rules_of
 from culturekit.families.handles.inputs import Numbered
-from culturekit.index.encoders import ENCODERS
 from culturekit.kg.countries import countries, country_files
-from culturekit.llm.answers import LlmOptions
-from culturekit.llm.clients.clients import CLIENTS
+from culturekit.pipeline.parts.buying import bought
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.activity_stages import (
     ActivitiesRead,
@@ -48,8 +46,6 @@ from culturekit.storage.yaml_model import StrictModel, not_empty
 
 __all__ = ["AUTHORS", "Ground", "wire_ground"]
 
-Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
-
 AUTHORS: Mapping[str, object] = {
     "reader": "openai:gpt-4o",
     "proposers": ("google:gemini-2.5-flash?temperature=0.25", "openai:gpt-4o?temperature=0.25"),
@@ -75,20 +71,20 @@ class Ground(StrictModel):
         None
     )
     pages: Annotated[
-        Annotated[str, AfterValidator(existing_file)] | None,
+        File | None,
         Field(description="List of pages, as `activities read` takes it. [pages about the simulated world]"),
     ] = None
     contact: Annotated[str, rules_of(PageOptions, "contact")] = ""
     countries: Annotated[tuple[str, ...], AfterValidator(not_empty)] = Field(default_factory=every_country)
     per_category: Annotated[int, rules_of(MergeOptions, "per_category")] = MergeOptions().per_category
     encoder: Annotated[
-        Annotated[str, AfterValidator(checked_spec(ENCODERS))] | None,
+        EncoderSpec | None,
         Field(description="Encoder that tells near-duplicate activities. [names are compared by words alone]"),
     ] = None
-    reader: Judge
-    proposers: Annotated[tuple[Judge, ...], AfterValidator(not_empty)]
-    refiner: Judge
-    stereotypes: Judge
+    reader: JudgeSpec
+    proposers: Annotated[tuple[JudgeSpec, ...], AfterValidator(not_empty)]
+    refiner: JudgeSpec
+    stereotypes: JudgeSpec
     at_most: Annotated[int, rules_of(ProposeOptions, "at_most")] = 10
 
     @property
@@ -103,15 +99,10 @@ class Ground(StrictModel):
         return {**AUTHORS, **given} if isinstance(given, dict) and given.get("preset") == "authors" else given
 
 
-def wire_ground(
-    run: Run, ground: Ground, asking: Callable[[Role, str], LlmOptions], *, descriptors: Role, stereotypes: Role
-) -> None:
-    """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran.
-
-    `asking` says how the stage of a role, and of a variant of it, asks its model.
-    """
+def wire_ground(run: Run, ground: Ground, llm: Llm, *, descriptors: Role, stereotypes: Role) -> None:
+    """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
     sources = run.add(read_stage(run, ground), SOURCES)
-    reading = extract_stage(SectionsRead(sources), ExtractOptions(ground.reader), asking(MENTIONS, ""))
+    reading = extract_stage(SectionsRead(sources), ExtractOptions(ground.reader), bought(run, llm, MENTIONS))
     mentions = run.add(reading, MENTIONS, plan=asks())
     merging = MergeOptions(ground.countries, ground.per_category, ground.encoder)
     activities = run.add(merge_stage(MentionsRead(mentions, sources), merging), ACTIVITIES)
@@ -120,12 +111,12 @@ def wire_ground(
     proposals = []
     for number, proposer in enumerate(ground.proposers, start=1):
         options = ProposeOptions(proposer, ground.at_most)
-        stage = propose_stage(given, options, asking(PROPOSALS, str(number)))
+        stage = propose_stage(given, options, bought(run, llm, PROPOSALS, variant=str(number)))
         proposals.append(run.add(stage, PROPOSALS, variant=str(number), plan=asks()))
     chosen = ProposalReads(prompts, Numbered(tuple(proposals)), ground.countries, ground.per_category)
-    refining = refine_stage(chosen, RefineOptions(ground.refiner, ground.at_most), asking(descriptors, ""))
+    refining = refine_stage(chosen, RefineOptions(ground.refiner, ground.at_most), bought(run, llm, descriptors))
     run.add(refining, descriptors, plan=asks())
-    naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), asking(stereotypes, ""))
+    naming = stereotypes_stage(given, StereotypeOptions(ground.stereotypes), bought(run, llm, stereotypes))
     run.add(naming, stereotypes, plan=asks())
 
 

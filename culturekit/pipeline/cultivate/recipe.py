@@ -8,16 +8,13 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.judging.chosen_references import ChooseOptions
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.annotations import Annotations
-from culturekit.config.checks import checked_spec, existing_file, unique_names
-from culturekit.config.kinds import AnyRecipe
-from culturekit.config.recipe_parts import BackendSpec, Llm, Model
+from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec
 from culturekit.defaults import CONFIDENCE, RESAMPLES
 from culturekit.families.ahead import AheadOptions
 from culturekit.families.family import Confidence, rules_of
 from culturekit.families.handles.country_groups import country_groups
 from culturekit.families.meta import ALL
 from culturekit.generation.runner import ImagePlan
-from culturekit.index.encoders import ENCODERS
 from culturekit.index.scorers import SCORERS
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.metrics.ahead.composite import Reduce
@@ -26,7 +23,7 @@ from culturekit.metrics.statistics.intervals import Target
 from culturekit.pipeline.cultivate.ground import Ground
 from culturekit.registry import parse_spec
 from culturekit.stages.roles import REAL_IMAGES
-from culturekit.storage.yaml_model import StrictModel, not_empty
+from culturekit.storage.yaml_model import StrictModel
 
 __all__ = ["Cultivate", "People", "Scores", "Tables"]
 
@@ -36,9 +33,6 @@ def known_scheme(name: str) -> str:
     country_groups(name)
     return name
 
-
-File = Annotated[str, AfterValidator(existing_file)]
-Judge = Annotated[str, AfterValidator(checked_spec(CLIENTS))]
 
 VQASCORE = "vqascore:"
 """How a scorer of candidates begins that is a vision model's probability of yes."""
@@ -119,7 +113,7 @@ class People(StrictModel):
         return self
 
 
-class Cultivate(AnyRecipe):
+class Cultivate(AskingRecipe):
     """How well models know social activities of countries: AHEaD, from pages about them to the report."""
 
     recipe: Literal["cultivate"]
@@ -127,23 +121,19 @@ class Cultivate(AnyRecipe):
     ground: Annotated[
         Ground | None, Field(description="Pages, and who makes activities, descriptors and stereotypes of them.")
     ] = None
-    models: Annotated[tuple[Model, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
     images: ImagePlan = ImagePlan(slots=10)
     real: RealImages
-    extractor: Annotated[Judge, Field(description="Who says what images show, in phrases by dimension, as a SPEC.")]
-    scorer: Annotated[Judge, Field(description="Who says how probable it is that stereotypes are shown, as a SPEC.")]
+    extractor: Annotated[JudgeSpec, Field(description="Who says what images show, in phrases by dimension.")]
+    scorer: Annotated[JudgeSpec, Field(description="Who says how probable it is that stereotypes are shown.")]
     raters: Annotated[
-        tuple[Judge, ...], Field(description="Who rates images from 1 to 5, beside the metrics, as SPECs.")
+        tuple[JudgeSpec, ...], Field(description="Who rates images from 1 to 5, beside the metrics, as SPECs.")
     ] = ()
-    encoder: Annotated[
-        str, AfterValidator(checked_spec(ENCODERS)), Field(description="Who turns phrases into vectors, as a SPEC.")
-    ]
+    encoder: Annotated[EncoderSpec, Field(description="Who turns phrases into vectors, as a SPEC.")]
     scores: Scores = Scores()
     people: People | None = None
     scheme: Annotated[str, AfterValidator(known_scheme), Field(description="Scheme that groups countries.")] = (
         "cultivate"
     )
-    llm: Llm = Llm()
 
     @property
     def truthful(self) -> bool:
@@ -170,10 +160,6 @@ class Cultivate(AnyRecipe):
     def images_of(self, model: str) -> int:
         """Count the images of a model, or the real ones that are kept."""
         return self.prompts * (self.real.keep if model == REAL_IMAGES else self.images.repeats * self.images.slots)
-
-    def going_on(self, wanted: bool) -> Self:
-        """Give the recipe, or, where wanted, one that asks every model to the end, whatever it replies."""
-        return self.model_copy(update={"llm": self.llm.model_copy(update={"go_on": True})}) if wanted else self
 
     @model_validator(mode="after")
     def one_ground(self) -> Self:

@@ -1,7 +1,6 @@
 """The `cultivate` recipe as stages: from pages about activities to the report, one folder each."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,13 +22,12 @@ from culturekit.families.handles.inputs import Numbered, ValueTables
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedOptions, EmbedSource
 from culturekit.index.raters.score_pictures import QualityOptions
-from culturekit.llm.answers import LlmOptions
 from culturekit.metrics.ahead.dimensions import DIMENSIONS
 from culturekit.pipeline.cultivate.ground import wire_ground
 from culturekit.pipeline.cultivate.people import by_folder, wire_people
 from culturekit.pipeline.cultivate.recipe import VQASCORE, Cultivate
+from culturekit.pipeline.parts.buying import asked, bought
 from culturekit.pipeline.parts.model_images import model_images
-from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.steps.index_stages import embed_stage
 from culturekit.pipeline.steps.quality_stage import QualityReads, quality_stage
 from culturekit.pipeline.steps.question_stages import vqascore_stage
@@ -45,8 +43,7 @@ from culturekit.records.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
 from culturekit.report.run_folders import RunFolders
 from culturekit.report.scenes import scene_page
 from culturekit.stages import roles
-from culturekit.stages.planned import Slot
-from culturekit.stages.roles import REAL_IMAGES, Role
+from culturekit.stages.roles import REAL_IMAGES
 from culturekit.stages.run import Run
 from culturekit.stages.scene_roles import (
     AHEAD,
@@ -87,19 +84,10 @@ def headline(run: Run) -> Iterable[str]:
     return scene_page(read).verdict if run.has(roles.REPORT) else ()
 
 
-def asking(recipe: Cultivate, run: Run, role: Role, model: str = "", variant: str = "") -> LlmOptions:
-    """Say how a stage asks a model; all that do share one budget."""
-    return replace(recipe.llm.options(), beside=run.sharing("llm", run.folder(role, model, variant)))
-
-
 def wire_tables(recipe: Cultivate, run: Run) -> None:
     """Make prompts, descriptors and stereotypes, or take them in."""
     if recipe.ground is not None:
-
-        def ground_asking(role: Role, variant: str) -> LlmOptions:
-            return asking(recipe, run, role, variant=variant)
-
-        wire_ground(run, recipe.ground, ground_asking, descriptors=SCENE_DESCRIPTORS, stereotypes=SCENE_STEREOTYPES)
+        wire_ground(run, recipe.ground, recipe.llm, descriptors=SCENE_DESCRIPTORS, stereotypes=SCENE_STEREOTYPES)
     elif recipe.tables is not None:
         run.add(table_stage(Path(recipe.tables.prompts), PROMPTS), roles.PROMPTS)
         run.add(table_stage(Path(recipe.tables.descriptors), DESCRIPTORS), SCENE_DESCRIPTORS)
@@ -114,9 +102,8 @@ def wire_real(recipe: Cultivate, run: Run) -> None:
                           prompts=lambda _: recipe.prompts)  # fmt: skip
     if wanted.scorer.startswith(VQASCORE):
         options = WeighOptions(wanted.scorer.removeprefix(VQASCORE))
-        stage = vqascore_stage(WeighReads(images, prompts), options, asking(recipe, run, CANDIDATE_SCORES))
-        count = partial(int, recipe.prompts * wanted.per_prompt)
-        scores = run.add(stage, CANDIDATE_SCORES, plan=asks(count=count, requests=count)) / "judgments.parquet"
+        stage = vqascore_stage(WeighReads(images, prompts), options, bought(run, recipe.llm, CANDIDATE_SCORES))
+        scores = run.add(stage, CANDIDATE_SCORES, plan=asked(recipe.prompts * wanted.per_prompt)) / "judgments.parquet"
     else:
         stage = quality_stage(QualityReads(images, prompts), QualityOptions(wanted.scorer))
         scores = run.add(stage, CANDIDATE_SCORES) / "quality.parquet"
@@ -131,26 +118,23 @@ def images_of(run: Run, model: str) -> Path:
 
 def wire_judges(recipe: Cultivate, run: Run, model: str) -> None:
     """Have the images of a model described, searched for stereotypes and rated; and write down the truth."""
+    count = recipe.images_of(model)
     images, prompts, stereotypes = images_of(run, model), run.table(roles.PROMPTS), run.table(SCENE_STEREOTYPES)
-    extract = extract_stage(ExtractReads(images), SceneOptions(recipe.extractor), asking(recipe, run, EXTRACTED, model))
-    run.add(extract, EXTRACTED, model, plan=asked(recipe, model, len(DIMENSIONS)))
+    extract = extract_stage(
+        ExtractReads(images), SceneOptions(recipe.extractor), bought(run, recipe.llm, EXTRACTED, model)
+    )
+    run.add(extract, EXTRACTED, model, plan=asked(count, each=len(DIMENSIONS)))
     stereotyped = stereotype_scores_stage(
         StereotypeReads(images, prompts, stereotypes), SceneOptions(recipe.scorer),
-        asking(recipe, run, STEREOTYPED, model),
+        bought(run, recipe.llm, STEREOTYPED, model),
     )  # fmt: skip
-    run.add(stereotyped, STEREOTYPED, model, plan=asked(recipe, model, MOST_STEREOTYPES))
+    run.add(stereotyped, STEREOTYPED, model, plan=asked(count, each=MOST_STEREOTYPES))
     for number, rater in enumerate(recipe.raters if model != REAL_IMAGES else (), start=1):
-        llm = asking(recipe, run, LIKERT, model, str(number))
+        llm = bought(run, recipe.llm, LIKERT, model, str(number))
         stage = likert_stage(RateReads(images, prompts), SceneOptions(rater), llm)
-        run.add(stage, LIKERT, model, str(number), plan=asked(recipe, model, len(SCALES)))
+        run.add(stage, LIKERT, model, str(number), plan=asked(count, each=len(SCALES)))
     if recipe.truthful:
         run.add(scene_truth_stage(images, prompts, stereotypes), TRUTH, model)
-
-
-def asked(recipe: Cultivate, model: str, questions: int) -> Slot:
-    """Plan a stage that asks so many questions about each image of a model."""
-    images = recipe.images_of(model)
-    return asks(count=partial(int, images), requests=partial(int, images * questions))
 
 
 def wire_scores(recipe: Cultivate, run: Run, everybody: tuple[str, ...]) -> None:

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from culturekit.config.recipe_parts import Llm
 from culturekit.errors import UsageError
-from culturekit.llm.answers import DEFAULTS
 from culturekit.pipeline.cultivate.ground import AUTHORS, Ground, wire_ground
 from culturekit.pipeline.planning.slots import asks
 from culturekit.pipeline.run_stage import run_stage
@@ -30,7 +30,7 @@ SIMULATED = {
 
 def wired(folder: Path, ground: Ground) -> Run:
     run = Run(folder, ())
-    wire_ground(run, ground, lambda role, variant: DEFAULTS, descriptors=KEPT, stereotypes=OVERDONE)
+    wire_ground(run, ground, Llm(), descriptors=KEPT, stereotypes=OVERDONE)
     return run
 
 
