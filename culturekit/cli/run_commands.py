@@ -62,7 +62,7 @@ def run(
 
 
 def demo(
-    recipe: Annotated[str, typer.Argument(help="Which recipe: cube, cultivate or c3.")] = "cube",
+    recipe: Annotated[str, typer.Argument(help="Which recipe: cube, cultivate, c3 or linguistic.")] = "cube",
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",

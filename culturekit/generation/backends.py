@@ -107,6 +107,12 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "a model of known knowledge by country, which draws scenes of activities",
             options="culturekit.generation.simulated.scenes.scenes_backend:Options",
         ),
+        Entry(
+            "simulated-portraits",
+            "culturekit.generation.simulated.portraits.portraits_backend:make",
+            "a model of known tones, dialects and modernity, which draws people and places",
+            options="culturekit.generation.simulated.portraits.portraits_backend:Options",
+        ),
         *PAID,
     ],
     point="backend",

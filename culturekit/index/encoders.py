@@ -90,6 +90,12 @@ ENCODERS: Registry[Encoder] = Registry(
             "what texts name and scenes show of a simulated world, in one space, without weights",
             options="culturekit.builders.simulated.simulated_encoder:Options",
         ),
+        Entry(
+            "simulated-portraits",
+            "culturekit.builders.simulated.portrait_encoder:make",
+            "what texts name and simulated portraits show, in one space, without weights",
+            options="culturekit.builders.simulated.portrait_encoder:Options",
+        ),
     ],
     point="encoder",
     contract=ENCODER,
