@@ -21,7 +21,7 @@ def test_the_grid_of_the_paper_is_planned_as_the_page_says(tmp_path: Path) -> No
     answer = culturekit(*plan, "--set", "prompts.kinds=[neutral]", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     for model, images in (("open", "1,890"), ("literal", "1,890"), ("narrow", "840")):
-        assert re.search(rf"^images-{model} +to do +{images} images", answer.stdout, re.MULTILINE), answer.stdout
+        assert re.search(rf"^images-{model} +to do +{images} images", answer.stdout, re.M)
     assert [path.name for path in tmp_path.iterdir()] == ["recipes"], "nothing is begun"
 
 
