@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,42 +33,44 @@ def content(root: Path) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def run_command(recipe: Path, workdir: Path) -> list[str]:
+def run_command(recipe: Path, workdir: Path, stated: Sequence[str] = ()) -> list[str]:
     """The command that is killed."""
-    return [sys.executable, "-m", "culturekit", "run", str(recipe), "--workdir", str(workdir), "--workers", "2"]
+    words = [sys.executable, "-m", "culturekit", "run", str(recipe), "--workdir", str(workdir), "--workers", "2"]
+    return [*words, *(word for text in stated for word in ("--set", text))]
 
 
-def start(recipe: Path, workdir: Path) -> "subprocess.Popen[bytes]":
-    """Start a run, its workers in a process group of their own."""
+def kill_once(command: Sequence[str], workdir: Path, after: float, *, group: bool) -> str | None:
+    """Start a run, its workers in a process group of their own, and kill it; say which stage was at work.
+
+    None when the run had ended before.
+    """
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(run_command(recipe, workdir), stdout=quiet, stderr=quiet, start_new_session=True)
-
-
-def kill_once(recipe: Path, workdir: Path, after: float, *, group: bool) -> str | None:
-    """Start a run and kill it; say which stage was at work, or None when the run had ended before."""
-    if not killed_after(start(recipe, workdir), after, group=group):
+    process = subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True)
+    if not killed_after(process, after, group=group):
         return None
     return ", ".join(sorted(path.name for path in workdir.glob(".*.partial"))) or "between stages"
 
 
-def kill_and_resume(recipe: Path, scratch: Path, *, kills: int, seed: int, longest: float) -> Result:
+def kill_and_resume(
+    recipe: Path, scratch: Path, *, kills: int, seed: int, longest: float, stated: Sequence[str] = ()
+) -> Result:
     """Kill and resume until enough kills hit a run at work, then let it end and compare."""
     chance = random.Random(seed)
     undisturbed, workdir = scratch / "undisturbed", scratch / "killed"
-    subprocess.run(run_command(recipe, undisturbed), check=True, capture_output=True)
+    subprocess.run(run_command(recipe, undisturbed, stated), check=True, capture_output=True)
     expected = content(undisturbed)
     result = Result()
     rounds = 0
     while len(result.kills) < kills:
         after = chance.uniform(0.2, longest)
-        hit = kill_once(recipe, workdir, after, group=chance.random() < 0.5)
+        hit = kill_once(run_command(recipe, workdir, stated), workdir, after, group=chance.random() < 0.5)
         if hit is not None:
             result.kills.append((after, hit))
             continue
         result.different += differences(expected, content(workdir), f"round {rounds}")
         rounds += 1
         workdir = scratch / f"killed-{rounds}"
-    subprocess.run(run_command(recipe, workdir), check=True, capture_output=True)
+    subprocess.run(run_command(recipe, workdir, stated), check=True, capture_output=True)
     result.different += differences(expected, content(workdir), "at the end")
     return result
 
@@ -85,11 +88,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--longest", type=float, default=5.0, help="seconds until a kill, at most")
+    parser.add_argument("--set", action="append", default=[], help="a value of the recipe: key=value")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         result = kill_and_resume(
-            arguments.recipe, Path(folder), kills=arguments.kills, seed=arguments.seed, longest=arguments.longest
-        )
+            arguments.recipe, Path(folder), kills=arguments.kills, seed=arguments.seed, longest=arguments.longest,
+            stated=arguments.set,
+        )  # fmt: skip
     for number, (after, stage) in enumerate(result.kills, start=1):
         sys.stdout.write(f"kill {number:>3} after {after:.2f} s: {stage}\n")
     for name in result.different:

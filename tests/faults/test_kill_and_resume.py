@@ -5,6 +5,8 @@ import pytest
 from tests.conftest import SMALL
 from tests.effort import examples
 from tests.faults.kill_and_resume import content, kill_and_resume, run_command
+from tests.pipeline.c3.test_recipe_run import SMALL as C3
+from tests.pipeline.cultivate.test_recipe_run import SMALL as CULTIVATE
 
 CUBE = Path(__file__).parents[2] / "recipes/cube.yaml"
 
@@ -19,6 +21,15 @@ def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_kills_of_the_cube_recipe_end_in_the_same_bytes(tmp_path: Path) -> None:
     result = kill_and_resume(CUBE, tmp_path, kills=examples(30), seed=3, longest=5.0)
+    assert len(result.kills) == examples(30)
+    assert result.different == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "stated"), [("c3", C3), ("cultivate", CULTIVATE)])
+def test_kills_of_other_recipes_end_in_the_same_bytes(tmp_path: Path, name: str, stated: tuple[str, ...]) -> None:
+    recipe = CUBE.with_name(f"{name}.yaml")
+    result = kill_and_resume(recipe, tmp_path, kills=examples(30), seed=5, longest=6.0, stated=stated)
     assert len(result.kills) == examples(30)
     assert result.different == []
 
