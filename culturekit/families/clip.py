@@ -51,6 +51,9 @@ TEXTS: Mapping[str, tuple[str, str, float]] = {
 }
 """What texts are of -> the metric, the column of images that holds the id of each one's text, and the scale."""
 
+PLACES = ("region", "country")
+"""Texts of which the nearest one says where an image seems to be from."""
+
 YES, NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
 
 
@@ -122,12 +125,15 @@ def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Sta
             write_table(work.out, YES_BY_SCORE, answer.curve)
         return answer.scored
 
-    return family_stage("clip", roles_of(given), kept(options), score, name=name)
+    version = 2 if options.texts in PLACES else 1  # regions are recognised since 2
+    return family_stage("clip", roles_of(given), kept(options), score, version=version, name=name)
 
 
 CLIP = Family(
     clip,
-    metrics=described("clip_score object_clip_score object_consistency object_presence region_clip_score"),
+    metrics=described(
+        "clip_score object_clip_score object_consistency object_presence region_clip_score region_recognised"
+    ),
     example="--vectors vectors --texts prompt-vectors --images images/images.parquet --out scores",
 )
 
@@ -151,7 +157,7 @@ def score_clip(
     """Score every image against its text, per model, all together and at each level.
 
     Texts of objects add the share of images whose object counts as shown, and the consistency of objects: the mean
-    over objects of a low percentile.
+    over objects of a low percentile. Texts of regions or countries add the share of images nearest to their own.
 
     Args:
         vectors: of images, ids their image ids.
@@ -174,6 +180,11 @@ def score_clip(
         for rows, behind in object_rows(images, options, params, target):
             scores += rows
             values += behind
+    if options.texts in PLACES and len(texts.ids) > 1:
+        own = images.with_columns(value=pl.col("nearest").cast(pl.Float64))
+        told = {**params, "among": sorted(texts.ids)}
+        rows, behind = mean_rows(own, "region_recognised", options.means, told, target=target, share=True)
+        scores, values = scores + rows, values + behind
     curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
     if annotations is not None:
         curve = curve_of(images, annotations, metric, options, left_out)
@@ -187,7 +198,7 @@ def scored_images(
     options: ClipOptions,
     left_out: Counter[str],
 ) -> pl.DataFrame:
-    """Give the images that have a text, with their score as `value`."""
+    """Give the images that have a text, with their score as `value`, and whether no other text is as `nearest`."""
     metric, column, scale = TEXTS[options.texts]
     images = placed(vectors.ids, table, options.means, what="vectors of images", left_out=left_out)
     if len(set(texts.ids)) < len(texts.ids):
@@ -202,9 +213,16 @@ def scored_images(
             expected=f"ids of texts that stand in the column {column} of images",
             found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
         )
-    own = np.asarray(vectors.vectors)[found["row"].to_numpy()]
-    other = np.asarray(texts.vectors)[found["text"].to_numpy()]
-    return found.with_columns(value=pl.Series(clip_score(own, other, scale=scale)))
+    own, places = np.asarray(vectors.vectors)[found["row"].to_numpy()], found["text"].to_numpy()
+    score = clip_score(own, np.asarray(texts.vectors)[places], scale=scale)
+    if options.texts not in PLACES:
+        return found.with_columns(value=pl.Series(score))
+    every = np.asarray(texts.vectors, np.float64)
+    cosines = np.asarray(own, np.float64) @ (every / np.linalg.norm(every, axis=1, keepdims=True)).T
+    rivals = cosines.copy()
+    rivals[np.arange(len(places)), places] = -np.inf
+    nearest = cosines[np.arange(len(places)), places] > rivals.max(axis=1)
+    return found.with_columns(value=pl.Series(score), nearest=pl.Series(nearest))
 
 
 def object_rows(images: pl.DataFrame, options: ClipOptions, params: Mapping[str, object], target: Target) -> list[Rows]:

@@ -107,6 +107,12 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "a model of known knowledge by country, which draws scenes of activities",
             options="culturekit.generation.simulated.scenes.scenes_backend:Options",
         ),
+        Entry(
+            "simulated-objects",
+            "culturekit.generation.simulated.objects.objects_backend:make",
+            "a model of known regional look and faults, which draws objects in regions",
+            options="culturekit.generation.simulated.objects.objects_backend:Options",
+        ),
         *PAID,
     ],
     point="backend",

@@ -90,6 +90,12 @@ ENCODERS: Registry[Encoder] = Registry(
             "what texts name and scenes show of a simulated world, in one space, without weights",
             options="culturekit.builders.simulated.simulated_encoder:Options",
         ),
+        Entry(
+            "simulated-objects",
+            "culturekit.builders.simulated.object_encoder:make",
+            "objects and regions of a simulated world, as texts name and pictures show them, without weights",
+            options="culturekit.builders.simulated.object_encoder:Options",
+        ),
     ],
     point="encoder",
     contract=ENCODER,

@@ -58,8 +58,8 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "pair-worth", "score-ahead", "score-c3", "score-clip", "score-dialects", "score-neutral",
-        "score-question-pairs",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-c3", "score-clip", "score-dialects",
+        "score-neutral", "score-question-pairs",
         "score-ratings", "score-survey", "score-task1", "score-task2", "score-tones", "report-runs",
     )
 )  # fmt: skip
