@@ -1,9 +1,10 @@
 """How often corrected AHEaD holds what scenes truly show, with a judge that misses more in some countries.
 
 Each run is the part of the recipe `cultivate` from scenes on, with its own scenes, judge and people; the pictures are
-left out, because the simulated judge reads them without an error. The true value is that of the same images, and
-intervals speak about these prompts. What the judge alone says stands beside what people put right, for every group of
-countries and for the gap between them.
+left out, because the simulated judge reads them without an error. Intervals speak about these prompts, and not about
+the images that happened to be made of them: the true value is the mean over many more images of each prompt. How often
+they hold that of the same images stands beside it: of these people saw a part, so that it is more often. What the judge
+alone says stands beside what people put right, for every group of countries and for the gap between them.
 """
 
 import argparse
@@ -65,6 +66,8 @@ MODELS = {
 JUDGE = "simulated?omits=0.1,GS:0.35&lenient=0.05,GN:0.15&halo=0.6&invents=0.05&rewords=0.2"
 PEOPLE = SimulatedPeople(accuracy=0.97, scatter=0.6, careless=0.0)
 SLOTS, PER_CATEGORY, PER_PERSON, TAU = 4, 3, 3, 0.52
+MANY = 24
+"""Images of each prompt and model whose mean is what a model shows."""
 METRICS = tuple(CORRECTED)
 
 
@@ -110,12 +113,12 @@ def references(prompts: pl.DataFrame, seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=DESCRIPTORS.schema, orient="row")
 
 
-def scenes(prompts: pl.DataFrame, seed: int) -> Iterator[tuple[dict[str, Any], Scene]]:
+def scenes(prompts: pl.DataFrame, seed: int, slots: range) -> Iterator[tuple[dict[str, Any], Scene]]:
     """Put together what every model shows, with the row of each image."""
     for model, spec in MODELS.items():
         how = parse_spec(spec).read(Options).knowledge
         for row in prompts.iter_rows(named=True):
-            for slot in range(SLOTS):
+            for slot in slots if model != "real" else range(SLOTS):
                 key = hashlib.sha256(f"{seed} {model} {row['prompt_id']} {slot}".encode())
                 scene = scene_of(
                     row["concept"], activity_of(row), row["country"], how,
@@ -180,8 +183,8 @@ def people_say(items: pl.DataFrame, truth: pl.DataFrame, values: pl.DataFrame, s
     return pl.DataFrame(rows, schema=ANNOTATIONS.schema, orient="row")
 
 
-def one_run(seed: int) -> list[tuple[str, str, str, str, float, float, float, float]]:
-    """Make a run; give metric, model, group, labels, value, limits and the true value."""
+def one_run(seed: int) -> list[tuple[str, str, str, float, float, float, float, float]]:
+    """Make a run; give metric, group, labels, value, limits, what the model shows, and what these images show."""
     with tempfile.TemporaryDirectory() as name:
         return run_in(Path(name), seed)
 
@@ -192,21 +195,19 @@ def work_in(folder: Path) -> Work:
     return Work({}, folder, folder / "scratch", None, Hands())  # type: ignore[arg-type]
 
 
-def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float, float, float]]:
+def run_in(root: Path, seed: int) -> list[tuple[str, str, str, float, float, float, float, float]]:
     """Make a run in a folder."""
     prompts, judge = prompts_table(), make(parse_spec(f"{JUDGE}&seed={seed}"))
     write_table(make_dir(root / "prompts"), PROMPTS, prompts)
     descriptors = references(prompts, seed)
     write_table(make_dir(root / "descriptors"), DESCRIPTORS, descriptors)
     images, said, true, known = [], [], [], candidates(None)
-    for image, scene in scenes(prompts, seed):
+    for image, scene in scenes(prompts, seed, range(SLOTS)):
         images.append(image)
         country = image["prompt_id"][:2]
         said += list(judged_rows(judge, image, scene, known[country]))
         true += list(said_of(image, known[country]))
-    table = pl.DataFrame(
-        [{k: v for k, v in image.items() if k in IMAGES.columns} for image in images], schema=IMAGES.schema
-    )
+    table = images_table(images)
     judgments, truth = (pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row") for rows in (said, true))
     for kind, rows in (("said", judgments), ("true", truth)):
         write_table(make_dir(root / kind), JUDGMENTS, rows)
@@ -232,7 +233,28 @@ def run_in(root: Path, seed: int) -> list[tuple[str, str, str, str, float, float
         root / "descriptors/descriptors.parquet", PhraseVectors(root / "phrases"), TAU,
         "dimension",
     )  # fmt: skip
-    return compared(root, scored, sample)
+    return compared(root, scored, true_scores(root / "many", prompts, descriptors, seed), sample)
+
+
+def true_scores(root: Path, prompts: pl.DataFrame, descriptors: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Score what models truly show on these prompts: the means over many other images of each."""
+    known = candidates(None)
+    drawn = [image for image, _ in scenes(prompts, seed, range(SLOTS, SLOTS + MANY))]
+    rows = [row for image in drawn for row in said_of(image, known[image["prompt_id"][:2]])]
+    true = pl.DataFrame(rows, schema=JUDGMENTS.schema, orient="row")
+    texts = []
+    for name, kind, table in (("true", JUDGMENTS, true), ("descriptors", DESCRIPTORS, descriptors)):
+        texts.append(make_dir(root / name) / f"{kind.name}.parquet")
+        write_table(root / name, kind, table)
+    embed_stage(EmbedSource(texts=tuple(texts)), EmbedOptions("letters")).run(work_in(root / "phrases"))
+    vectors, ids = PhraseVectors(root / "phrases").vectors()
+    given = AheadInput(images_table(drawn), prompts, descriptors, true, vectors, ids, true)
+    return score_ahead(given, options=AheadOptions("real", TAU, target="these")).scored.scores
+
+
+def images_table(images: list[dict[str, Any]]) -> pl.DataFrame:
+    """Give images as their table has them."""
+    return pl.DataFrame([{k: v for k, v in one.items() if k in IMAGES.columns} for one in images], schema=IMAGES.schema)
 
 
 def make_dir(folder: Path) -> Path:
@@ -241,17 +263,14 @@ def make_dir(folder: Path) -> Path:
     return folder
 
 
-def compared(root: Path, scored: Mapping[str, Any], sample: pl.DataFrame) -> list[Any]:
-    """Put people right what the judge says, and lay it beside the truth."""
+def compared(root: Path, scored: Mapping[str, Any], shown: pl.DataFrame, sample: pl.DataFrame) -> list[Any]:
+    """Put people right what the judge says, and lay it beside what models show, and what these images show."""
     write_table(make_dir(root / "ahead"), VALUES, scored["judged"].values)
     grouped_values_stage(root / "ahead/values.parquet", "cultivate", METRICS).run(work_in(root / "by-group"))
     values = read_table(root / "by-group/values.parquet", VALUES)
     marks = read_table(root / "marks/annotations.parquet", ANNOTATIONS)
     rows = []
-    exact = {
-        (row["metric"], row["model"], row["group"]): row["value"]
-        for row in scored["truth"].scores.filter(pl.col("country").is_null()).iter_rows(named=True)
-    }
+    truths = by_place(shown), by_place(scored["truth"].scores)
     for metric in METRICS:
         criterion = CORRECTED[metric]
         low, high = SCALE if criterion == metric else (None, None)
@@ -259,11 +278,19 @@ def compared(root: Path, scored: Mapping[str, Any], sample: pl.DataFrame) -> lis
         answered = score_judged(values, marks, sample, options=options, required=False)
         found = answered.scores
         whole = found.filter(pl.col("country").is_null())
-        rows += [told(row, exact.get((metric, row["model"], row["group"]))) for row in whole.iter_rows(named=True)]
-        rows += [
-            told({**row, "group": "gap"}, gap(exact, metric, row["model"])) for row in gaps_in(whole, "", "cultivate")
-        ]
+        for row in whole.iter_rows(named=True):
+            place = (metric, row["model"], row["group"])
+            rows.append(told(row, *(one.get(place) for one in truths)))
+        for row in gaps_in(whole, "", "cultivate"):
+            true = (gap(one, metric, row["model"]) for one in truths)
+            rows.append(told({**row, "group": "gap"}, *true))
     return [row for row in rows if row is not None]
+
+
+def by_place(scores: pl.DataFrame) -> dict[tuple[str, str, str | None], float]:
+    """Give scores over countries by metric, model and group."""
+    over = scores.filter(pl.col("country").is_null())
+    return {(row["metric"], row["model"], row["group"]): row["value"] for row in over.to_dicts()}
 
 
 def gap(exact: Mapping[Any, float], metric: str, model: str) -> float | None:
@@ -272,22 +299,14 @@ def gap(exact: Mapping[Any, float], metric: str, model: str) -> float | None:
     return None if None in sides else sides[0] - sides[1]  # type: ignore[operator]
 
 
-def told(row: Mapping[str, Any], true: float | None) -> Any:  # noqa: ANN401
+def told(row: Mapping[str, Any], shown: float | None, own: float | None) -> Any:  # noqa: ANN401
     """Say of a score what it is, and what it should be."""
-    if true is None or row["model"] == "real" or row["ci_low"] is None:
+    if shown is None or own is None or row["model"] == "real" or row["ci_low"] is None:
         return None
     about = orjson.loads(row["params"])
     metric = about["metric"] if row["metric"] == "group_gap" else row["metric"]
-    return (
-        metric,
-        row["model"],
-        row["group"] or "all",
-        about["labels"],
-        row["value"],
-        row["ci_low"],
-        row["ci_high"],
-        true,
-    )
+    place = (metric, row["group"] or "all", about["labels"])
+    return *place, row["value"], row["ci_low"], row["ci_high"], shown, own
 
 
 def main() -> None:
@@ -296,18 +315,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    cells: dict[tuple[str, str, str], list[tuple[float, float, float, bool]]] = defaultdict(list)
+    cells: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
     with ProcessPoolExecutor(given.workers) as pool:
         for rows in pool.map(one_run, range(SEED, SEED + given.runs)):
-            for metric, _, group, labels, value, low, high, true in rows:
-                cells[metric, group, labels].append((value - true, true, high - low, low - 1e-9 <= true <= high + 1e-9))
-    head = ("metric", "countries", "labels", "n", "held", "bias", "width")
-    table = [head]
+            for metric, group, labels, value, low, high, shown, own in rows:
+                held = (float(low - 1e-9 <= true <= high + 1e-9) for true in (shown, own))
+                cells[metric, group, labels].append((value - shown, high - low, *held))
+    table = [("metric", "countries", "labels", "n", "held", "these images held", "bias", "width")]
     for (metric, group, labels), found in sorted(cells.items()):
-        off, _, width, held = map(np.array, zip(*found, strict=True))
-        table.append(
-            (metric, group, labels, str(len(found)), f"{held.mean():.3f}", f"{off.mean():+.3f}", f"{width.mean():.3f}")
-        )
+        off, width, held, own_held = (np.array(column).mean() for column in zip(*found, strict=True))
+        told_of = (f"{held:.3f}", f"{own_held:.3f}", f"{off:+.3f}", f"{width:.3f}")
+        table.append((metric, group, labels, str(len(found)), *told_of))
     record(
         "activity_coverage", title=f"Corrected AHEaD in {given.runs} runs of simulated scenes",
         command=f"python benchmarks/activity_coverage.py --runs {given.runs}", table=table,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from culturekit.config.kinds import AnyRecipe
     from culturekit.pipeline.run_stage import StageRun
 
-__all__ = ["demo", "plan", "report", "run"]
+__all__ = ["demo", "plan", "report", "run", "site"]
 
 RUNS = Path("runs")
 NAME_WIDTH = 18
@@ -62,7 +62,7 @@ def run(
 
 
 def demo(
-    recipe: Annotated[str, typer.Argument(help="Which recipe: cube, cultivate or c3.")] = "cube",
+    recipe: Annotated[str, typer.Argument(help="Which recipe: cube, cultivate, c3, linguistic or inclusion.")] = "cube",
     workdir: Workdir = None,
     workers: Workers = None,
     engine: EngineSpec = "local",
@@ -194,3 +194,19 @@ def report(
 
     stage = report_of(run_folders[0]) if len(run_folders) == 1 else several_runs_stage(run_folders)
     run_one(stage, out, wait=wait, as_json=as_json)
+
+
+def site(
+    run_folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs.")],
+    out: Out,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Dataset on the Hub, OWNER/NAME, that results for model repositories name. [none written]"),
+    ] = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write runs as a folder of static pages: models, artifacts; and results for Every Eval Ever and the Hub."""
+    from culturekit.pipeline.several_runs import site_stage
+
+    run_one(site_stage(run_folders, dataset), out, wait=wait, as_json=as_json)

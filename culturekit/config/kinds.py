@@ -98,6 +98,7 @@ RECIPES: Registry[RecipeKind] = Registry(
         Entry(
             "inclusion", "culturekit.pipeline.inclusion.wiring:INCLUSION", "what people of each region see in objects"
         ),
+        Entry("linguistic", "culturekit.pipeline.linguistic.wiring:LINGUISTIC", "dialects, skin tones and old places"),
         Entry("cultivate", "culturekit.pipeline.cultivate.wiring:CULTIVATE", "how well models know social activities"),
     ],
     point="recipe",

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 from culturekit.builders.captions.cultures import CaptionCulture
 from culturekit.builders.prompting.prompt_templates import TemplateFile
 from culturekit.config.recipe import Recipe
+from culturekit.generation.linguistic_lists import Lists
+from culturekit.generation.place_lists import PlaceList
 from culturekit.generation.simulated.scenes.vocabulary import Vocabulary
 from culturekit.index.folder.text_templates import TextTemplates
 from culturekit.kg.concepts import Concept
@@ -29,6 +31,8 @@ MODELS: Mapping[SchemaKind, type[BaseModel]] = {
     "prices": PriceList,
     "scenes": Vocabulary,
     "captions": CaptionCulture,
+    "linguistic": Lists,
+    "places": PlaceList,
 }
 
 SHIPPED: Mapping[SchemaKind, str] = {
@@ -40,6 +44,8 @@ SHIPPED: Mapping[SchemaKind, str] = {
     "prices": "llm/prices.schema.json",
     "scenes": "generation/simulated/scenes/vocabulary.schema.json",
     "captions": "builders/captions/cultures/culture.schema.json",
+    "linguistic": "generation/linguistic_lists.schema.json",
+    "places": "generation/places/places.schema.json",
 }
 """Where in the package the schema lies, beside the files whose first line names it."""
 

@@ -114,13 +114,18 @@ class ClipOptions:
 
 def clip(given: ClipReads, options: ClipOptions, *, name: str = "scores") -> Stage:
     """Score images against their prompts, regions or objects: CLIPScore, objects shown, consistency."""
-    encoder = one_identity(given.vectors.folder, given.texts.folder)
-    options = replace(options, encoder=encoder, means=options.means.known())
+
+    def identity() -> dict[str, Any]:
+        return one_identity(given.vectors.folder, given.texts.folder)
+
+    # A recipe says who embeds before there are vectors.
+    options = replace(options, encoder=options.encoder or identity(), means=options.means.known())
 
     def score(work: Work) -> Scored:
         images = images_with_prompts(given.images, given.prompts, work.scratch)
         people = None if given.annotations is None else read_table(given.annotations, ANNOTATIONS)
-        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=options)
+        made = replace(options, encoder=identity())
+        answer = score_clip(given.vectors.vectors(), given.texts.vectors(), images, people, options=made)
         if people is not None:
             write_table(work.out, YES_BY_SCORE, answer.curve)
         return answer.scored

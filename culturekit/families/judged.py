@@ -112,7 +112,7 @@ def judged(given: JudgedReads, options: JudgedOptions, *, name: str = "judged", 
         people = read_table(given.annotations, ANNOTATIONS), samples_of(given.sample)
         return score_judged(given.values.table(), *people, options=options, required=required)
 
-    return family_stage("judged", roles_of(given), kept(options), score, version=3, name=name)
+    return family_stage("judged", roles_of(given), kept(options), score, version=4, name=name)
 
 
 JUDGED = Family(
@@ -246,8 +246,9 @@ def rows_of(
 ) -> Iterator[Row]:
     """Write one score twice: as the judge has it, and put right by a pool."""
     items = cell.select("prompt_id", "value", "weight", "unit_id", image_id="item", country="place")
-    told = marked_items(items, answers, sample=sample, design=options.design, step=options.step)
-    low, high = range_of(cell["metric"][0], told)
+    low, high = range_of(cell["metric"][0])
+    told = marked_items(items, answers, sample=sample, design=options.design, step=options.step, span=high - low)
+    check_range(told, low, high)
     population = about.get("target") == "population"
     prompts = told.drop_nulls("people")["unit_id"].n_unique()
     if population and prompts < FEWEST_PROMPTS:
@@ -263,32 +264,32 @@ def rows_of(
     own = answers.join(items.select("image_id"), on="image_id", how="semi")
     marks = marks_of_answers(own, options.design)
     told_of = {**about, "target": found.corrected.target, "confidence": options.confidence, "alike": options.alike}
-    people: dict[str, object] = {
-        "criterion": options.criterion, "pool": pool, "pools_by": options.by, "people": found.alone.n,
-        "trust": found.trust, **({"choice": options.choice} if options.choice else {}),
-        **({"marked": marks} if marks else {}),
-    }  # fmt: skip
+    people: dict[str, object] = {"criterion": options.criterion, "pool": pool, "pools_by": options.by,
+                                 "people": found.alone.n, "trust": found.trust}  # fmt: skip
+    people |= ({"choice": options.choice} if options.choice else {}) | ({"marked": marks} if marks else {})
     place = {name: cell[name][0] for name in KEY if name != "params"}
     yield statistic_row(**place, answer=within(found.judged, low, high), params={**told_of, "labels": "judged"})
     corrected = within(found.corrected, low, high)
     yield statistic_row(**place, answer=corrected, params={**told_of, **people, "labels": "corrected"})
 
 
-def range_of(metric: str, told: pl.DataFrame) -> tuple[float, float]:
-    """Give the range of a metric; what judge and people say has to lie in it."""
+def range_of(metric: str) -> tuple[float, float]:
+    """Give the range of a metric."""
     if metric not in CATALOG:
         raise UsageError("a metric of another package has no range that is known here", found=metric)
-    low, high = CATALOG[metric].low, CATALOG[metric].high
+    return CATALOG[metric].low, CATALOG[metric].high
+
+
+def check_range(told: pl.DataFrame, low: float, high: float) -> None:
+    """Refuse what judge or people say that does not lie in the range of the metric."""
     for column, who in (("value", "what the judge says is"), ("people", "people's ratings are")):
         said = told[column].drop_nulls().to_numpy()
         if said.min() < low - ROUNDING or said.max() > high + ROUNDING:
             raise UsageError(
-                f"{who} not on the scale of the metric",
-                expected=f"from {low:g} to {high:g}",
+                f"{who} not on the scale of the metric", expected=f"from {low:g} to {high:g}",
                 found=f"from {said.min():g} to {said.max():g}",
                 hint="Say which ratings people could give: lowest and highest.",
-            )
-    return low, high
+            )  # fmt: skip
 
 
 def within(answer: Interval, low: float, high: float) -> Interval:

@@ -16,13 +16,14 @@ from culturekit.defaults import CONFIDENCE, TONES_PER_SHARD
 from culturekit.errors import UsageError
 from culturekit.families.family import Confidence, Family, described, kept
 from culturekit.families.family_stage import family_stage
-from culturekit.families.handles.inputs import Numbered, asked, roles_of
+from culturekit.families.handles.inputs import Files, Numbered, asked, roles_of
+from culturekit.families.qvs import samples_of
+from culturekit.families.tones_put_right import KINDS, SCALE, WEIGHTS, corrected_rows, sees
 from culturekit.index.embedding.pictures import load_picture
 from culturekit.metrics.inclusion.clustered_shares import clustered_share
-from culturekit.metrics.linguistic.monk_scale import MONK_TONES
 from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS, skin_tone
 from culturekit.metrics.linguistic.skin_pixels import Detector
-from culturekit.metrics.linguistic.tone_histograms import SpreadKind, tone_spread_interval
+from culturekit.metrics.linguistic.tone_histograms import tone_spread_interval
 from culturekit.metrics.scoring.image_collections import checked
 from culturekit.metrics.scoring.prompted_images import Place, mean_rows, prompted_images
 from culturekit.metrics.scoring.score_rows import Row, Scored, scored, statistic_row, with_reason
@@ -33,19 +34,13 @@ from culturekit.storage.tables import read_table
 
 __all__ = ["PEOPLE", "TONES", "TONE_CRITERION", "ToneOptions", "ToneReads", "score_tones", "tones"]
 
-SCALE = len(MONK_TONES)
-
 PEOPLE = "people"
 """The detector of tones that people named."""
 
 TONE_CRITERION = "monk_tone"
 """What people answer with a tone from 1 to 10; without a value they saw no person."""
 
-WEIGHTS = [f"tone_{number}" for number in range(1, SCALE + 1)]
-
 ONE = "a single prompt"
-
-KINDS: tuple[SpreadKind, ...] = ("std", "mad")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +52,9 @@ class ToneReads:
     annotations: Annotated[
         Path | None, Field(description="Tones that people named (criterion monk_tone), scored beside.")
     ] = None
+    sample: Annotated[
+        Files, Field(description="What was drawn for people: their answers then put the rule right, too.")
+    ] = Files()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +78,13 @@ def tones(given: ToneReads, options: ToneOptions, *, name: str = "scores") -> St
             given.images.together(IMAGES),
             None if given.prompts is None else asked(given.prompts, work.scratch),
             None if given.annotations is None else read_table(given.annotations, ANNOTATIONS),
+            samples_of(given.sample),
             options=options,
         )
 
-    known = {**kept(options), "warning": TONE_WARNINGS.get(options.detector, "")}
+    known = {**kept(options), "warning": TONE_WARNINGS.get(options.detector, ""), "sees": sees(options.detector)}
     packages = ("numpy", "pillow", "polars", "scipy")
-    return family_stage("tones", roles_of(given), known, score, name=name, packages=packages)
+    return family_stage("tones", roles_of(given), known, score, version=2, name=name, packages=packages)
 
 
 TONES = Family(
@@ -102,6 +101,7 @@ def score_tones(
     images: pl.DataFrame,
     prompts: pl.DataFrame | None = None,
     annotations: pl.DataFrame | None = None,
+    sample: pl.DataFrame | None = None,
     *,
     options: ToneOptions,
 ) -> Scored:
@@ -112,6 +112,7 @@ def score_tones(
         images: conforms to IMAGES.
         prompts: conforms to PROMPTS: the groups, such as dialects.
         annotations: conforms to ANNOTATIONS: tones that people of each pool named, scored beside.
+        sample: conforms to AUDIT_SAMPLE: the pictures drawn for people, whose answers put the rule right.
         options: what to score, and how.
 
     Raises:
@@ -130,6 +131,11 @@ def score_tones(
             found = list(tone_rows(part, answer, options))
             rows += [row for row, _ in found]
             values += [value for _, below in found for value in below]
+            if sample is not None and answer.pool is not None:
+                rows += corrected_rows(
+                    part, answers[0].pictures, answer.pool, sample, left_out,
+                    detector=options.detector, confidence=options.confidence, benchmark=options.benchmark,
+                )  # fmt: skip
     if not rows:
         raise UsageError("no picture has a skin tone", found=f"{known.height} pictures", expected="at least one")
     return scored(rows, values, left_out=dict(sorted(left_out.items())))
@@ -180,6 +186,8 @@ def tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Iter
     if not seen.height:
         return
     params: dict[str, object] = {"detector": answer.detector, "images_left_out": part.height - seen.height}
+    if answer.pool is None:
+        params["sees"] = sees(options.detector)
     if answer.pool is not None:
         params["pool"] = answer.pool
     if answer.detector in TONE_WARNINGS:

@@ -113,6 +113,12 @@ BACKENDS: Registry[ImageBackend] = Registry(
             "a model of known regional look and faults, which draws objects in regions",
             options="culturekit.generation.simulated.objects.objects_backend:Options",
         ),
+        Entry(
+            "simulated-portraits",
+            "culturekit.generation.simulated.portraits.portraits_backend:make",
+            "a model of known tones, dialects and modernity, which draws people and places",
+            options="culturekit.generation.simulated.portraits.portraits_backend:Options",
+        ),
         *PAID,
     ],
     point="backend",

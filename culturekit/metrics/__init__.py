@@ -41,6 +41,7 @@ NAMES = {
     "linguistic.monk_scale": "MONK_TONES nearest_tone",
     "linguistic.neutral_groups": "NeutralSpread neutral_similarity neutral_spread question_pair",
     "linguistic.picture_tones": "SkinTone skin_tone",
+    "linguistic.corrected_tones": "CorrectedTones corrected_tones",
     "linguistic.tone_histograms": "Spread tone_histogram tone_spread tone_spread_interval",
     "questions.graph_scores": "DSGScore dsg_score",
     "questions.yes_probabilities": "vqa_score",

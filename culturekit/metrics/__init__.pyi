@@ -123,6 +123,8 @@ from culturekit.metrics.inclusion.triplet_distances import (
 from culturekit.metrics.inclusion.triplet_distances import (
     triplet_distance as triplet_distance,
 )
+from culturekit.metrics.linguistic.corrected_tones import CorrectedTones as CorrectedTones
+from culturekit.metrics.linguistic.corrected_tones import corrected_tones as corrected_tones
 from culturekit.metrics.linguistic.dialects import dialect_gap as dialect_gap
 from culturekit.metrics.linguistic.human_tables import likert_table as likert_table
 from culturekit.metrics.linguistic.human_tables import relevance_rates as relevance_rates

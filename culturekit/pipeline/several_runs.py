@@ -1,41 +1,73 @@
-"""The report of several runs: their differences on common ground computed, then one page."""
+"""Several runs on one page, and runs as a site: their differences on common ground are computed first."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from culturekit.errors import UsageError
 from culturekit.families.compare import ComparisonOptions, score_comparisons
+from culturekit.metrics.arguments import argument_error
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.pipeline.steps.report_stage import folders_of
 from culturekit.records.schemas import SCORES
 from culturekit.records.work import Outcome, Work
+from culturekit.report.inert import plain
+from culturekit.report.render import template_text
 from culturekit.report.run_folders import RunFolders, with_comparison
 from culturekit.report.several.ground import ground_of, same_ground
-from culturekit.report.several.page import collect_several, render_several
+from culturekit.report.several.page import SeveralData, collect_several, render_several
+from culturekit.report.site.pages import STYLE, SiteRun, write_artifact_pages, write_model_pages
+from culturekit.report.site.results import every_eval_ever, hub_results
+from culturekit.report.thumbnails import Copied, small_copy
 from culturekit.stages.stage import Stage
 from culturekit.storage.atomic import write_atomically
 from culturekit.storage.tables import write_table
 
-__all__ = ["several_runs_stage"]
+__all__ = ["several_runs_stage", "site_stage"]
 
 COMPARED = ("vs", "qvs")
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 Named = tuple[str, RunFolders]
 
 
 def several_runs_stage(roots: Sequence[Path], *, name: str = "report") -> Stage:
     """Write one page about several runs."""
-    runs = list(named(roots))
+    return stage_of("report-runs", 2, list(named(roots)), write_page, {}, name)
+
+
+def site_stage(roots: Sequence[Path], dataset: str | None = None, *, name: str = "site") -> Stage:
+    """Write a folder of pages about runs, and their scores as leaderboards read them.
+
+    Args:
+        roots: folders of finished runs.
+        dataset: on the Hub, as OWNER/NAME: the results for repositories of models name it; without it there are none.
+        name: of the stage.
+    """
+    if dataset is not None and not HUB_NAME.fullmatch(dataset):
+        raise argument_error("dataset", "OWNER/NAME, as the Hub writes it", dataset)
+    runs, options = list(named(roots)), {"dataset": dataset}
+    return stage_of("site", 1, runs, lambda work, runs: write_site(work, runs, dataset), options, name)
+
+
+def stage_of(
+    kind: str, version: int, runs: Sequence[Named], write: Callable[[Work, Sequence[Named]], Outcome],
+    options: Mapping[str, object], name: str,
+) -> Stage:  # fmt: skip
+    """Read everything of some runs."""
     return Stage(
         name,
-        "report-runs",
-        1,
-        lambda work: write_page(work, runs),
+        kind,
+        version,
+        lambda work: write(work, runs),
         {f"{run_name}/{stage}": run.root / stage for run_name, run in runs for stage in run.stages},
-        {"runs": [{"run": run_name, "models": list(run.models)} for run_name, run in runs]},
-        packages=("jinja2", "numpy", "polars", "scipy"),
+        {"runs": [{"run": run_name, "models": list(run.models)} for run_name, run in runs], **options},
+        packages=("jinja2", "numpy", "pillow", "polars", "scipy"),
     )
 
 
@@ -55,6 +87,63 @@ def named(roots: Sequence[Path]) -> Iterator[Named]:
 
 def write_page(work: Work, runs: Sequence[Named]) -> Outcome:
     """Compare models across runs where they stand on the same ground, and write the page."""
+    data = compared_runs(work, runs)
+    page = render_several(data).encode("utf-8")
+    write_atomically(work.out / "report.html", page)
+    return Outcome({**counted(data), "bytes": len(page)})
+
+
+def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcome:
+    """Write the pages, the small copies of pictures that they show, and the results."""
+    data = compared_runs(work, runs)
+    sites = [SiteRun(number, run, part) for number, ((_, run), part) in enumerate(zip(runs, data.runs, strict=True), 1)]
+    pages = {(site.part.name, line.model): site.page_of(line.model) for site in sites for line in site.part.models}
+    write_atomically(work.out / "index.html", render_several(data, pages).encode("utf-8"))
+    style = "\n".join(template_text(name) for name in ("report.css", STYLE))
+    write_atomically(work.out / STYLE, style.encode("utf-8"))
+    made = write_model_pages(work.out, sites) + write_artifact_pages(work.out, sites) + 1
+    wanted = []
+    for site in sites:
+        (work.out / site.folder).mkdir(parents=True, exist_ok=True)
+        wanted += [Copied(site.run.root, source, work.out / site.folder / name)
+                   for name, source in sorted(site.thumbnails.items())]  # fmt: skip
+    work.progress.begin(len(wanted), "thumbnails")
+    drops: Counter[str] = Counter()
+    for read in work.engine.map(small_copy, wanted):
+        drops["picture that cannot be read"] += not read
+        work.progress.advance(1)
+    drops.update(write_results(work, sites, dataset))
+    counts = {**counted(data), "pages": made, "thumbnails": len(wanted)}
+    return Outcome(counts, {reason: count for reason, count in sorted(drops.items()) if count})
+
+
+def write_results(work: Work, sites: Sequence[SiteRun], dataset: str | None) -> Counter[str]:
+    """Write the scores of each model as others collect them; count those that have no place there."""
+    drops: Counter[str] = Counter()
+    for site in sites:
+        for line in site.part.models:
+            place = f"{site.number}-{plain(line.model)}"
+            record, without = every_eval_ever(site.run, site.part.name, line)
+            drops.update(without)
+            write_below(work.out / "every-eval-ever" / f"{place}.json", json_text(record))
+            if dataset is not None and (entries := hub_results(site.run, line, dataset)) is not None:
+                write_below(work.out / "hub" / place / ".eval_results" / "culturekit.yaml", entries)
+    return drops
+
+
+def write_below(path: Path, content: bytes) -> None:
+    """Write a file, its folder too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+
+
+def json_text(record: object) -> bytes:
+    """Write JSON for people and machines."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+
+
+def compared_runs(work: Work, runs: Sequence[Named]) -> SeveralData:
+    """Compare models across runs where they stand on the same ground; differences are written as scores."""
     grounds = [ground_of(run, name) for name, run in runs]
     groups = same_ground(grounds)
     work.progress.begin(len(groups), "groups of runs")
@@ -66,11 +155,13 @@ def write_page(work: Work, runs: Sequence[Named]) -> Outcome:
     if scores is not None:
         write_table(work.out, SCORES, scores)
     compared = [tuple(runs[number][0] for number in group) for group in groups]
-    data = collect_several(runs, None if scores is None else with_comparison(scores), compared)
-    page = render_several(data).encode("utf-8")
-    write_atomically(work.out / "report.html", page)
-    models = sum(len(run.models) for _, run in runs)
-    return Outcome({"runs": len(runs), "models": models, "differences": len(data.differences), "bytes": len(page)})
+    return collect_several(runs, None if scores is None else with_comparison(scores), compared)
+
+
+def counted(data: SeveralData) -> dict[str, int]:
+    """Count what the pages are about."""
+    models = sum(len(run.models) for run in data.runs)
+    return {"runs": len(data.runs), "models": models, "differences": len(data.differences)}
 
 
 def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:

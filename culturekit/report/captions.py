@@ -41,7 +41,7 @@ NAMES = {
     "no-objects": "without A_OT",
     "c3": "C³",
 }
-METRIC, RELEVANCE, ABOVE = "vqascore", "relevance", 3
+METRIC, RATING, RELEVANCE, ABOVE = "vqascore", "rating_mean", "relevance", 3
 EXAMPLES, STEPS = 8, (1, 2, 3, 4, 5)
 
 
@@ -86,18 +86,15 @@ def verdict(run: RunFolders) -> Iterator[str]:
         if of_true:
             yield f"{ranked('In truth VQAScore ranks', true)}."
     worth = scores_of(run, own.WORTH, "criterion", "labels")
-    for labels, who in (("people", "By people's ratings"), ("truth", "In truth")):
-        order = in_order(worth, labels)
-        if order:
-            yield f"{who} the pairs kept by {order[0]} fit best; worst are those of {order[-1]}."
-
-
-def in_order(worth: pl.DataFrame | None, labels: str) -> list[str]:
-    """Name the strategies from the best to the worst, by how well the captions they keep fit their pictures."""
     if worth is None:
-        return []
-    rows = worth.filter(criterion=RELEVANCE, labels=labels).sort("value", descending=True)
-    return [NAMES.get(name, name) for name in rows["model"]]
+        return
+    strategies = worth["model"].unique(maintain_order=True).to_list()
+    for labels, who in (("people", "By people's ratings"), ("truth", "In truth")):
+        first, _ = leaders(worth.filter(criterion=RELEVANCE), labels, strategies, RATING)
+        if first:
+            *others, last = (NAMES.get(name, name) for name in first)
+            named = f"{', '.join(others)} and {last}" if others else last
+            yield f"{who} the pairs kept by {named} fit best{': their intervals overlap' if others else ''}."
 
 
 def models(run: RunFolders) -> Section:

@@ -10,6 +10,7 @@ from culturekit.records.schemas import TABLES
 from culturekit.verify.chain import check_chain, fingerprint
 from culturekit.verify.findings import Finding, Ledger, ScoreVerdict
 from culturekit.verify.run_tree import FinishedStage, RunTree, open_tree
+from culturekit.verify.scores.caption_scores import check_caption_stats
 from culturekit.verify.scores.check_scores import check_scores
 from culturekit.verify.scores.distributions import check_distributions
 from culturekit.verify.tables.check_caption_world import (
@@ -97,6 +98,7 @@ CHECKS: tuple[Callable[[RunTree, Ledger], None], ...] = (
     each("ratings", check_ratings, "annotate-aggregate"),
     each("captions", check_expansion, "expand-captions"),
     each("captions", check_sample, "sample-captions"),
+    each("captions", check_caption_stats, "caption-stats"),
     each("captions", check_translations, "translate-captions"),
     each("captions", check_objects, "list-objects"),
     each("pairs", check_selected, "select"),

@@ -14,6 +14,7 @@ import pytest
 from culturekit.errors import UsageError
 from culturekit.families.handles.inputs import Files, ValueTables
 from culturekit.families.judged import JudgedOptions, JudgedReads, judged, score_judged
+from culturekit.metrics.corrected.judged_gates import marked_items
 from culturekit.records.schemas import ANNOTATIONS, AUDIT_SAMPLE, VALUES
 from culturekit.storage.tables import write_table
 from culturekit.verify.verify_run import verify_run
@@ -204,6 +205,16 @@ def test_shares_that_people_differ_in_a_little_are_no_disagreement() -> None:
     far = near.with_columns(value=pl.Series(rng.random(near.height)))
     with pytest.raises(UsageError, match="the raters disagree too often"):
         score_judged(together(one), far, one.sample, options=JudgedOptions("shown"))
+
+
+def test_items_that_are_alike_are_no_disagreement() -> None:
+    """People who say .5 to .6 of every item, a little apart, agree: less than a quarter of a share."""
+    items = pl.DataFrame({"image_id": [f"i{n}" for n in range(60)], "prompt_id": "p", "country": "FR", "value": 0.5})
+    said = [(f"i{n}", f"a{who}", 0.5 + 0.005 * ((n * 5 + who * 11) % 21)) for n in range(60) for who in range(2)]
+    answers = pl.DataFrame(said, schema=["image_id", "annotator", "value"], orient="row")
+    assert marked_items(items, answers, sample=None, span=1.0)["people"].null_count() == 0
+    with pytest.raises(UsageError, match="the raters disagree too often"):
+        marked_items(items, answers, sample=None)
 
 
 def test_ratings_one_grade_apart_agree_though_only_two_grades_are_met() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from culturekit.errors import UsageError
 from culturekit.families.tones import ToneOptions, score_tones
+from culturekit.families.tones_put_right import sees
 from culturekit.metrics import CATALOG, tone_histogram, tone_spread
 from culturekit.metrics.scoring.score_rows import Scored
 from culturekit.records.schemas import SCORES, VALUES
@@ -50,6 +51,7 @@ def test_scores_are_those_of_the_histogram_per_group_and_over_all() -> None:
             assert row["ci_low"] < row["ci_high"]
             assert json.loads(row["params"]) == {
                 "detector": "ita", "images_left_out": sum(t is None for i, t in tones.items() if i.startswith(own)),
+                "sees": sees("ita"),
             }  # fmt: skip
 
 

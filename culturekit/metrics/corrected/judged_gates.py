@@ -1,5 +1,7 @@
 """Which answers of people put a judge right: the rules of audits, for items of any kind; what breaks one is refused."""
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -33,6 +35,7 @@ def marked_items(
     sample: pl.DataFrame | None,
     design: Design = "drawn",
     step: float | None = None,
+    span: float = math.inf,
 ) -> pl.DataFrame:
     """Put beside each item what people say of it on average, and the chance with which it was drawn for them.
 
@@ -42,6 +45,7 @@ def marked_items(
         sample: AUDIT_SAMPLE: which items people were asked about, where that is known.
         design: `unknown` looks at no draw; what comes of it is to be marked.
         step: from one grade of the scale to the next, where it is known.
+        span: from the lowest to the highest value that there can be, where there are such.
 
     Returns:
         The items in their order with `people` and `chance`, null where nobody was asked; without a sample all chances
@@ -56,7 +60,7 @@ def marked_items(
         raise UsageError(
             "people marked too few items", expected=f"at least {FEWEST_AUDITED}, better 150", found=str(said.height)
         )
-    refuse_disagreement(*agreeing_pairs(own, step))
+    refuse_disagreement(*agreeing_pairs(own, step, span))
     refuse_one_sided(said["people"])
     told = items.join(said, on="image_id", how="left", maintain_order="left")
     chances = None if sample is None else chances_of(items, sample)
@@ -77,18 +81,19 @@ def marks_of_answers(answers: pl.DataFrame, design: Design) -> list[str]:
     return [ONE_RATER] * rest_on_one(answers, no_gold) + [DESIGN_UNKNOWN] * (design == "unknown")
 
 
-def agreeing_pairs(answers: pl.DataFrame, step: float | None = None) -> tuple[int, int]:
+def agreeing_pairs(answers: pl.DataFrame, step: float | None = None, span: float = math.inf) -> tuple[int, int]:
     """Count the pairs of answers to one item that agree, and all.
 
     Ratings on a scale agree where they are the same or one step apart: people who see the same differ by that much.
-    What has more values than a scale, such as a share of things that are ticked, has steps of a quarter of its range.
-    Without a known step it is the smallest that was met, and two answers are yes and no.
+    What has more values than a scale, such as a share of things that are ticked, has steps of a quarter of the range
+    that it can have, of that which was met where there are no ends: items that are alike are no disagreement. Without
+    a known step it is the smallest that was met, and two answers are yes and no.
     """
     known = np.unique(answers["value"].to_numpy())
     if step is None:
         step = float(np.diff(known).min()) if len(known) > 2 else 0.0
         if len(known) > MOST_GRADES:
-            step = float(known[-1] - known[0]) / 4
+            step = (span if math.isfinite(span) else float(known[-1] - known[0])) / 4
     pairs = answers.join(answers, on="image_id", suffix="_b").filter(pl.col("annotator") < pl.col("annotator_b"))
     return int(((pairs["value"] - pairs["value_b"]).abs() <= step * (1 + 1e-9)).sum()), pairs.height
 

@@ -4,12 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.metrics.arguments import argument_error
+from culturekit.records.monk_scale import MONK_SWATCHES
 
 __all__ = ["MONK_TONES", "nearest_tone"]
 
-SWATCHES = "f6ede4 f3e7db f7ead0 eadaba d7bd96 a07e56 825c43 604134 3a312a 292420"
-
-MONK_TONES: NDArray[np.uint8] = np.array([list(bytes.fromhex(swatch)) for swatch in SWATCHES.split()], dtype=np.uint8)
+MONK_TONES: NDArray[np.uint8] = np.array([list(bytes.fromhex(swatch)) for swatch in MONK_SWATCHES], dtype=np.uint8)
 """uint8, (10, 3): sRGB of the published swatches; tone 1 is the first."""
 MONK_TONES.flags.writeable = False
 

@@ -179,6 +179,23 @@ class C3(AskingRecipe):
         return all(parse_spec(model.backend).name == SCENES for model in self.models)
 
     @model_validator(mode="after")
+    def enough_of_each(self) -> Self:
+        """Refuse to draw, rate or keep more than there will be."""
+        wanted = []
+        if self.captions.file is None:
+            wanted.append(("captions.sample", self.captions.sample, self.captions.count, "captions"))
+        if self.people is not None:
+            wanted.append(("people.prompts", self.people.prompts, self.captions.sample, "captions in the sample"))
+        if self.pairs is not None and self.pairs.simulated is not None:
+            there = self.pairs.count
+            rated = 0 if self.people is None else self.people.pairs
+            wanted += [("pairs.keep", self.pairs.keep, there, "pairs"), ("people.pairs", rated, there, "pairs")]
+        for name, asked, known, of in wanted:
+            if asked > known:
+                raise ValueError(f"{name} asks for {asked:,} of {known:,} {of}")
+        return self
+
+    @model_validator(mode="after")
     def names_and_truth(self) -> Self:
         """Refuse a model that is called as pairs are, and simulated people who could not know what is true."""
         if PAIRS in {model.name for model in self.models}:

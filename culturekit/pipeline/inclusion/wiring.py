@@ -147,7 +147,8 @@ def wire_names(recipe: Inclusion, run: Run, said: Path | None) -> None:
             names = VectorFolder(run.folder(own.TEXTS, variant=f"{texts}s"))
             vectors = VectorFolder(run.folder(own.VECTORS, name, recipe.texts))
             means = MeanOptions(by=LEVELS[:1], scheme=OF_PROMPTS, benchmark=BENCHMARK)
-            how = ClipOptions(texts, thresholds, criterion=criterion, means=means)  # type: ignore[arg-type]
+            told = {"spec": encoder}
+            how = ClipOptions(texts, thresholds, criterion=criterion, encoder=told, means=means)  # type: ignore[arg-type]
             run.add(clip(ClipReads(vectors, names, tables[0], prompts, said), how), role, name)
 
 

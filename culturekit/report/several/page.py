@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import polars as pl
 from markupsafe import Markup
@@ -53,6 +54,16 @@ class SeveralData:
     versions: Mapping[str, str]
 
     @property
+    def title(self) -> str:
+        """What the page is about."""
+        return f"{len(self.runs)} runs side by side" if len(self.runs) > 1 else f"The models of {self.runs[0].name}"
+
+    @property
+    def ranked(self) -> bool:
+        """Tell whether models of a run were compared on corrected diversity."""
+        return any(line.rank is not None for run in self.runs for line in run.models)
+
+    @property
     def audited(self) -> bool:
         """Tell whether people looked at some images of a model."""
         return any(line.corrected is not None for run in self.runs for line in run.models)
@@ -88,13 +99,18 @@ def part(name: str, run: RunFolders) -> RunPart:
     return RunPart(name, models, verdict, caveats(run), run.manifest(roles.SCORES).sha256)
 
 
-def render_several(data: SeveralData) -> str:
-    """Render the page: it has no script at all."""
+def render_several(data: SeveralData, pages: Mapping[tuple[str, str], str] = MappingProxyType({})) -> str:
+    """Render the page: it has no script at all; `pages` are those that models have, by run and model."""
     style = template_text("report.css")
-    lines = [replace(line, model=f"{line.model} ({run.name})") for run in data.runs for line in run.models]
+    alone = len(data.runs) == 1
+    lines = [
+        line if alone else replace(line, model=f"{line.model} ({run.name})") for run in data.runs for line in run.models
+    ]
     page = (
         environment()
         .get_template("several.html")
-        .render(data=data, chart=Markup(diversity_chart(lines)), style=Markup(style), policy=policy_of(style))
+        .render(
+            data=data, pages=pages, chart=Markup(diversity_chart(lines)), style=Markup(style), policy=policy_of(style)
+        )
     )
     return page + "\n"

@@ -9,6 +9,7 @@ from culturekit.registry import Registry
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.audited_scores import check_audited
+from culturekit.verify.scores.caption_scores import check_c3, check_rating_scores
 from culturekit.verify.scores.comparisons import check_comparisons
 from culturekit.verify.scores.faithfulness_scores import check_faithfulness
 from culturekit.verify.scores.gap_scores import check_gaps
@@ -40,6 +41,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "scene-marks": check_marks,
     "score-agreement": check_agreement,
     "score-audited": check_audited,
+    "score-c3": check_c3,
     "score-compare": check_comparisons,
     "score-faithfulness": check_faithfulness,
     "score-gaps": check_gaps,
@@ -48,6 +50,7 @@ SCORE_CHECKS: Mapping[str, Check] = {
     "score-questions": check_faithfulness,
     "score-qvs": check_qvs,
     "score-ranks": check_ranks,
+    "score-ratings": check_rating_scores,
     "score-realism": check_realism,
     "score-routes": check_routes,
     "score-spread": check_spread,
@@ -58,9 +61,9 @@ SCORE_CHECKS: Mapping[str, Check] = {
 
 BY_MEANS = frozenset(
     (
-        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-c3", "score-clip", "score-dialects",
-        "score-neutral", "score-question-pairs",
-        "score-ratings", "score-survey", "score-task1", "score-task2", "score-tones", "report-runs",
+        "caption-truth", "object-truth", "pair-worth", "score-ahead", "score-clip", "score-dialects", "score-neutral",
+        "score-question-pairs",
+        "score-survey", "score-task1", "score-task2", "score-tones", "report-runs",
     )
 )  # fmt: skip
 """Stages whose scores are only held against the values beside them: nothing here recomputes these."""

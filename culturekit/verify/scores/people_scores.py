@@ -5,10 +5,11 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, permutations
-from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from culturekit.verify.findings import Ledger
@@ -22,8 +23,6 @@ Row: TypeAlias = dict[str, Any]
 DRAWN = "; its limits are draws that are not drawn again"
 FROM_ANSWERS = "from the answers, pair by pair" + DRAWN
 FROM_VALUES = "from the values and the answers" + DRAWN
-LARGEST = 1500
-"""Items above which a correlation by pairs would take minutes."""
 
 
 def check_agreement(tree: RunTree, stage: FinishedStage, rows: Sequence[Row], ledger: Ledger) -> None:
@@ -159,53 +158,67 @@ def judge(folder: str, row: Row, found: float, how: str, ledger: Ledger) -> None
 
 
 def check_meta(tree: RunTree, stage: FinishedStage, rows: Sequence[Row], ledger: Ledger) -> None:
-    """Work out the correlations of metrics with what people said, over all models and for each."""
-    path = tree.source(stage, "annotations")
-    options = stage.manifest.options
-    if path is None or options.get("level", "item") != "item" or options.get("scheme"):
+    """Work out the correlations of metrics with what people said, and with each other: over all models and for each."""
+    path, options = tree.source(stage, "annotations"), stage.manifest.options
+    if (path is None and "annotations" in stage.manifest.inputs) or options.get("level", "item") != "item":
         return
-    answers = read_answers(path, str(options["by"]))
-    values = values_of(tree, stage)
+    answers = [] if path is None else read_answers(path, str(options["by"]))
+    values, human = values_of(tree, stage, "values-"), values_of(tree, stage, "human-")
+    groups = options.get("groups") or {}
     for row in rows:
-        if row["metric"] != "human_correlation" or "criterion" not in row["about"].get("with", {}):
-            continue
+        other = row["about"].get("with", {})
         with ledger.guarded("scores", f"{stage.name} row {row['row']}"):
-            pairs = pairs_of(row, values, answers)
-            if len(pairs) > LARGEST:
-                ledger.judge(stage.name, row, "not verifiable", f"more than {LARGEST:,} items, pair by pair")
-                continue
+            if "criterion" in other:
+                own = [one for one in answers if (one.scheme, one.criterion) == (other["scheme"], other["criterion"])]
+                said: Mapping[Any, float] = means_of(own, other["pool"], other.get("choice"))
+            else:
+                kind = human if row["metric"] == "human_correlation" else values
+                own_values = series(kind, other).items()
+                said = {item if kind is human else (item, model): one.value for (item, model), one in own_values}
+            pairs = [
+                (one.value, said[key])
+                for (item, model), one in sorted(series(values, row["about"]).items())
+                for key in ((item, model) if (item, model) in said else item,)
+                if key in said and row["model"] in {"all", model} and row["group"] in {None, groups.get(one.country)}
+            ]
             judge(stage.name, row, CORRELATIONS[row["about"]["method"]](pairs), FROM_VALUES, ledger)
 
 
-def values_of(tree: RunTree, stage: FinishedStage) -> dict[tuple[str, str, str], dict[str, tuple[str, float]]]:
-    """Gather values by metric, params and benchmark: of each item its model and number."""
-    own = stage.folder / "values.parquet"
-    paths: list[Path] = [path for role, path in tree.sources_of(stage, "values.parquet") if role.startswith("values-")]
-    found: dict[tuple[str, str, str], dict[str, tuple[str, float]]] = {}
-    for path in [*paths, *([own] if own.is_file() else [])]:
+@dataclass(frozen=True, slots=True)
+class Valued:
+    """An item as values have it."""
+
+    value: float
+    country: str | None
+
+
+Series: TypeAlias = Mapping[tuple[str, str], Valued]
+"""By item and model."""
+
+
+def values_of(tree: RunTree, stage: FinishedStage, roles: str) -> list[tuple[Row, Series]]:
+    """Gather values of some roles by metric, benchmark and params, each with its items."""
+    own = [stage.folder / "values.parquet"] if roles == "values-" else []
+    paths = [path for role, path in tree.sources_of(stage, "values.parquet") if role.startswith(roles)]
+    found: dict[tuple[str, ...], dict[tuple[str, str], Valued]] = {}
+    for path in [*paths, *(path for path in own if path.is_file())]:
         for row in pl.read_parquet(path).iter_rows(named=True):
             if row["value"] is not None and math.isfinite(row["value"]):
-                key = (row["metric"], row["params"], row["benchmark"])
-                found.setdefault(key, {}).setdefault(row["item"], (row["model"], row["value"]))
-    return found
+                items = found.setdefault((row["metric"], row["benchmark"], row["params"]), {})
+                known = items.get((row["item"], row["model"]))
+                if known is None or known.country is None:
+                    items[row["item"], row["model"]] = Valued(row["value"], row["country"])
+    return [({"metric": metric, "benchmark": benchmark, "params": params}, items)
+            for (metric, benchmark, params), items in found.items()]  # fmt: skip
 
 
-def pairs_of(
-    row: Row, values: Mapping[tuple[str, str, str], Mapping[str, tuple[str, float]]], answers: Sequence[Answer]
-) -> list[tuple[float, float]]:
-    """Pair a metric with what a pool said, item by item."""
-    about, person = row["about"], row["about"]["with"]
-    own = [each for each in answers if (each.scheme, each.criterion) == (person["scheme"], person["criterion"])]
-    said = means_of(own, person["pool"], person.get("choice"))
-    metric = next(
-        items for (name, params, benchmark), items in values.items()
-        if (name, benchmark) == (about["metric"], about["benchmark"]) and same_params(params, about["params"])
+def series(values: Sequence[tuple[Row, Series]], about: Row) -> Series:
+    """Find the values that a correlation names."""
+    return next(
+        items for own, items in values
+        if all(own[name] == about[name] for name in ("metric", "benchmark"))
+        and same_params(own["params"], about["params"])
     )  # fmt: skip
-    wanted = row["model"]
-    return [
-        (value, said[item]) for item, (model, value) in sorted(metric.items())
-        if item in said and wanted in {"all", model}
-    ]  # fmt: skip
 
 
 def same_params(text: str, params: Mapping[str, Any]) -> bool:
@@ -248,12 +261,11 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 def kendall(pairs: Pairs) -> float:
     """Count pairs of items that both order alike, less those that they do not; ties are left out on either side."""
-    surplus = apart_x = apart_y = 0
-    for (a, b), (c, d) in combinations(pairs, 2):
-        surplus += ((a > c) - (a < c)) * ((b > d) - (b < d))
-        apart_x += a != c
-        apart_y += b != d
-    return surplus / math.sqrt(apart_x * apart_y) if apart_x and apart_y else math.nan
+    if not pairs:
+        return math.nan
+    x, y = (np.sign(np.subtract.outer(side, side)) for side in np.array(pairs).T)
+    apart_x, apart_y = float(np.abs(x).sum()), float(np.abs(y).sum())
+    return float((x * y).sum()) / math.sqrt(apart_x * apart_y) if apart_x and apart_y else math.nan
 
 
 CORRELATIONS: Mapping[str, Callable[[Pairs], float]] = {"spearman": spearman, "kendall": kendall, "pearson": pearson}

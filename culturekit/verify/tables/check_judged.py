@@ -13,8 +13,9 @@ import polars as pl
 
 from culturekit.verify.findings import Ledger
 from culturekit.verify.run_tree import FinishedStage, RunTree
+from culturekit.verify.scores.score_rows import close
 from culturekit.verify.tables.check_verdicts import stored
-from culturekit.verify.tables.stored_replies import ANSWERED, StoredReply, answer_in, replies_of_stage
+from culturekit.verify.tables.stored_replies import ANSWERED, StoredReply, answer_in, chance_of_yes, replies_of_stage
 
 __all__ = ["check_answers", "check_judged"]
 
@@ -152,7 +153,20 @@ def check_tags(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger)
             )  # fmt: skip
 
 
-READ_AGAIN = {"questions": check_graphs, "judge": check_choices, "tag": check_tags}
+def check_weighed(stage: FinishedStage, rows: list[dict[str, Any]], ledger: Ledger) -> None:
+    """Work out again how probable yes is."""
+    of = str(stage.manifest.options.get("of", "yes-no"))
+    for row in rows:
+        found = chance_of_yes(answer_in(row["raw"]) or {}, of=of)
+        ledger.count("probabilities read again")
+        if found is None or not close(row["value"], found):
+            ledger.broken(
+                CHECK, f"{stage.name}/judgments.parquet ({name_of(row)})", "is not what its reply says",
+                expected=found, found=row["value"],
+            )  # fmt: skip
+
+
+READ_AGAIN = {"questions": check_graphs, "judge": check_choices, "tag": check_tags, "vqascore": check_weighed}
 """By the kind of the stage, what reads its raw replies again."""
 
 

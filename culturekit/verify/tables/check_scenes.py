@@ -15,7 +15,7 @@ from culturekit.verify.run_tree import FinishedStage, RunTree
 from culturekit.verify.scores.averages import Answer
 from culturekit.verify.scores.score_rows import SCORES_FILE, close, compare_row
 from culturekit.verify.tables.check_judged import check_judged
-from culturekit.verify.tables.stored_replies import ANSWERED, answer_in
+from culturekit.verify.tables.stored_replies import ANSWERED, answer_in, chance_of_yes
 
 __all__ = ["check_breakdown", "check_gaps_of_scores", "check_scene_replies", "check_scene_truth"]
 
@@ -75,11 +75,7 @@ def said_in(kind: str, question: str, raw: str) -> Iterator[tuple[str, float | N
         said = str(answer.get("answer", ""))
         yield question, float(said[-1:] or "nan"), said
     else:
-        chances: dict[str, list[float]] = {"yes": [], "no": []}
-        for token in answer.get("tokens", ()):
-            chances.get(token["token"].strip().casefold(), []).append(math.exp(min(token["logprob"], 0.0)))
-        yes, no = math.fsum(chances["yes"]), math.fsum(chances["no"])
-        yield question, yes / (yes + no) if yes + no else None, None
+        yield question, chance_of_yes(answer), None
 
 
 def bare(phrase: str) -> str:

@@ -1,6 +1,7 @@
 """What a journal of replies holds, read with code of its own: the question, the text of the reply, what was noted."""
 
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ __all__ = [
     "FILE",
     "StoredReply",
     "answer_in",
+    "chance_of_yes",
     "ended_by_itself",
     "journal_of",
     "read_replies",
@@ -44,6 +46,9 @@ REPAIR = re.compile(rb"\\n\\nAn earlier reply to this could not be used\.(?:[^\"
 
 FENCE = re.compile(r"```[a-zA-Z]*[ \t\r]*\n(.*)```", re.DOTALL)
 BLANKS = " \t\r\n"
+AROUND = " \t\r\n\u2581\u0120\u010a.,!\"'*"
+"""What tokens of several models have around a word."""
+
 KNOWN = frozenset({"choices", "output", "candidates", "error", "promptFeedback", "usage", "usageMetadata"})
 
 
@@ -155,6 +160,16 @@ def answer_in(text: str | None, *, fenced: bool = False) -> dict[str, Any] | Non
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def chance_of_yes(answer: Mapping[str, Any], *, of: str = "yes-no") -> float | None:
+    """Give how probable yes is by the words that could stand first: of yes and no together, or of all words."""
+    chances: dict[str, list[float]] = {"yes": [], "no": []}
+    for token in answer.get("tokens", ()):
+        word = token["token"].strip(AROUND).casefold()
+        chances.get(word, []).append(math.exp(min(token["logprob"], 0.0)))
+    yes, no = math.fsum(chances["yes"]), math.fsum(chances["no"])
+    return (yes / (yes + no) if of == "yes-no" else yes) if yes + no else None
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

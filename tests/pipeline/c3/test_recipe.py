@@ -25,6 +25,10 @@ def c3(*stated: str) -> AnyRecipe:
         (("pairs.simulated=null",), "pairs.images with pairs.captions"),
         (("pairs.strategies=[best]",), "random"),
         (("people.image_answers=[README.md]",), "both simulated people and files"),
+        (("captions.sample=2000",), "captions.sample asks for 2,000 of 1,000 captions"),
+        (("people.prompts=121",), "people.prompts asks for 121 of 120 captions in the sample"),
+        (("pairs.keep=433",), "pairs.keep asks for 433 of 432 pairs"),
+        (("people.pairs=433",), "people.pairs asks for 433 of 432 pairs"),
     ],
 )
 def test_what_cannot_be_is_refused(stated: tuple[str, ...], said: str) -> None:

@@ -12,6 +12,7 @@ from culturekit.pipeline.run_stage import StageRun
 from culturekit.pipeline.steps.report_stage import report_of
 from culturekit.pipeline.workers.local_engine import LocalEngine
 from culturekit.verify.verify_run import verify_run
+from tests.verify.tampering import Change, first, tampered, without_first
 
 SMALL = ("captions.count=60", "captions.sample=40", "pairs.simulated.each=2", "pairs.keep=20", "people.pairs=60",
          "people.prompts=36", "people.resamples=99")  # fmt: skip
@@ -55,4 +56,47 @@ def test_the_judge_ranks_the_showy_model_first_and_people_put_that_right(finishe
 def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
     answer = verify_run(finished[0])
     assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
-    assert answer.exit_code == 0
+    assert {verdict.verdict for verdict in answer.verdicts} == {"verified", "consistent"}
+
+
+TAMPERED: dict[str, tuple[str, Change]] = {
+    "a caption": ("captions/captions", first("text", "another caption", round="^[1-9]")),
+    "a seed": ("captions/captions", first("text", "another seed")),
+    "what became of a proposal": ("captions/caption_proposals", first("outcome", "kept", outcome="same")),
+    "a caption of the sample": ("prompts/captions", without_first),
+    "what a prompt asks for": ("prompts/prompts", first("text", "a samovar")),
+    "the words of a sample": ("stats-sample/caption_stats", first("words", 3.5)),
+    "the objects of a sample": ("stats-sample/caption_stats", first("objects", 9.5)),
+    "an object that a caption names": ("named-sample/objects", first("id", "nothing#1")),
+    "how probable a judge finds an image": ("vqascore-showy/judgments", first("value", 0.999)),
+    "the caption of an image": ("captioned-showy/captions", first("text", "a samovar")),
+    "the alignment of an image": ("aligned-showy/values", first("value", 0.9)),
+    "the alignment of images": ("aligned-showy/scores", first("value", 0.9)),
+    "the alignment of a pair": ("aligned-pairs/values", first("value", 0.9, metric="c3_text")),
+    "a pair without its alignment": ("aligned-pairs/values", without_first),
+    "a limit of an alignment": ("aligned-pairs/scores", first("ci_high", 3.0)),
+    "a score of a judge": ("faithfulness/scores", first("value", 0.9)),
+    "a score put right": ("judged-vqascore/scores", first("value", 0.9)),
+    "a limit of a score put right": ("judged-vqascore/scores", first("ci_low", 0.0)),
+    "what is true of an image": ("truth/values", first("value", 4.9)),
+    "a translation": ("translated/translations", first("source", "another caption")),
+    "a pair that is kept": ("selected/selected", first("kept", False, kept="true")),
+    "the rank of a pair": ("selected/selected", first("rank", 99)),
+    "a pair that goes out": ("exported-c3/exported", first("item", "nobody")),
+    "an answer of people": ("rated-images/annotations", first("value", 1.5)),
+    "a mean rating": ("ratings/scores", first("value", 4.9, metric="rating_mean")),
+    "how far items lie apart": ("ratings/scores", first("value", 0.1, metric="rating_sd")),
+    "how far people lie apart": ("ratings/scores", first("value", 0.1, metric="rating_within")),
+    "a rating behind a mean": ("ratings/values", first("value", 1.01)),
+    "what a pair is worth": ("worth/values", first("value", 1.01)),
+    "what a strategy is worth": ("worth/scores", first("value", 1.01)),
+    "a correlation": ("pearson/scores", first("value", 0.99)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", list(TAMPERED))
+def test_what_was_changed_is_found(finished: tuple[Path, list[StageRun]], what: str) -> None:
+    """Also by somebody who makes the hashes fit again."""
+    place, change = TAMPERED[what]
+    with tampered(finished[0] / f"{place}.parquet", change) as folder:
+        assert verify_run(folder).exit_code == 4

@@ -1,6 +1,6 @@
 """Dials with exceptions: a share for everybody, and others for a group of countries or for one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from culturekit.errors import UsageError
@@ -23,14 +23,14 @@ class Dial:
         return self.exceptions.get(country or "", self.exceptions.get(group, self.share))
 
 
-def read_dial(name: str, text: str) -> Dial:
-    """Read a dial such as `0.8,GS:0.6,IR:0.4`.
+def read_dial(name: str, text: str, *, places: Collection[str] = ()) -> Dial:
+    """Read a dial such as `0.8,GS:0.6,IR:0.4`; other worlds than that of activities have other `places`.
 
     Raises:
-        UsageError: it is none, a share lies outside 0 to 1, or a country is not of the simulated world.
+        UsageError: it is none, a share lies outside 0 to 1, or a place is not of the simulated world.
     """
     first, *others = text.split(",")
-    known = {*world().countries, *(country.group for country in world().countries.values())}
+    known = set(places) or {*world().countries, *(country.group for country in world().countries.values())}
     exceptions: dict[str, float] = {}
     for other in others:
         place, _, value = other.partition(":")

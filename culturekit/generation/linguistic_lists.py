@@ -1,0 +1,81 @@
+"""The lists behind the prompts of the recipe `linguistic`: nouns, groups, prompts about groups, pairs of dialects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated
+
+from pydantic import Field
+
+from culturekit.storage.package_data import shipped
+from culturekit.storage.yaml_model import StrictModel, load_model
+
+__all__ = ["LISTS", "DialectPair", "Lists", "article", "lists", "neutral_texts"]
+
+LISTS = "generation/linguistic_lists.yaml"
+VOWELS = frozenset("aeiou")
+SOUNDS_LIKE_A_CONSONANT = ("eu", "uni", "use")
+
+
+class Group(StrictModel):
+    """A group that neutral prompts are held against: its name, its code in dials, and its adjective."""
+
+    name: str
+    code: str
+    adjective: str
+
+
+class SpecificGroup(StrictModel):
+    """A group with prompts of its own."""
+
+    group: str
+    code: str
+    prompts: tuple[str, ...]
+
+
+class DialectPair(StrictModel):
+    """One thing in two dialects, and sentences with a gap for either; `literal` is what else the other may mean."""
+
+    standard: str
+    other: str
+    literal: str = ""
+    frames: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Lists(StrictModel):
+    """Everything that is asked for."""
+
+    nouns: tuple[str, ...]
+    groups: tuple[Group, ...]
+    specific: tuple[SpecificGroup, ...]
+    pairs: tuple[DialectPair, ...]
+
+
+@cache
+def lists() -> Lists:
+    """Read the shipped lists."""
+    return load_model(shipped(LISTS), Lists)
+
+
+def article(words: str) -> str:
+    """Put a or an before words, by how they begin."""
+    first = words.casefold()
+    return f"{'an' if first[:1] in VOWELS and not first.startswith(SOUNDS_LIKE_A_CONSONANT) else 'a'} {words}"
+
+
+@dataclass(frozen=True, slots=True)
+class NeutralText:
+    """A prompt about a noun: of a group, or of none."""
+
+    noun: str
+    group: Group | None
+    text: str
+
+
+def neutral_texts(nouns: Sequence[str]) -> list[NeutralText]:
+    """Write each noun with `typical`, and with the adjective of each group in its place."""
+    return [
+        NeutralText(noun, group, article(f"{'typical' if group is None else group.adjective} {noun}"))
+        for noun in nouns
+        for group in (None, *lists().groups)
+    ]

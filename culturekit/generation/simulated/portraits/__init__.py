@@ -1,0 +1,1 @@
+"""Portraits and places: what prompts of the recipe `linguistic` ask for, drawn by models of known bias."""

@@ -1,0 +1,126 @@
+"""What a recipe of the kind `linguistic` says, key by key."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from culturekit.builders.judging.simulated_people import SimulatedPeople
+from culturekit.config.checks import checked_spec, existing_file, unique_names
+from culturekit.config.kinds import AnyRecipe
+from culturekit.config.recipe_parts import Model
+from culturekit.defaults import CONFIDENCE, RATERS
+from culturekit.families.family import Confidence, rules_of
+from culturekit.families.question_pairs import QuestionPairOptions
+from culturekit.generation.linguistic_lists import lists
+from culturekit.generation.runner import ImagePlan
+from culturekit.index.encoders import ENCODERS
+from culturekit.index.scorers import SCORERS
+from culturekit.metrics.linguistic.skin_pixels import Detector
+from culturekit.registry import parse_spec
+from culturekit.storage.yaml_model import StrictModel, not_empty
+
+__all__ = ["KINDS", "Drawing", "Linguistic", "People"]
+
+File = Annotated[str, AfterValidator(existing_file)]
+Kind = Literal["dialects", "neutral", "specific"]
+KINDS: tuple[Kind, ...] = ("dialects", "neutral", "specific")
+
+PORTRAITS = "simulated-portraits"
+"""The backend whose pictures come with what they show."""
+
+
+class Drawing(Model):
+    """A model, and how many images of each prompt it makes where that is not what the others make."""
+
+    images: Annotated[int | None, Field(ge=1, le=255, description="Images per prompt. [images.slots]")] = None
+
+
+class Prompts(StrictModel):
+    """What is asked for: the shipped lists, or tables that `prompts build` wrote."""
+
+    kinds: Annotated[tuple[Kind, ...], AfterValidator(not_empty)] = KINDS
+    nouns: Annotated[int, Field(ge=1, description="How many of the shipped nouns neutral prompts are about.")] = 30
+    dialects: File | None = None
+    neutral: File | None = None
+    specific: File | None = None
+
+
+class Questions(StrictModel):
+    """Pairs of captions of which one fits an image better; the first is what people rate as `current_date`."""
+
+    pairs: tuple[tuple[str, str], ...] = (
+        ("a modern environment", "a traditional environment"),
+        ("a modern setting", "a traditional setting"),
+    )
+    logit_scale: Annotated[float, rules_of(QuestionPairOptions, "logit_scale")] = QuestionPairOptions().logit_scale
+
+
+class People(StrictModel):
+    """People who look at `people` images of persons and `places` of places of each model, drawn evenly.
+
+    Without answers the forms are handed out and wait; with `simulated` people answer them who know the truth.
+    """
+
+    persons: Annotated[int, Field(ge=10, le=100_000)] = 150
+    places: Annotated[int, Field(ge=10, le=100_000)] = 150
+    raters: Annotated[int, Field(ge=1, le=50, description="People of each pool who answer about each item.")] = RATERS
+    pools: Annotated[tuple[str, ...], Field(description="Where people are found; each is a pool.")] = ("anywhere",)
+    person_answers: tuple[File, ...] = ()
+    place_answers: tuple[File, ...] = ()
+    simulated: SimulatedPeople | None = None
+
+    @model_validator(mode="after")
+    def one_source(self) -> Self:
+        """Make sure that answers come from one place."""
+        if self.simulated is not None and (self.person_answers or self.place_answers):
+            raise ValueError("people has both simulated people and files of answers; give one of them")
+        return self
+
+
+class Linguistic(AnyRecipe):
+    """How models take dialects, whom they show, what they take as neutral, and how old groups look to them."""
+
+    recipe: Literal["linguistic"]
+    prompts: Prompts = Prompts()
+    models: Annotated[tuple[Drawing, ...], AfterValidator(not_empty), AfterValidator(unique_names)]
+    images: ImagePlan = ImagePlan(slots=9)
+    scorer: Annotated[str, AfterValidator(checked_spec(SCORERS)), Field(description="What dialects are compared by.")]
+    encoder: Annotated[
+        str, AfterValidator(checked_spec(ENCODERS)), Field(description="Images and captions as vectors.")
+    ]
+    detectors: Annotated[tuple[Detector, ...], AfterValidator(not_empty)] = ("ita", "dall-eval")
+    questions: Questions = Questions()
+    people: People | None = None
+    confidence: Confidence = CONFIDENCE
+
+    @property
+    def truthful(self) -> bool:
+        """Whether it is known what all images truly show."""
+        return all(parse_spec(model.backend).name == PORTRAITS for model in self.models)
+
+    def plan_of(self, model: Drawing) -> ImagePlan:
+        """Say what a model makes."""
+        return (
+            self.images
+            if model.images is None
+            else ImagePlan(1, model.images, (), self.images.size, self.images.format)
+        )
+
+    def prompt_count(self) -> int | None:
+        """Count the prompts, where they are those of the shipped lists."""
+        known, asked = lists(), self.prompts
+        if asked.dialects or asked.neutral or asked.specific:
+            return None
+        sizes = {
+            "dialects": 2 * sum(len(pair.frames) for pair in known.pairs),
+            "neutral": (1 + len(known.groups)) * len(known.nouns[: asked.nouns]),
+            "specific": sum(len(group.prompts) for group in known.specific),
+        }
+        return sum(sizes[kind] for kind in asked.kinds)
+
+    @model_validator(mode="after")
+    def people_know_the_truth(self) -> Self:
+        """Refuse simulated people who could not know what is shown."""
+        if self.people is not None and self.people.simulated is not None and not self.truthful:
+            raise ValueError(f"simulated people know only what {PORTRAITS} drew; real pictures need people's answers")
+        return self

@@ -1,0 +1,299 @@
+"""The page of a `linguistic` run: the paper's tables as sections, with corrected and true values beside."""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from culturekit.metrics.linguistic.picture_tones import TONE_WARNINGS
+from culturekit.metrics.scoring.value_sets import parsed
+from culturekit.records.schemas import SCORES
+from culturekit.report.provenance import stage_line
+from culturekit.report.run_folders import RunFolders
+from culturekit.report.scene_tables import Cell, Grid, Section, looked_up, number, row_of, with_params
+from culturekit.report.scenes import SectionPage, ranked
+from culturekit.stages import linguistic_roles as own
+from culturekit.stages import roles
+from culturekit.stages.roles import Role
+from culturekit.storage.tables import read_table
+from culturekit.version import VERSION
+
+__all__ = ["linguistic_page"]
+
+TITLE = "Which dialects, whom and whose places do these models know?"
+STATED = ("dialects", "tones-…", "neutral-…", "questions-…", "judged-modern", "ratings", "true-…")
+CRITERIA = ("cleanliness", "wealth", "current_date", "completeness", "faithfulness")
+"""In the order of the paper's table."""
+
+PARAMS = {name: name for name in ("of", "pool", "detector", "labels", "tone", "first", "criterion")}
+KINDS = {"rating": ("rating_mean", "rating_sd", "criterion"), "question": ("question_share", "question_sd", "first")}
+TRUTH, WHOLE, TONES = "truth", "all", range(1, 11)
+NOT_REPRODUCED = (
+    "The paper's column MAD cannot come from the same six values as its column STD: over six values MAD is at least "
+    "0.577 of STD, over six like these rather 0.75, and the paper prints 0.27 to 0.41 of it."
+)
+
+
+def linguistic_page(run: RunFolders) -> SectionPage:
+    """Collect everything the page shows."""
+    images = sum(run.manifest(roles.IMAGES, model).counts.get("images", 0) for model in run.models)
+    found = [dialect_section(run), spread_section(run), histogram_section(run), heat_section(run), ranking_section(run),
+             modern_section(run), question_section(run), rating_section(run)]  # fmt: skip
+    noted = [
+        run.manifest(role, model).notes for role in (own.CLIPSCORE,) for model in run.models if run.has(role, model)
+    ]
+    noted += [run.manifest(own.ANSWERS, variant=what).notes for what in run.variants(own.ANSWERS)]
+    caveats = dict.fromkeys([*(str(notes.get("caveat", "")) for notes in noted), *unseen(run)])
+    return SectionPage(
+        TITLE, tuple(run.models), images, ("two dialects, neutral prompts and groups",), tuple(verdict(run)),
+        tuple(filter(None, caveats)), tuple(section for section in found if section is not None),
+        tuple(stage_line(run, name) for name in run.stages), STATED, {"culturekit": VERSION},
+    )  # fmt: skip
+
+
+def scores_of(run: RunFolders, role: Role, model: str = "", variant: str = "") -> pl.DataFrame | None:
+    """Read the scores of a stage, with what their parameters say as columns; None for a run without it."""
+    if not run.has(role, model, variant):
+        return None
+    return with_params(read_table(run.table(role, model, variant), SCORES), **PARAMS)
+
+
+def pools_of(table: pl.DataFrame | None) -> list[str]:
+    """List the pools of people in some scores."""
+    return [] if table is None else table["pool"].drop_nulls().unique().sort().to_list()
+
+
+def unseen(run: RunFolders) -> Iterator[str]:
+    """Say of each rule for skin how much of what it was tried on it sees."""
+    for detector in run.variants(own.TONES):
+        said: Any = run.manifest(own.TONES, variant=detector).options["sees"]
+        known = f"{len(said['swatches'])} of 10 swatches and {said['faces']} of {said['of_faces']} faces in five lights"
+        warning = TONE_WARNINGS.get(detector, "")  # type: ignore[call-overload]
+        yield f"The rule {detector} sees {known}{'; ' if warning else ''}{warning}."
+
+
+def first_by(table: pl.DataFrame | None, models: Sequence[str], **where: str | None) -> list[str]:
+    """Name the models with the lowest score, those whose intervals reach it among them."""
+    rows = [(model, row_of(table, model=model, **where)) for model in models]
+    known = sorted((row["value"], row["ci_low"], row["ci_high"], model) for model, row in rows if row is not None)
+    if len(known) < len(models):
+        return []
+    best = known[0][2] if known[0][2] is not None else known[0][0]
+    return [model for value, low, _, model in known if (value if low is None else low) <= best]
+
+
+def verdict(run: RunFolders) -> Iterator[str]:
+    """Say which models a score alone, people, and the truth rank first."""
+    table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
+    for what, where, scores in dialect_sources(table, true):
+        first = first_by(scores, run.models, metric="dialect_gap", **where)
+        if first:
+            yield f"{ranked(f'The gap between dialects, {what}, ranks', first)}."
+    for who, where, scores in tone_sources(run):
+        first = first_by(scores, run.models, metric="tone_std", group=None, **where)
+        if first and not who.startswith("people"):
+            yield f"{ranked(f'Evenness of skin tones, {who}, ranks', first)}."
+
+
+Sources: TypeAlias = list[tuple[str, dict[str, str | None], pl.DataFrame]]
+"""Who says something, how that stands in parameters, and the scores."""
+
+
+def dialect_sources(table: pl.DataFrame | None, true: pl.DataFrame | None) -> Sources:
+    """List who says how good pictures of dialects are."""
+    if table is None:
+        return []
+    scorers = table.filter(pl.col("pool").is_null())["of"].unique().sort().to_list()
+    found: Sources = [(f"by {name}", {"of": name, "pool": None}, table) for name in scorers]
+    found += [(f"correct by people ({pool})", {"of": "correct", "pool": pool}, table) for pool in pools_of(table)]
+    return found + ([] if true is None else [("correct in truth", {"of": "correct", "pool": TRUTH}, true)])
+
+
+def dialect_section(run: RunFolders) -> Section | None:
+    """Put the scores of both dialects and their gaps side by side: by a scorer, by people, in truth."""
+    table, true = scores_of(run, own.DIALECTS), scores_of(run, own.TRUE_DIALECTS)
+    if table is None:
+        return None
+    sources = dialect_sources(table, true)
+    groups = table.filter(metric="dialect_score")["group"].unique().sort(descending=True).to_list()
+    grids = tuple(
+        Grid(what, ("model", *groups, f"{groups[0]} − {groups[-1]}"), tuple(
+            (Cell(model), *(looked_up(scores, shaded=False, metric="dialect_score", model=model, group=group, **where)
+                            for group in groups),
+             looked_up(scores, shaded=False, metric="dialect_gap", model=model, **where))
+            for model in run.models
+        ))
+        for what, where, scores in sources
+    )  # fmt: skip
+    lead = ("A gap is paired by prompt, with a 95 % interval over prompts. A scorer that reads words as they stand is "
+            "content with a picture of them; people say whether it shows what is meant.")  # fmt: skip
+    return Section("dialects", "How far apart are the dialects?", lead, grids)
+
+
+def tone_sources(run: RunFolders) -> Sources:
+    """List who says what tones there are: each rule, each rule put right, people alone, and the truth."""
+    found: Sources = []
+    alone: Sources = []
+    for detector in run.variants(own.TONES):
+        table = scores_of(run, own.TONES, variant=detector)
+        assert table is not None
+        pools = pools_of(table)
+        found.append((f"by {detector}", {"detector": detector, "labels": None, "pool": None}, table))
+        found += [(f"{detector} put right by people ({pool})", {"labels": "corrected", "pool": pool}, table)
+                  for pool in pools]  # fmt: skip
+        alone = [(f"people alone ({pool})", {"detector": "people", "pool": pool}, table) for pool in pools]
+    true = scores_of(run, own.TRUE_TONES)
+    return found + alone + ([] if true is None else [("in truth", {"detector": "people", "pool": TRUTH}, true)])
+
+
+def spread_section(run: RunFolders) -> Section | None:
+    """Show how unevenly tones are spread, over all persons and by dialect."""
+    sources = tone_sources(run)
+    if not sources:
+        return None
+    groups = [None, *sources[0][2]["group"].drop_nulls().unique().sort(descending=True)]
+    grids = tuple(
+        Grid(f"{metric} of {model}", ("by", *(f"{group or WHOLE}" for group in groups)), tuple(
+            (Cell(who), *(looked_up(table, shaded=False, metric=f"tone_{metric.lower()}", model=model, group=group,
+                                    **where) for group in groups))
+            for who, where, table in sources
+        ))
+        for metric in ("STD", "MAD") for model in run.models
+    )  # fmt: skip
+    lead = f"0 is even over ten tones; one tone alone has STD 0.3 and MAD 0.18. {' '.join(unseen(run))}"
+    return Section("tones", "How evenly are skin tones spread?", lead, grids)
+
+
+def histogram_section(run: RunFolders) -> Section | None:
+    """Show the shares of the ten tones."""
+    sources = tone_sources(run)
+    if not sources:
+        return None
+    grids = tuple(
+        Grid(f"Persons of {model}", ("by", *map(str, TONES)), tuple(
+            (Cell(who), *(looked_up(table, metric="tone_share", model=model, group=None, tone=str(tone), shaded=True,
+                                    **where) for tone in TONES))
+            for who, where, table in sources
+        ))
+        for model in run.models
+    )  # fmt: skip
+    lead = f"Of pictures with skin, lightest tone first. {' '.join(unseen(run))}"
+    return Section("histogram", "Shares of skin tones", lead, grids)
+
+
+def heat_section(run: RunFolders) -> Section | None:
+    """Show which groups neutral pictures look like, and how unevenly."""
+    parts = [("by the encoder", own.NEUTRAL), ("in truth", own.NEUTRAL_TRUTH)]
+    grids, groups = [], []
+    for what, role in parts:
+        tables = {model: scores_of(run, role, model) for model in run.models if run.has(role, model)}
+        if not tables:
+            continue
+        every = pl.concat([table for table in tables.values() if table is not None])
+        groups = every.filter(metric="neutral_similarity")["group"].unique().sort().to_list()
+        grids.append(Grid(f"Similarity of neutral pictures, {what}", ("model", *groups), tuple(
+            (Cell(model), *(looked_up(every, metric="neutral_similarity", model=model, group=group, shaded=True)
+                            for group in groups))
+            for model in tables
+        )))  # fmt: skip
+        names = ("neutral_std", "neutral_mad", "neutral_std_of_means", "neutral_mad_of_means")
+        grids.append(Grid(f"Spread over groups, {what}", ("model", "STD", "MAD", "STD of means", "MAD of means"), tuple(
+            (Cell(model), *(looked_up(every, metric=name, model=model) for name in names)) for model in tables
+        )))  # fmt: skip
+    lead = f"STD and MAD are over the groups of each prompt, then averaged. {NOT_REPRODUCED}"
+    return Section("neutral", "What is neutral to a model?", lead, tuple(grids)) if grids else None
+
+
+def ranking_section(run: RunFolders) -> Section | None:
+    """Rank neutral prompts by how unevenly they resemble the groups."""
+    found: dict[str, Any] = {}
+    for model in run.models:
+        table = scores_of(run, own.NEUTRAL, model)
+        if table is not None:
+            found[model] = parsed(table.filter(metric="neutral_std_of_means")["params"][0])["prompts_ranked"]
+    rows = tuple(
+        (Cell(str(place)), *map(Cell, nouns))
+        for place, nouns in enumerate(zip_longest(*found.values(), fillvalue="–"), 1)
+    )
+    grid = Grid("Nouns from the lowest STD to the highest", ("place", *found), rows)
+    return Section("ranking", "Which nouns are most neutral?", "By the encoder.", (grid,)) if found else None
+
+
+def modern_section(run: RunFolders) -> Section | None:
+    """Put the share of modern places side by side: by the encoder, put right by people, and in truth."""
+    judged, true = scores_of(run, own.JUDGED), scores_of(run, own.TRUE_RATINGS)
+    if judged is None:
+        return None
+    grids = []
+    for model in run.models:
+        table = judged.filter(model=model)
+        firsts, groups = (
+            table["first"].unique().sort().to_list(),
+            table["group"].unique().sort(nulls_last=True).to_list(),
+        )
+        pools = pools_of(table)
+        columns = [*(f"{first}, judged" for first in firsts),
+                   *(f"{first}, put right ({pool})" for first in firsts for pool in pools)]  # fmt: skip
+        rows = []
+        for group in groups:
+            cells = [looked_up(table, first=first, group=group, labels="judged") for first in firsts]
+            cells += [looked_up(table, first=first, group=group, labels="corrected", pool=pool)
+                      for first in firsts for pool in pools]  # fmt: skip
+            rated = row_of(true, metric="rating_mean", model=model, group=group, criterion="current_date")
+            cells += [] if true is None else [number(None if rated is None else (rated["value"] - 1) / 4)]
+            rows.append((Cell(group or WHOLE), *cells))
+        columns += [] if true is None else ["in truth"]
+        grids.append(Grid(f"Places of {model}", ("group", *columns), tuple(rows)))
+    lead = "The share of the first caption of each pair; people rate from 1 to 5 how much a place looks like today."
+    return Section("modern", "How modern do places look, as judged, as corrected, as true?", lead, tuple(grids))
+
+
+def question_section(run: RunFolders) -> Section | None:
+    """Show the shares of both captions of each pair, with deviations over images."""
+    grids = []
+    for model in run.models:
+        table = scores_of(run, own.QUESTIONS, model)
+        if table is None:
+            continue
+        firsts, groups = (
+            table["first"].unique().sort().to_list(),
+            table["group"].unique().sort(nulls_last=True).to_list(),
+        )
+        rows = tuple(
+            (
+                Cell(group or WHOLE),
+                *(with_deviation(table, group, first, "question") for first in firsts),
+            )
+            for group in groups
+        )
+        grids.append(Grid(f"Places of {model}", ("group", *firsts), rows))
+    lead = "Mean ± standard deviation over images (n − 1); the other caption of a pair has what is left to 1."
+    return Section("questions", "Two wordings of one question", lead, tuple(grids)) if grids else None
+
+
+def with_deviation(table: pl.DataFrame, group: str | None, about: str, what: str) -> Cell:
+    """Write a mean with the deviation of what it is over: of ratings, or of answers to questions."""
+    mean, deviation, key = KINDS[what]
+    found, spread = (row_of(table, metric=name, group=group, **{key: about}) for name in (mean, deviation))
+    if found is None:
+        return Cell("–")
+    return Cell(f"{found['value']:.3f}" + (f" ± {spread['value']:.3f}" if spread is not None else ""))
+
+
+def rating_section(run: RunFolders) -> Section | None:
+    """Show people's ratings by group and criterion, and what images deserve where that is known."""
+    table, true = scores_of(run, own.RATINGS), scores_of(run, own.TRUE_RATINGS)
+    if table is None:
+        return None
+    sources = [(f"rated by people ({pool})", table, pool) for pool in pools_of(table)]
+    sources += [] if true is None else [("what images deserve", true, TRUTH)]
+    groups = table["group"].drop_nulls().unique().sort().to_list()
+    grids = tuple(
+        Grid(f"{model}, {what}", ("group", *(name.replace("_", " ") for name in CRITERIA)), tuple(
+            (Cell(group), *(with_deviation(scores, group, name, "rating") for name in CRITERIA)) for group in groups
+        ))
+        for model in run.models for what, scores in ((what, table.filter(model=model, pool=pool))
+                                                     for what, table, pool in sources)
+    )  # fmt: skip
+    return Section("ratings", "How places are rated", "From 1 to 5, mean ± standard deviation over images.", grids)

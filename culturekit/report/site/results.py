@@ -1,0 +1,133 @@
+"""The scores of a run as others collect them: Every Eval Ever's records, and the Hub's `.eval_results`."""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import polars as pl
+import yaml
+
+from culturekit.families.listing import all_metrics
+from culturekit.metrics.catalog.metric import Metric
+from culturekit.registry import parse_spec
+from culturekit.report.figures import Figure
+from culturekit.report.model_lines import ModelLine
+from culturekit.report.run_folders import RunFolders
+from culturekit.stages import roles
+from culturekit.storage.manifest import RUN_RECORD
+from culturekit.version import VERSION
+
+__all__ = ["SCHEMA", "every_eval_ever", "hub_results", "model_id"]
+
+SCHEMA = "0.2.1"
+"""Of Every Eval Ever: the version whose fields these are."""
+
+EXPORTED = ("mapped", "corrected")
+UNKNOWN = "unknown"
+DETAILS = ("benchmark", "concept", "country", "group", "params", "row")
+
+
+class Finished(msgspec.Struct):
+    """What a stage notes of its run: when it ended."""
+
+    finished: datetime
+
+
+def model_id(backend: str, model: str) -> str:
+    """Name a model by the service or the library that ran it, and what it is called there; of a folder, its name."""
+    spec = parse_spec(backend)
+    return f"{spec.name}/{spec.target.rstrip('/').rpartition('/')[2] or model}"
+
+
+def scored_when(run: RunFolders) -> datetime:
+    """Tell when the scores of a run were finished."""
+    return msgspec.json.decode((run.folder(roles.SCORES) / RUN_RECORD).read_bytes(), type=Finished).finished
+
+
+def every_eval_ever(run: RunFolders, name: str, line: ModelLine) -> tuple[dict[str, Any], dict[str, int]]:
+    """Give the record of a model, and how many scores its schema has no place for, by reason."""
+    own = run.scores().filter(pl.col("labels").is_in(EXPORTED), model=line.model)
+    metrics, results, drops = all_metrics(), [], dict[str, int]()
+    for row in own.to_dicts():
+        metric = metrics[row["metric"]]
+        problem = "no number" if not math.isfinite(row["value"]) else "" if bounded(metric) else "no bounds"
+        if problem:
+            drops[f"score with {problem}"] = drops.get(f"score with {problem}", 0) + 1
+            continue
+        results.append(result(run, row, metric))
+    when = scored_when(run)
+    identity, moment = model_id(line.backend, line.model), str(int(when.timestamp()))
+    record = {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"culturekit-{name}/{identity.replace('/', '_')}/{moment}",
+        "evaluation_timestamp": when.isoformat(),
+        "retrieved_timestamp": moment,
+        "source_metadata": {
+            "source_name": f"culturekit run {name}",
+            "source_type": "evaluation_run",
+            "source_organization_name": UNKNOWN,
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "culturekit", "version": VERSION},
+        "model_info": {"name": line.model, "id": identity, "additional_details": {"backend": line.backend}},
+        "evaluation_results": results,
+    }
+    return record, drops
+
+
+def bounded(metric: Metric) -> bool:
+    """Tell whether a metric has a smallest and a largest value."""
+    return math.isfinite(metric.low) and math.isfinite(metric.high)
+
+
+def result(run: RunFolders, row: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    """Give one score with its interval, and what tells it from the others."""
+    about = {key: str(row[key]) for key in DETAILS if row[key] is not None}
+    label = [metric.name, row["kernel"] and f"{row['kernel']} kernel", row["labels"], row["concept"], row["country"]]
+    told = msgspec.json.decode(row["params"])
+    details: dict[str, Any] = {"score": row["value"], "details": about}
+    if row["ci_low"] is not None and row["ci_high"] is not None:
+        limits = {"lower": row["ci_low"], "upper": row["ci_high"], "confidence_level": told["confidence"]}
+        details["uncertainty"] = {"confidence_interval": limits, "num_samples": row["n"]}
+    return {
+        "evaluation_name": ", ".join(filter(None, label)),
+        "source_data": {
+            "dataset_name": row["benchmark"],
+            "source_type": "other",
+            "additional_details": {"prompts": run.manifest(roles.PROMPTS).sha256},
+        },
+        "metric_config": {
+            "evaluation_description": metric.title,
+            "lower_is_better": metric.direction == "lower",
+            "score_type": "continuous",
+            "min_score": metric.low,
+            "max_score": metric.high,
+            "additional_details": {"formula": metric.formula, "unit": row["unit"], "direction": metric.direction},
+        },
+        "score_details": details,
+    }
+
+
+def hub_results(run: RunFolders, line: ModelLine, dataset: str) -> bytes | None:
+    """Give the headline of a model as `.eval_results` of its repository; corrected where people looked at images."""
+    entries = list(entries_of(run, line, dataset))
+    return yaml.safe_dump(entries, allow_unicode=True, sort_keys=False).encode("utf-8") if entries else None
+
+
+def entries_of(run: RunFolders, line: ModelLine, dataset: str) -> Iterator[dict[str, Any]]:
+    """Give an entry for each headline score that is a number."""
+    headline: tuple[tuple[str, Figure | None], ...] = (("corrected", line.corrected), ("mapped", line.mapped))
+    for labels, figure in headline:
+        if figure is None or math.isnan(figure.value):
+            continue
+        notes = f"{labels} labels, {run.kernel} kernel, n = {figure.n}"
+        if figure.low is not None and figure.high is not None:
+            notes += f"; {run.confidence()} interval {figure.low:.4f} to {figure.high:.4f}"
+        yield {
+            "dataset": {"id": dataset, "task_id": f"vs_{run.size}_{run.kernel}_{labels}"},
+            "value": figure.value,
+            "date": scored_when(run).isoformat(),
+            "notes": notes,
+        }

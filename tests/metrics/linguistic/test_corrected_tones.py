@@ -1,0 +1,93 @@
+"""Shares of tones put right by people: against a walk in plain Python, and what must hold of any world."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from culturekit.errors import UsageError
+from culturekit.metrics import CorrectedTones, corrected_tones
+
+Values = NDArray[np.float64]
+
+
+def world(seed: int, n: int = 300, asked: int = 150, right: float = 0.5) -> tuple[Values, Values, Values]:
+    """A rule that is right so often and else says tone 5, people who are right: judged, people, the true shares."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 11, n)
+    found = np.where(rng.random(n) < right, true, 5)
+    rows = np.vstack([np.zeros(10), np.eye(10)])
+    people = np.full((n, 10), np.nan)
+    drawn = rng.permutation(n)[:asked]
+    people[drawn] = rows[true[drawn]]
+    return rows[found], people, rows[true].sum(axis=0) / (true > 0).sum()
+
+
+def walked(judged: Values, people: Values) -> list[float]:
+    """Say the same in loops."""
+    asked = [i for i in range(len(judged)) if not np.isnan(people[i]).any()]
+    said = [sum(people[i][t] for i in asked) / len(asked) for t in range(10)]
+    found = [sum(judged[i][t] for i in asked) / len(asked) for t in range(10)]
+    together = sum((people[i][t] - said[t]) * (judged[i][t] - found[t]) for i in asked for t in range(10))
+    trust = min(max(together / sum((judged[i][t] - found[t]) ** 2 for i in asked for t in range(10)), 0.0), 1.0)
+    everywhere = [sum(row[t] for row in judged) / len(judged) for t in range(10)]
+    totals = [said[t] + trust * (everywhere[t] - found[t]) for t in range(10)]
+    return [min(max(total / sum(totals), 0.0), 1.0) for total in totals]
+
+
+def values(found: CorrectedTones) -> list[float]:
+    return [share.value for share in found.shares]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shares_are_those_of_a_plain_walk(seed: int) -> None:
+    judged, people, _ = world(seed, n=120, asked=60)
+    assert values(corrected_tones(judged, people)) == pytest.approx(walked(judged, people), abs=1e-12)
+
+
+def test_the_rows_average_to_the_shares_and_add_up() -> None:
+    found = corrected_tones(*world(5)[:2])
+    assert found.rows.mean(axis=0) == pytest.approx(values(found), abs=1e-12)
+    assert found.rows.sum(axis=1) == pytest.approx(np.ones(found.people))
+    assert found.people == 150
+
+
+def test_where_people_saw_everything_the_rule_does_not_matter() -> None:
+    judged, people, true = world(6, asked=300)
+    found = corrected_tones(judged, people)
+    assert values(found) == pytest.approx(true, abs=1e-12)
+    assert values(corrected_tones(np.zeros_like(judged), people)) == pytest.approx(true, abs=1e-12)
+    assert [share.low for share in found.shares] == pytest.approx([share.high for share in found.shares], abs=1e-9)
+
+
+def test_a_rule_that_is_right_is_trusted_and_one_of_noise_is_not() -> None:
+    assert corrected_tones(*world(7, right=1.0)[:2]).trust == pytest.approx(1)
+    judged, people, _ = world(7)
+    noise = np.eye(10)[np.random.default_rng(0).integers(0, 10, len(judged))]
+    assert corrected_tones(noise, people).trust < 0.15
+    widths = [
+        sum(s.high - s.low for s in corrected_tones(rule, people).shares) for rule in (world(7, right=1.0)[0], noise)
+    ]
+    assert widths[0] < 0.6 * widths[1]
+
+
+def test_a_tone_that_nobody_met_may_not_be_there() -> None:
+    """The rule sees it in many pictures."""
+    judged = np.tile(np.eye(10)[[4, 8]], (100, 1))
+    people = np.full((200, 10), np.nan)
+    people[:100] = np.tile(np.eye(10)[[4, 3]], (50, 1))
+    share = corrected_tones(judged, people).shares[8]
+    assert share.low == 0
+    assert 0.005 < share.high < 0.1
+
+
+@pytest.mark.parametrize(
+    ("judged", "people", "said"),
+    [
+        (np.zeros((5, 10)), np.zeros((4, 10)), "judged and people"),
+        (np.full((40, 10), np.nan), np.zeros((40, 10)), "judged and people"),
+        (np.zeros((40, 10)), np.zeros((40, 10)), "too few pictures"),
+    ],
+)
+def test_what_cannot_be_is_refused(judged: Values, people: Values, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        corrected_tones(judged, people)

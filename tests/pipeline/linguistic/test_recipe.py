@@ -1,0 +1,60 @@
+"""What a recipe `linguistic` is refused for before anything runs, and what it wires."""
+
+from pathlib import Path
+
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.errors import UsageError
+from culturekit.pipeline.linguistic.recipe import Linguistic
+from tests.conftest import stages_of
+
+
+def linguistic(*stated: str) -> Linguistic:
+    recipe = load_any_recipe(find_recipe("linguistic"), stated)
+    assert isinstance(recipe, Linguistic)
+    return recipe
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (
+            ("models=[{name: m, backend: simulated-scenes}]",),
+            "simulated people know only what simulated-portraits drew",
+        ),
+        (("people.person_answers=[README.md]",), "both simulated people and files"),
+        (("prompts.kinds=[]",), "prompts.kinds"),
+        (("detectors=[other]",), "detectors"),
+        (("scorer=nobody",), "scorer"),
+        (("prompts.dialects=nowhere.parquet",), "nowhere.parquet"),
+    ],
+)
+def test_what_cannot_be_is_refused(stated: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        linguistic(*stated)
+
+
+def test_each_kind_of_prompts_has_its_own_scores(tmp_path: Path) -> None:
+    parts = {"dialects": {"dialects", "tones-ita", "true-tones"}, "neutral": {"neutral-open", "true-neutral-open"},
+             "specific": {"questions-open", "judged-modern", "true-ratings"}}  # fmt: skip
+    for kind, own in parts.items():
+        names = {stage.name for stage in stages_of(linguistic(f"prompts.kinds=[{kind}]"), tmp_path)}
+        assert own <= names
+        assert names.isdisjoint(set().union(*parts.values()) - own)
+
+
+def test_forms_wait_where_nobody_answers(tmp_path: Path) -> None:
+    names = {stage.name for stage in stages_of(linguistic("people.simulated=null"), tmp_path)}
+    assert {"to-rate-persons", "to-rate-places", "tones-ita"} <= names
+    assert names.isdisjoint({"rated-persons", "ratings", "judged-modern"})
+
+
+def test_the_grid_of_the_paper(tmp_path: Path) -> None:
+    """210 neutral prompts by 9, 9 and 4 images of three models are 4,620; 42 by 4 are 168."""
+    recipe = linguistic("prompts.nouns=30", "prompts.kinds=[neutral]")
+    assert recipe.prompt_count() == 210
+    assert [recipe.plan_of(model).slots for model in recipe.models] == [9, 9, 4]
+    assert sum(210 * recipe.plan_of(model).slots for model in recipe.models) == 4620
+    assert linguistic("prompts.kinds=[specific]").prompt_count() == 42
+    assert 42 * recipe.plan_of(recipe.models[2]).slots == 168

@@ -1,0 +1,87 @@
+"""The recipe `linguistic`, offline, small: from lists to the report, and once more without doing anything."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from culturekit.config.load import find_recipe, load_any_recipe
+from culturekit.pipeline.run_recipe import run_recipe
+from culturekit.pipeline.run_stage import StageRun
+from culturekit.pipeline.steps.report_stage import report_of
+from culturekit.pipeline.workers.local_engine import LocalEngine
+from culturekit.verify.verify_run import verify_run
+
+SMALL = ("prompts.nouns=3", "images.slots=5", "people.places=150")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[StageRun]]]:
+    folder = tmp_path_factory.mktemp("linguistic")
+    with LocalEngine(1) as engine:
+        yield folder, run_recipe(load_any_recipe(find_recipe("linguistic"), SMALL), folder, engine=engine)
+
+
+def scores(folder: Path, name: str, **where: str | None) -> pl.DataFrame:
+    table = pl.read_parquet(folder / name / "scores.parquet")
+    said = ("of", "pool", "labels", "detector", "tone", "criterion", "first")
+    table = table.with_columns(pl.col("params").str.json_path_match(f"$.{one}").alias(one) for one in said)
+    return table.filter(pl.col(column).eq_missing(pl.lit(value, pl.String)) for column, value in where.items())
+
+
+def test_every_stage_is_built_and_then_reused(finished: tuple[Path, list[StageRun]]) -> None:
+    folder, runs = finished
+    assert {run.state for run in runs} == {"built"}
+    with LocalEngine(1) as engine:
+        again = run_recipe(load_any_recipe(find_recipe("linguistic"), SMALL), folder, engine=engine)
+    assert {run.state for run in again} == {"reused"}
+
+
+def test_the_report_has_a_section_for_every_table_of_the_paper(finished: tuple[Path, list[StageRun]]) -> None:
+    page = (finished[0] / "report/report.html").read_text(encoding="utf-8")
+    for anchor in ("dialects", "tones", "histogram", "neutral", "ranking", "modern", "questions", "ratings"):
+        assert f'id="{anchor}"' in page
+    for told in ("sees 4 of 10 swatches", "sees 10 of 10 swatches", "cannot see dark skin", "0.27 to 0.41"):
+        assert told in page
+    assert report_of(finished[0]).kind == "linguistic-report"
+
+
+def test_a_scorer_that_reads_words_ranks_the_literal_model_first_and_people_last(
+    finished: tuple[Path, list[StageRun]],
+) -> None:
+    by = {
+        "clipscore": scores(finished[0], "dialects", metric="dialect_gap", of="clipscore"),
+        "people": scores(finished[0], "dialects", metric="dialect_gap", of="correct", pool="anywhere"),
+        "truth": scores(finished[0], "true-dialects", metric="dialect_gap", of="correct", pool="truth"),
+    }
+    orders = {who: table.sort("value")["model"].to_list() for who, table in by.items()}
+    assert orders["clipscore"][0] == "literal"
+    assert orders["people"][-1] == orders["truth"][-1] == "literal"
+    assert orders["truth"][0] == "open"
+
+
+def test_the_published_rule_sees_no_dark_skin_and_people_put_that_right(finished: tuple[Path, list[StageRun]]) -> None:
+    dark = {}
+    for who, folder, where in (
+        ("rule", "tones-dall-eval", {"detector": "dall-eval", "labels": None}),
+        ("people", "tones-dall-eval", {"labels": "corrected"}),
+        ("truth", "true-tones", {"detector": "people"}),
+    ):
+        table = scores(finished[0], folder, metric="tone_share", model="open", group=None, **where)
+        dark[who] = sum(table.filter(pl.col("tone").is_in(["9", "10"]))["value"].to_list())
+        if who == "people":
+            limits = dict(zip(table["tone"], table.select("ci_low", "ci_high").iter_rows(), strict=True))
+    true = scores(finished[0], "true-tones", metric="tone_share", model="open", group=None, detector="people")
+    assert dark["rule"] < 0.15 < dark["people"]
+    assert abs(dark["people"] - dark["truth"]) < 0.06
+    held = [limits[tone][0] <= value <= limits[tone][1] for tone, value in true.select("tone", "value").iter_rows()]
+    assert sum(held) >= 8
+
+
+def test_nothing_is_found_in_an_untouched_run(finished: tuple[Path, list[StageRun]]) -> None:
+    answer = verify_run(finished[0])
+    assert [str(finding) for finding in answer.findings if finding.severity != "note"] == []
+    assert answer.exit_code == 0

@@ -1,0 +1,243 @@
+"""Runs as a folder of pages: what links lead to, what pages count, and what others can read of the results."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import unquote
+
+import jsonschema
+import polars as pl
+import pytest
+import yaml
+
+from culturekit.errors import UsageError
+from culturekit.pipeline.several_runs import named, site_stage, write_site
+from culturekit.records.work import Work
+from culturekit.report.render import environment
+from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook
+from culturekit.report.site.results import model_id
+from culturekit.storage.digests import digest_tree
+from tests.chromium import CHROMIUM, browser
+from tests.cli.test_help import CONTRACT
+from tests.report.hostile import hostile_texts
+from tests.report.pages import TILES, page
+
+STRINGS = MappingProxyType({"type": "object", "additionalProperties": {"type": "string"}})
+
+RECORD = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "eval_library",
+                 "model_info", "evaluation_results"],
+    "properties": {
+        "schema_version": {"const": "0.2.1"},
+        "evaluation_id": {"type": "string"},
+        "evaluation_timestamp": {"type": "string"},
+        "retrieved_timestamp": {"type": "string", "pattern": "^[0-9]+$"},
+        "source_metadata": {
+            "required": ["source_type", "source_organization_name", "evaluator_relationship"],
+            "properties": {
+                "source_name": {"type": "string"},
+                "source_type": {"enum": ["documentation", "evaluation_run"]},
+                "source_organization_name": {"type": "string"},
+                "evaluator_relationship": {"enum": ["first_party", "third_party", "collaborative", "other"]},
+            },
+        },
+        "eval_library": {"required": ["name", "version"]},
+        "model_info": {
+            "required": ["name", "id"],
+            "properties": {"id": {"type": "string", "pattern": "^[^/]+/[^/]+$"}, "additional_details": dict(STRINGS)},
+        },
+        "evaluation_results": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
+                "properties": {
+                    "evaluation_name": {"type": "string"},
+                    "source_data": {
+                        "required": ["dataset_name", "source_type"],
+                        "properties": {"source_type": {"const": "other"}, "additional_details": dict(STRINGS)},
+                    },
+                    "metric_config": {
+                        "required": ["lower_is_better", "min_score", "max_score"],
+                        "properties": {
+                            "lower_is_better": {"type": "boolean"},
+                            "score_type": {"const": "continuous"},
+                            "min_score": {"type": "number"},
+                            "max_score": {"type": "number"},
+                            "additional_details": dict(STRINGS),
+                        },
+                    },
+                    "score_details": {
+                        "required": ["score"],
+                        "properties": {
+                            "score": {"type": "number"},
+                            "details": dict(STRINGS),
+                            "uncertainty": {
+                                "properties": {
+                                    "confidence_interval": {
+                                        "required": ["lower", "upper"],
+                                        "properties": {
+                                            "lower": {"type": "number"},
+                                            "upper": {"type": "number"},
+                                            "confidence_level": {"type": "number", "minimum": 0, "maximum": 1},
+                                        },
+                                    },
+                                    "num_samples": {"type": "integer"},
+                                }
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}  # fmt: skip
+"""What the schema of Every Eval Ever, version 0.2.1, asks of the fields that are written, in our words."""
+
+
+class Links(HTMLParser):
+    """Collects what a page loads and leads to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.places: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.places += [value for name, value in attrs if name in {"href", "src"} and value]
+
+
+@pytest.fixture
+def site(small_run: Path, run_copy: Path, work: Work) -> Path:
+    """Two runs as a site."""
+    outcome = write_site(work, list(named([small_run, run_copy])), "somebody/cube")
+    assert (outcome.counts["runs"], outcome.counts["models"], outcome.drops) == (2, 6, {})
+    assert outcome.counts["pages"] == len(list(work.out.rglob("*.html")))
+    return work.out
+
+
+def pages_of(site: Path) -> Iterator[tuple[Path, Links]]:
+    for path in sorted(site.rglob("*.html")):
+        yield path, Links(path.read_text(encoding="utf-8"))
+
+
+def test_every_link_leads_to_a_file_of_the_site_and_every_page_is_reached(site: Path) -> None:
+    reached = {site / "index.html"}
+    for path, links in pages_of(site):
+        assert links.tags["script"] == 0
+        for place in links.places:
+            if place.startswith(("#", "data:")):
+                continue
+            target = Path(os.path.normpath(path.parent / unquote(place)))
+            assert target.is_relative_to(site), f"{place} of {path.name} leads out of the site"
+            assert target.is_file(), f"{place} of {path.name} is not there"
+            reached.add(target)
+    assert set(site.rglob("*.html")) <= reached
+    assert set((site / "thumbnails").rglob("*.*")) <= reached
+
+
+def test_an_artifact_has_the_images_that_were_mapped_to_it(site: Path, small_run: Path) -> None:
+    seen: Counter[str] = Counter()
+    for matches in small_run.glob("matches-*/matches.parquet"):
+        if "floor" in matches.parent.name:
+            continue
+        images = pl.read_parquet(small_run / matches.parent.name.replace("matches", "images") / "images.parquet")
+        made = set(images.filter(status="ok")["image_id"])
+        for row in pl.read_parquet(matches).to_dicts():
+            if row["rank"] == 1 and row["artifact_id"] and not row["abstained"] and row["image_id"] in made:
+                seen[row["artifact_id"]] += 1
+    assert {path.stem for path in (site / "artifacts").iterdir()} == set(seen)
+    for artifact, count in seen.items():
+        text = (site / "artifacts" / f"{artifact}.html").read_text(encoding="utf-8")
+        parts = text.split("<h2>In")[1:]
+        assert len(parts) == 2
+        for part in parts:
+            told = [line.split()[0] for line in part.split('<span class="sub">') if " of those mapped" in line]
+            assert sum(int(number.replace(",", "")) for number in told) == count
+
+
+def test_results_are_what_others_read(site: Path, small_run: Path) -> None:
+    scores = pl.read_parquet(small_run / "scores/scores.parquet")
+    records = [json.loads(path.read_bytes()) for path in sorted((site / "every-eval-ever").iterdir())]
+    assert len(records) == 6
+    for record in records:
+        jsonschema.validate(record, RECORD)
+        for one in record["evaluation_results"]:
+            row = scores.row(int(one["score_details"]["details"]["row"]), named=True)
+            told = json.loads(row["params"])
+            assert (row["model"], row["value"]) == (record["model_info"]["name"], one["score_details"]["score"])
+            assert told["labels"] in one["evaluation_name"]
+            assert told["labels"] != "truth"
+
+
+def test_results_for_the_hub_come_back_as_they_were_written(site: Path) -> None:
+    written = [yaml.safe_load(path.read_bytes()) for path in sorted((site / "hub").rglob("*.yaml"))]
+    assert len(written) == 6
+    for entries in written:
+        assert {entry["dataset"]["id"] for entry in entries} == {"somebody/cube"}
+        assert [entry["dataset"]["task_id"].rpartition("_")[2] for entry in entries][-1] == "mapped"
+    hub = pytest.importorskip("huggingface_hub", reason="needs huggingface_hub, whose classes read the files")
+    for entries in written:
+        assert hub.eval_result_entries_to_yaml(hub.parse_eval_result_entries(entries)) == entries
+
+
+def test_the_same_runs_give_the_same_site(
+    site: Path, small_run: Path, run_copy: Path, work: Work, tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    again.mkdir()
+    write_site(replace(work, out=again), list(named([small_run, run_copy])), "somebody/cube")
+    assert digest_tree(again)[0] == digest_tree(site)[0]
+
+
+def test_a_dataset_that_is_none_of_the_hub_is_refused(small_run: Path) -> None:
+    for wrong in ("cube", "a/b/c", "../x", "a b/c", ""):
+        with pytest.raises(UsageError, match="OWNER/NAME"):
+            site_stage([small_run], wrong)
+    assert "site" in CONTRACT
+
+
+def test_models_are_named_by_who_ran_them() -> None:
+    assert model_id("openai:gpt-image-1?quality=low", "mine") == "openai/gpt-image-1"
+    assert model_id("diffusers:/home/me/models/sdxl/", "mine") == "diffusers/sdxl"
+    assert model_id("simulated?noise=1", "mirage") == "simulated/mirage"
+
+
+def artifact_text(text: str) -> str:
+    """Give the page of an artifact with a text in every field of strangers."""
+    shot = page().shots[0]
+    assert shot.evidence is not None
+    looks = (ModelLook(text, "models/1-x.html", 1, 0.5, 0.9, TILES),)
+    part = ArtifactInRun(text, (text,), (shot.evidence,), None, looks, "thumbnails/1")
+    template = environment().get_template("site_artifact.html")
+    return template.render(artifact_id=text, name=text, parts=[part], policy=POLICY, style=STYLE)
+
+
+def test_texts_of_strangers_are_shown_and_never_obeyed() -> None:
+    harmless = Links(artifact_text("harmless"))
+    for text in hostile_texts():
+        found = Links(artifact_text(text))
+        assert (found.tags, found.places) == (harmless.tags, harmless.places), text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_pages_ask_for_nothing_and_fit_a_telephone(site: Path, tmp_path: Path) -> None:
+    shown = [site / "index.html", *sorted((site / "models").iterdir())[:1], *sorted((site / "artifacts").iterdir())[:1]]
+    with browser(tmp_path / "profile") as running:
+        tab = running.tab()
+        for path in shown:
+            for width in (1440, 390):
+                tab.look(width=width, height=900, dark=width == 390)
+                tab.open(path)
+                assert tab.said == []
+                assert [place for place in tab.asked if not place.startswith(("file:", "data:"))] == []
+                assert tab.run("document.documentElement.scrollWidth") == width

@@ -1,0 +1,48 @@
+"""Tampering with one table of a finished run, and putting it back as it was."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from tests.verify.forging import change_table, reseal
+
+__all__ = ["Change", "first", "tampered", "without_first"]
+
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def first(column: str, value: object, **where: str) -> Change:
+    """Put another value into the first row, or the first where columns hold some words."""
+
+    def change(table: pl.DataFrame) -> pl.DataFrame:
+        numbered = table.with_row_index("nth")
+        rows = numbered.filter(*(pl.col(name).cast(pl.String).str.contains(word) for name, word in where.items()))
+        chosen = pl.col("nth") == rows["nth"][0]
+        put = pl.lit(value, table.schema[column])
+        return numbered.with_columns(pl.when(chosen).then(put).otherwise(pl.col(column)).alias(column)).drop("nth")
+
+    return change
+
+
+def without_first(table: pl.DataFrame) -> pl.DataFrame:
+    """Leave the first row out."""
+    return table.slice(1)
+
+
+@contextmanager
+def tampered(table: Path, change: Change) -> Iterator[Path]:
+    """Change a table as somebody would who makes the hashes of its folder fit again; after the block it is restored."""
+    with tempfile.TemporaryDirectory() as kept:
+        whole = Path(kept) / "whole"
+        shutil.copytree(table.parent, whole)
+        try:
+            change_table(table, change)
+            reseal(table.parent)
+            yield table.parent
+        finally:
+            shutil.rmtree(table.parent)
+            shutil.copytree(whole, table.parent)
