@@ -28,6 +28,7 @@ from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
     clip_score,
     consistency_interval,
+    nearest_own,
     objects_present,
     yes_by_score,
 )
@@ -222,11 +223,7 @@ def scored_images(
     score = clip_score(own, np.asarray(texts.vectors)[places], scale=scale)
     if options.texts not in PLACES:
         return found.with_columns(value=pl.Series(score))
-    every = np.asarray(texts.vectors, np.float64)
-    cosines = np.asarray(own, np.float64) @ (every / np.linalg.norm(every, axis=1, keepdims=True)).T
-    rivals = cosines.copy()
-    rivals[np.arange(len(places)), places] = -np.inf
-    nearest = cosines[np.arange(len(places)), places] > rivals.max(axis=1)
+    nearest = nearest_own(own, texts.vectors, places)
     return found.with_columns(value=pl.Series(score), nearest=pl.Series(nearest))
 
 
