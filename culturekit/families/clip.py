@@ -23,6 +23,7 @@ from culturekit.families.handles.image_levels import (
 )
 from culturekit.families.handles.inputs import VectorFolder, roles_of
 from culturekit.families.handles.vector_files import images_with_prompts, one_identity
+from culturekit.families.handles.yes_answers import bucket_row, yes_or_no
 from culturekit.metrics.arguments import argument_error, check_choice
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
@@ -54,8 +55,6 @@ TEXTS: Mapping[str, tuple[str, str, float]] = {
 
 PLACES = ("region", "country")
 """Texts of which the nearest one says where an image seems to be from."""
-
-YES, NO = ("yes", "y", "true", "1"), ("no", "n", "false", "0")
 
 
 def thresholds_of(texts: Sequence[str]) -> dict[str, float]:
@@ -289,30 +288,3 @@ def curve_of(
         place = {"metric": metric, "model": cell["model"][0], "pool": cell["annotator_region"][0]}
         rows += [{**place, **bucket_row(each)} for each in buckets]
     return pl.DataFrame(rows, schema=YES_BY_SCORE.schema)
-
-
-def yes_or_no() -> pl.Expr:
-    """Read an answer from the value (1 or 0) or the choice (yes or no); null for anything else."""
-    choice = pl.col("choice").str.strip_chars().str.to_lowercase()
-    return (
-        pl.when(pl.col("value").is_in([0.0, 1.0]))
-        .then(pl.col("value") == 1)
-        .when(choice.is_in(YES))
-        .then(statement=True)
-        .when(choice.is_in(NO))
-        .then(statement=False)
-        .otherwise(None)
-    )
-
-
-def bucket_row(bucket: Any) -> Row:  # noqa: ANN401 - a YesBucket
-    """Write a bucket; a limit that is not known is null."""
-    return {
-        "low": bucket.low,
-        "score": bucket.score,
-        "rate": bucket.rate,
-        "ci_low": None if np.isnan(bucket.ci_low) else bucket.ci_low,
-        "ci_high": None if np.isnan(bucket.ci_high) else bucket.ci_high,
-        "images": bucket.images,
-        "answers": bucket.answers,
-    }
